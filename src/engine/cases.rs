@@ -30,8 +30,8 @@ fn played(text: &str) -> (String, usize) {
             let played = AssertUnwindSafe(|| script::play(&mut stage, line));
             let played = catch_unwind(played)
                 .unwrap_or_else(|_| panic!("in # {}", now.rsplit("# ").next().unwrap_or("")));
-            for it in played {
-                now.push_str(&format!("= {it}\n"));
+            for line in played {
+                now.push_str(&format!("= {line}\n"));
             }
         }
     }

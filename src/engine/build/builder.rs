@@ -170,8 +170,8 @@ impl Builder {
         complaints.extend(self.specs.iter().flat_map(unmet));
         complaints.extend(owners(&self.specs));
         complaints.extend(absent(&self.specs));
-        complaints.extend(self.models_twice.iter().map(|it| {
-            (None, format!("more than one model is called {it}; give each a name of its own"))
+        complaints.extend(self.models_twice.iter().map(|name| {
+            (None, format!("more than one model is called {name}; give each a name of its own"))
         }));
         if self.logs.len() > 1 {
             complaints.push((None, "more than one log was given; keep one".to_owned()));

@@ -159,21 +159,21 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     }));
     for need in &spec.needs {
         let text = match need {
-            Need::Accept(it) if no_doc(it) => {
-                format!("{} has no description: give its schema a doc", it.name)
+            Need::Accept(need) if no_doc(need) => {
+                format!("{} has no description: give its schema a doc", need.name)
             }
-            Need::Accept(it) if !xml::is_name(it.name.local()) => {
-                format!("no element can be called {}: give the payload another name", it.name)
+            Need::Accept(need) if !xml::is_name(need.name.local()) => {
+                format!("no element can be called {}: give the payload another name", need.name)
             }
-            Need::Emit(it) if it.reserved && !may_emit(&spec.grants, &it.name) => {
-                let (name, grant) = (&it.name, EmitCore::GRANT);
+            Need::Emit(need) if need.reserved && !may_emit(&spec.grants, &need.name) => {
+                let (name, grant) = (&need.name, EmitCore::GRANT);
                 format!("it may emit {name}, but has no grant {grant}: add .grant::<EmitCore>()")
             }
-            Need::Fold(it) if !spec.folds.contains_key(&it.0) => {
-                format!("it takes Fold<{0}>: add .fold::<{0}>()", it.0.1)
+            Need::Fold(need) if !spec.folds.contains_key(&need.0) => {
+                format!("it takes Fold<{0}>: add .fold::<{0}>()", need.0.1)
             }
-            Need::Grant(it) if !spec.grants.contains(*it) => {
-                format!("it has no grant {it}: add .grant::<…>() with the type that is granted")
+            Need::Grant(need) if !spec.grants.contains(*need) => {
+                format!("it has no grant {need}: add .grant::<…>() with the type that is granted")
             }
             Need::Queue if !spec.traits.serial => {
                 "it takes a Queue, but isn't serial: add .serial()".to_owned()
@@ -239,11 +239,14 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     });
     let unknown = specs.iter().flat_map(|spec| {
         let names = spec.peers.iter().flat_map(|it| it.iter()).filter(|it| !is_there(it));
-        names.map(|it| {
+        names.map(|missing| {
             let there = specs.iter().map(|it| it.name.as_str()).filter(|it| *it != spec.name);
-            let way = schema::nearest(it, there);
+            let way = schema::nearest(missing, there);
             let way = way.map_or("add it too".to_owned(), |way| format!("did you mean `{way}`?"));
-            about(&spec.name, &format!("no listener is called `{it}`, one of its peers: {way}"))
+            about(
+                &spec.name,
+                &format!("no listener is called `{missing}`, one of its peers: {way}"),
+            )
         })
     });
     lacks.chain(unknown).collect()

@@ -70,9 +70,9 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
 fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     let parks =
         |name: &str| shared.routes.find(name).is_some_and(|it| shared.routes.listeners[it].parks);
-    let may_park = |it: &&Open| {
-        let started = it.started.iter().map(|(name, _)| &**name);
-        it.entry.to.as_deref().into_iter().chain(started).any(parks)
+    let may_park = |open: &&Open| {
+        let started = open.started.iter().map(|(name, _)| &**name);
+        open.entry.to.as_deref().into_iter().chain(started).any(parks)
     };
     open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
 }
@@ -112,8 +112,8 @@ async fn said_before(
     else {
         return Ok(0);
     };
-    let is_before = |it: &log::Entry| {
-        it.from == listener.name && it.cause.as_ref().is_none_or(|cause| !all.contains(cause))
+    let is_before = |entry: &log::Entry| {
+        entry.from == listener.name && entry.cause.as_ref().is_none_or(|cause| !all.contains(cause))
     };
     let said = came_after(shared, &Entry::kept(&open.entry), is_before).await?;
     Ok(said.last().map_or(0, Entry::seq))

@@ -22,22 +22,23 @@ pub(super) fn step(stage: &Stage, step: &Step) -> String {
 }
 
 /// `s/2 calc>ada sum re s/1 [from-identity]`.
-fn entry(it: &Draft) -> String {
-    let to = it.to.as_deref().unwrap_or("");
-    let mut shown = format!("{} {}>{to} {}", it.id, it.from, it.name.local());
-    if it.name == Huh::NAME {
-        let body = String::from_utf8_lossy(&it.body).into_owned();
+fn entry(draft: &Draft) -> String {
+    let to = draft.to.as_deref().unwrap_or("");
+    let mut shown = format!("{} {}>{to} {}", draft.id, draft.from, draft.name.local());
+    if draft.name == Huh::NAME {
+        let body = String::from_utf8_lossy(&draft.body).into_owned();
         let code = body.split("P00").nth(1).map_or("", |it| &it[..2]);
         shown.push_str(&format!(" P00{code}"));
     }
-    if let Some(asked) = &it.reply_to {
+    if let Some(asked) = &draft.reply_to {
         shown.push_str(&format!(" re {asked}"));
     }
-    if let Some(cause) = it.cause.as_ref().filter(|cause| it.reply_to.as_ref() != Some(cause)) {
+    if let Some(cause) = draft.cause.as_ref().filter(|cause| draft.reply_to.as_ref() != Some(cause))
+    {
         shown.push_str(&format!(" by {cause}"));
     }
     let dull = [Flags::FROM_IDENTITY, Flags::TO_IDENTITY];
-    let words = it.flags.to_string();
+    let words = draft.flags.to_string();
     let dull = dull.map(|it| it.to_string());
     let words: Vec<&str> = words.split(' ').filter(|it| !dull.iter().any(|of| of == it)).collect();
     if words.iter().any(|it| !it.is_empty()) {
@@ -46,8 +47,8 @@ fn entry(it: &Draft) -> String {
     shown
 }
 
-fn mark(it: &Mark) -> String {
-    match it {
+fn mark(mark: &Mark) -> String {
+    match mark {
         Mark::Started { entry, listener, attempt: 0 } => format!("{listener} chosen for {entry}"),
         Mark::Started { entry, listener, attempt: 1 } => format!("{listener} begins {entry}"),
         Mark::Started { entry, listener, attempt } => {
@@ -66,9 +67,9 @@ fn mark(it: &Mark) -> String {
     }
 }
 
-fn effect(stage: &Stage, it: &Effect) -> String {
+fn effect(stage: &Stage, effect: &Effect) -> String {
     let name = |listener: usize| &stage.plan.routes.listeners[listener].name;
-    match it {
+    match effect {
         Effect::Tell(_, push, PushEvent::Accepted { id, .. }) => format!("push {push} is {id}"),
         Effect::Tell(_, push, PushEvent::Reply(entry)) => {
             format!("push {push} hears {}", entry.id())

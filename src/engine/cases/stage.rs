@@ -239,9 +239,9 @@ impl Stage {
     /// The first running handler of a listener, or the one of the message with this id.
     pub(super) fn at_work(&self, listener: &str, of: Option<&EntryId>) -> Key {
         let listener = self.listener(listener);
-        let is_it = |it: &&Key| {
-            it.listener == listener
-                && of.is_none_or(|id| (&it.thread, it.seq) == (&id.thread, id.seq))
+        let is_it = |key: &&Key| {
+            key.listener == listener
+                && of.is_none_or(|id| (&key.thread, key.seq) == (&id.thread, id.seq))
         };
         self.running.iter().find(is_it).unwrap_or_else(|| panic!("it isn't at work")).clone()
     }

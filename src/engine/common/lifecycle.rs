@@ -32,13 +32,15 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     if let Some(life) = &shared.life {
         boot(shared, life, listeners, &mut words);
     }
-    for it in announcements() {
-        match &it.element {
-            Ok(element) if announced.remove(&it.name) != Some(element.canonical()) => {
-                words.0.push(Checked::typed(it.name.clone(), element.clone()));
+    for announcement in announcements() {
+        match &announcement.element {
+            Ok(element) if announced.remove(&announcement.name) != Some(element.canonical()) => {
+                words.0.push(Checked::typed(announcement.name.clone(), element.clone()));
             }
             Ok(_) => {}
-            Err(fault) => tracing::error!(%fault, name = %it.name, "a word can't be written"),
+            Err(fault) => {
+                tracing::error!(%fault, name = %announcement.name, "a word can't be written")
+            }
         }
     }
     if !words.0.is_empty() {
@@ -60,14 +62,14 @@ fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Word
         version: env!("CARGO_PKG_VERSION").to_owned(),
         catalogue: digest(shared),
     });
-    for it in &routes.listeners {
-        if !before.contains(&*it.name) {
-            let roots: Vec<String> = it.routes().iter().map(ToString::to_string).collect();
+    for listener in &routes.listeners {
+        if !before.contains(&*listener.name) {
+            let roots: Vec<String> = listener.routes().iter().map(ToString::to_string).collect();
             words.say(&ListenerJoined {
-                name: it.name.to_string(),
+                name: listener.name.to_string(),
                 root_tag: roots,
-                description: described(shared, &it.name),
-                is_agent: it.traits.own_thread,
+                description: described(shared, &listener.name),
+                is_agent: listener.traits.own_thread,
                 timestamp: at,
             });
         }
@@ -148,10 +150,10 @@ async fn known(shared: &Shared) -> Result<Known, log::Error> {
     let mut pages = Pages::of(&*shared.log, &thread);
     while let Some(page) = pages.next().await? {
         for entry in page.iter().map(|it| crate::listener::Entry::kept(it)) {
-            if let Some(it) = entry.decode_if::<ListenerJoined>() {
-                known.listeners.insert(it.name);
-            } else if let Some(it) = entry.decode_if::<ListenerLeft>() {
-                known.listeners.remove(&it.name);
+            if let Some(joined) = entry.decode_if::<ListenerJoined>() {
+                known.listeners.insert(joined.name);
+            } else if let Some(left) = entry.decode_if::<ListenerLeft>() {
+                known.listeners.remove(&left.name);
             } else if names.contains(entry.name())
                 && let Ok(element) = entry.element()
             {
@@ -182,8 +184,8 @@ fn digest(shared: &Shared) -> String {
 pub(crate) struct Words(Vec<Checked>);
 
 impl Words {
-    pub(crate) fn say<P: Payload>(&mut self, it: &P) {
-        match it.encode() {
+    pub(crate) fn say<P: Payload>(&mut self, word: &P) {
+        match word.encode() {
             Ok(element) => self.0.push(Checked::typed(P::NAME, element)),
             Err(error) => tracing::error!(%error, name = %P::NAME, "a word can't be written"),
         }

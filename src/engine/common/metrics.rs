@@ -46,14 +46,15 @@ impl Shared {
         let counts = &self.counts;
         let read = |it: &AtomicU64| it.load(Ordering::Relaxed);
         let ends = counts.handled.iter().zip(&counts.held_up);
-        let handled = self.routes.listeners.iter().zip(ends).map(|(it, (of, held_up))| Handled {
-            held_up: read(held_up),
-            listener: it.name.clone(),
-            returned: read(&of[Outcome::Returned as usize]),
-            failed: read(&of[Outcome::Failed as usize]),
-            panicked: read(&of[Outcome::Panicked as usize]),
-            stopped: read(&of[Outcome::Stopped as usize]),
-        });
+        let handled =
+            self.routes.listeners.iter().zip(ends).map(|(listener, (of, held_up))| Handled {
+                held_up: read(held_up),
+                listener: listener.name.clone(),
+                returned: read(&of[Outcome::Returned as usize]),
+                failed: read(&of[Outcome::Failed as usize]),
+                panicked: read(&of[Outcome::Panicked as usize]),
+                stopped: read(&of[Outcome::Stopped as usize]),
+            });
         Metrics {
             uptime: Duration::from_micros(self.runtime.now_us().saturating_sub(counts.started_us)),
             entries: read(&counts.entries),

@@ -35,9 +35,9 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         // While the disk is full, nothing is written. The report follows once there is room.
         if shared.log.health() != Health::Well {
             refusals.came.notify_one();
-        } else if let Some(it) = refusals.take(port.now_us()) {
+        } else if let Some(report) = refusals.take(port.now_us()) {
             let mut words = Words::default();
-            words.say(&it);
+            words.say(&report);
             words.post(&shared);
         }
         drop(shared);

@@ -164,8 +164,8 @@ impl Shared {
         poll_fn(|context| {
             inbox.wake(context.waker());
             inbox.take(&mut mail);
-            for it in mail.drain(..) {
-                match it {
+            for mail in mail.drain(..) {
+                match mail {
                     Mail::Push { push, .. } => {
                         let fault = Fault::new(Code::Broken, "the pump failed inside");
                         let fault = fault.of_client(push.client_id());

@@ -112,26 +112,26 @@ impl UnreadBytes {
         };
         let mut left = self.total();
         let mut all: Vec<(u128, u64, usize, &Arc<SlowReader>)> = Vec::new();
-        for it in readers.values() {
-            let bytes = it.bytes.load(Ordering::Relaxed);
-            if it.is_cut.load(Ordering::Relaxed) {
+        for reader in readers.values() {
+            let bytes = reader.bytes.load(Ordering::Relaxed);
+            if reader.is_cut.load(Ordering::Relaxed) {
                 left = left.saturating_sub(bytes);
                 continue;
             }
-            let stuck = match it.stuck_us.load(Ordering::Relaxed) {
+            let stuck = match reader.stuck_us.load(Ordering::Relaxed) {
                 0 => 0,
                 since => now_us.saturating_sub(since),
             };
-            all.push((bytes as u128 * u128::from(stuck.max(1)), stuck, bytes, it));
+            all.push((bytes as u128 * u128::from(stuck.max(1)), stuck, bytes, reader));
         }
         all.sort_unstable_by_key(|it| std::cmp::Reverse(it.0));
-        for (at, (_, stuck, bytes, it)) in all.into_iter().enumerate() {
+        for (at, (_, stuck, bytes, reader)) in all.into_iter().enumerate() {
             let is_early = stuck >= GRACE_US && at < CUTS_AT_ONCE;
             let bound = if is_early { self.max / 2 } else { self.full };
             if left > bound && bytes > 0 {
                 left = left.saturating_sub(bytes);
-                it.is_cut.store(true, Ordering::Relaxed);
-                it.waker.wake();
+                reader.is_cut.store(true, Ordering::Relaxed);
+                reader.waker.wake();
             }
         }
     }
@@ -169,9 +169,9 @@ impl ConnectionBytes {
             self.unread.all().insert(number, reader.clone());
             self.shown = Some((number, reader));
         }
-        if let Some((_, it)) = &self.shown {
-            it.bytes.store(bytes, Ordering::Relaxed);
-            it.stuck_us.store(stuck_us.unwrap_or(0), Ordering::Relaxed);
+        if let Some((_, reader)) = &self.shown {
+            reader.bytes.store(bytes, Ordering::Relaxed);
+            reader.stuck_us.store(stuck_us.unwrap_or(0), Ordering::Relaxed);
         }
         let before = std::mem::replace(&mut self.bytes, bytes);
         if bytes <= before {
@@ -200,9 +200,9 @@ impl ConnectionBytes {
 
     /// Whether this connection is to be cut. If not, `context` is woken once it is.
     pub(crate) fn poll_cut(&self, context: &Context<'_>) -> bool {
-        self.shown.as_ref().is_some_and(|(_, it)| {
-            it.waker.register(context.waker());
-            it.is_cut.load(Ordering::Relaxed)
+        self.shown.as_ref().is_some_and(|(_, reader)| {
+            reader.waker.register(context.waker());
+            reader.is_cut.load(Ordering::Relaxed)
         })
     }
 }

@@ -437,9 +437,9 @@ impl Pump {
     }
 
     fn advance(&self, to: Stage) -> bool {
-        self.shared.running.stage.send_if_modified(|it| {
-            let is_later = *it < to;
-            *it = to.max(*it);
+        self.shared.running.stage.send_if_modified(|stage| {
+            let is_later = *stage < to;
+            *stage = to.max(*stage);
             is_later
         })
     }
@@ -480,11 +480,11 @@ impl<T: Send + 'static> First<T> {
 
 impl<T: Send> PushObserver for First<T> {
     fn hear(&self, _: u64, news: PushEvent) {
-        if let Some(it) = (self.is_it)(news) {
+        if let Some(event) = (self.is_it)(news) {
             let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(done) = done {
                 // An error means that the caller waits no more.
-                let _ = done.send(it);
+                let _ = done.send(event);
             }
         }
     }

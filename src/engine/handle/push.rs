@@ -257,9 +257,9 @@ impl Claim {
         let key = (identity.clone(), id.clone());
         match shared.clients.client_ids.entry(key.clone()) {
             dashmap::Entry::Occupied(it) => Err(it.get().clone()),
-            dashmap::Entry::Vacant(it) => {
+            dashmap::Entry::Vacant(slot) => {
                 let (done, waiting) = watch::channel(());
-                it.insert(waiting.clone());
+                slot.insert(waiting.clone());
                 Ok(Claim { shared: shared.clone(), key, waiting, done })
             }
         }

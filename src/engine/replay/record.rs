@@ -55,16 +55,16 @@ pub(super) struct Output {
 
 impl Record {
     pub(super) fn note(&mut self, marks: Vec<log::Noted>) {
-        for it in marks {
-            match it.mark {
+        for noted in marks {
+            match noted.mark {
                 Mark::Consumed { entry, listener, attempt } => {
-                    self.handled(entry, listener, attempt, it.after);
+                    self.handled(entry, listener, attempt, noted.after);
                 }
                 // A message that was started and waits was parked by its handling.
                 Mark::Waits { entry, listener, .. } => {
                     let key = (entry, listener);
                     if let Some(attempt) = self.attempts.get(&key).copied() {
-                        self.handled(key.0, key.1, attempt, it.after);
+                        self.handled(key.0, key.1, attempt, noted.after);
                     }
                 }
                 Mark::Started { entry, listener, attempt: 0 } => {
@@ -112,8 +112,8 @@ impl Record {
                     .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
                     .flatten();
                 let output = match spawned {
-                    Some(it) => {
-                        let child = ThreadId::new(&it.assigned_id);
+                    Some(output) => {
+                        let child = ThreadId::new(&output.assigned_id);
                         let first = log.entry(&EntryId::new(&child, 1)).await?;
                         first.map(|entry| Output { entry, begins: true })
                     }

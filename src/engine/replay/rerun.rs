@@ -104,11 +104,11 @@ impl Plan {
             record.charges.extend(log.charges(&shared.tree()).await?);
         }
         let mut replay = Replay { plan: self, log, port, record, done: Replayed::default() };
-        for it in &tree {
-            for shared in lineage.threads().filter(|_| it.id == *thread).chain([&it.id]) {
+        for member in &tree {
+            for shared in lineage.threads().filter(|_| member.id == *thread).chain([&member.id]) {
                 replay.record.read(&**log, shared).await?;
             }
-            replay.thread(&it.id).await?;
+            replay.thread(&member.id).await?;
             replay.record.outputs.clear();
             replay.record.said.clear();
             if replay.done.difference.is_some() {
@@ -141,8 +141,8 @@ impl<P: Port> Replay<'_, P> {
     async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
         let routes = &self.plan.routes;
         let mut folds: Vec<Vec<Awake>> = Vec::new();
-        for it in &routes.listeners {
-            let wanted = it.folds.iter().filter(|_| is_run(it));
+        for listener in &routes.listeners {
+            let wanted = listener.folds.iter().filter(|_| is_run(listener));
             folds.push(wanted.map(|(_, fold)| (fold.empty)()).collect());
         }
         let log = self.log.clone();
@@ -156,8 +156,8 @@ impl<P: Port> Replay<'_, P> {
                     each.for_each(|(state, (_, fold))| (fold.apply)(state, &entry));
                 }
                 waiting.extend(self.entry(kept, &entry).await?);
-                for it in waiting.extract_if(.., |it| it.as_of <= entry.seq()) {
-                    self.handle(it, &folds).await;
+                for waiting in waiting.extract_if(.., |it| it.as_of <= entry.seq()) {
+                    self.handle(waiting, &folds).await;
                     if self.done.difference.is_some() {
                         return Ok(());
                     }
@@ -183,9 +183,9 @@ impl<P: Port> Replay<'_, P> {
             if consumed.is_some_and(|(attempt, _)| attempt == 0) {
                 continue;
             }
-            let receiver = routes.find(&name).and_then(|it| match entry.reply_to() {
-                Some(_) => routes.reply(it, entry.name()),
-                None => routes.route(it, entry.name()),
+            let receiver = routes.find(&name).and_then(|listener| match entry.reply_to() {
+                Some(_) => routes.reply(listener, entry.name()),
+                None => routes.route(listener, entry.name()),
             });
             let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
             let (Some(receiver), Some((attempt, when))) = (run, consumed) else {
@@ -225,19 +225,19 @@ impl<P: Port> Replay<'_, P> {
         self.done.skipped.push(Skipped { message: message.id().clone(), listener, why });
     }
 
-    async fn handle(&mut self, it: Handling, folds: &[Vec<Awake>]) {
-        let listener = it.receiver.listener;
+    async fn handle(&mut self, handling: Handling, folds: &[Vec<Awake>]) {
+        let listener = handling.receiver.listener;
         let name = self.plan.routes.listeners[listener].name.clone();
-        match self.compare(&it, &folds[listener]).await {
+        match self.compare(&handling, &folds[listener]).await {
             None if self.done.difference.is_some() => {}
             None => *self.done.compared.entry(name).or_default() += 1,
-            Some(why) => self.skip(&it.message, name, why),
+            Some(why) => self.skip(&handling.message, name, why),
         }
     }
 
     /// Runs a handler and compares its emissions. Returns why that can't be done, if it can't.
-    async fn compare(&mut self, it: &Handling, folds: &[Awake]) -> Option<&'static str> {
-        let Handling { message, receiver, .. } = it;
+    async fn compare(&mut self, handling: &Handling, folds: &[Awake]) -> Option<&'static str> {
+        let Handling { message, receiver, .. } = handling;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
         let before = Before::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
         for (_, code) in &before.faults {
@@ -251,7 +251,7 @@ impl<P: Port> Replay<'_, P> {
         let Some(refusals) = self.refusals(&before) else {
             return Some("its budget was another then");
         };
-        let mut now = self.run(it, folds, &before, refusals).await;
+        let mut now = self.run(handling, folds, &before, refusals).await;
         now.retain(|it| !matches!(it.target, Target::Park(_)));
         if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
             return Some("it steers threads");
@@ -270,8 +270,8 @@ impl<P: Port> Replay<'_, P> {
     /// Why charges were refused then, by their index among the emissions. None if one of them would
     /// fit now.
     fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
-        let refused = before.recorded().enumerate().filter(|(_, it)| {
-            it.entry.name == Charge::NAME && it.entry.flags.contains(Flags::REFUSED)
+        let refused = before.recorded().enumerate().filter(|(_, output)| {
+            output.entry.name == Charge::NAME && output.entry.flags.contains(Flags::REFUSED)
         });
         let limits = &self.plan.limits;
         refused.map(|(at, it)| Some((at, self.record.refused(&it.entry, limits)?))).collect()
@@ -280,12 +280,12 @@ impl<P: Port> Replay<'_, P> {
     /// The emissions of a handler now, in the order in which the engine would append them.
     async fn run(
         &self,
-        it: &Handling,
+        handling: &Handling,
         folds: &[Awake],
         before: &Before<'_>,
         refusals: HashMap<usize, Fault>,
     ) -> Vec<Ready> {
-        let Handling { message, receiver, queue, as_of } = it;
+        let Handling { message, receiver, queue, as_of } = handling;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
         let host = Arc::new(ReplayHost {
@@ -326,8 +326,8 @@ impl<P: Port> Replay<'_, P> {
         let sent = std::mem::take(&mut *host.sent());
         let sent = sent.into_iter().map(|it| check(routes, limits.inside, it));
         for step in sent.chain([came_to(routes, limits.inside, receiver.listener, ended)]) {
-            let is_beyond = |it: &Ready| {
-                is_beyond(&it.target, receiver.listener, routes, it) || before.began(it)
+            let is_beyond = |ready: &Ready| {
+                is_beyond(&ready.target, receiver.listener, routes, ready) || before.began(ready)
             };
             let (later, first): (Vec<Ready>, Vec<Ready>) = step.into_iter().partition(is_beyond);
             now.extend(first.into_iter().chain(later));
@@ -343,14 +343,14 @@ fn is_run(listener: &Registered) -> bool {
 }
 
 /// Whether an emission is carried out after the others of its step, since it opens a thread.
-fn is_beyond(target: &Target, listener: usize, routes: &Routes, it: &Ready) -> bool {
-    match (target, &it.what) {
+fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -> bool {
+    match (target, &ready.what) {
         (Target::Child { .. }, Ok(_)) => true,
         (Target::Listener(to), Ok(checked)) => {
             let from = &routes.listeners[listener];
             let found = routes.address(Some(from), to, checked.name()).ok();
-            found.is_some_and(|it| {
-                it.listener != listener && routes.listeners[it.listener].traits.own_thread
+            found.is_some_and(|target| {
+                target.listener != listener && routes.listeners[target.listener].traits.own_thread
             })
         }
         _ => false,
@@ -368,20 +368,20 @@ struct Before<'a> {
 impl<'a> Before<'a> {
     fn of(message: &Entry, listener: &Registered, outputs: &'a [Output]) -> Before<'a> {
         let own = |it: &&Output| it.begins || *it.entry.from == *listener.name;
-        let fault = |it: &'a Output| {
-            let is_it = *it.entry.from == *CORE_NAME
-                && it.entry.reply_to.as_ref() == Some(message.id())
-                && it.entry.name == Huh::NAME;
-            let huh = is_it.then(|| Entry::kept(&it.entry).decode_if::<Huh>()).flatten()?;
-            Some((it, huh.code))
+        let fault = |output: &'a Output| {
+            let is_it = *output.entry.from == *CORE_NAME
+                && output.entry.reply_to.as_ref() == Some(message.id())
+                && output.entry.name == Huh::NAME;
+            let huh = is_it.then(|| Entry::kept(&output.entry).decode_if::<Huh>()).flatten()?;
+            Some((output, huh.code))
         };
         let entries = outputs.iter().filter(own).collect();
         Before { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
     /// Whether an emission opened a thread then, because its receiver was busy.
-    fn began(&self, it: &Ready) -> bool {
-        let (Target::Listener(_), Ok(checked)) = (&it.target, &it.what) else { return false };
+    fn began(&self, ready: &Ready) -> bool {
+        let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.what) else { return false };
         let is_same = |then: &Output| {
             then.entry.name == *checked.name() && then.entry.body == checked.element().canonical()
         };

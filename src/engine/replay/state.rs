@@ -142,11 +142,11 @@ impl Plan {
         let tree = log.tree(&session.id).await?;
         let marks = log.marks(&session.id).await?;
         let mut opened: Vec<Seen> = Vec::new();
-        for it in tree {
+        for member in tree {
             // A child's state is one of the branch, if its parent's is.
-            let above = it.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
-            let is_meant = it.id == *thread || above.is_some_and(|it| it.is_meant);
-            opened.extend(see(log, &self.routes, it, is_meant, cut, &marks).await?);
+            let above = member.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
+            let is_meant = member.id == *thread || above.is_some_and(|it| it.is_meant);
+            opened.extend(see(log, &self.routes, member, is_meant, cut, &marks).await?);
         }
         let position = opened.iter().map(|it| it.position).max().unwrap_or(0);
         let budget = self.spending(log, &opened, cut).await?;
@@ -170,9 +170,9 @@ impl Plan {
         let now_us = opened.iter().map(|it| it.state.at_us).max().unwrap_or(0);
         let live = opened.iter().skip(1).filter(|it| it.state.state.is_live()).count() as u64;
         let mut depths: BTreeMap<&ThreadId, u64> = BTreeMap::new();
-        for it in opened {
-            let above = it.state.parent.as_ref().and_then(|it| depths.get(it)).copied();
-            depths.insert(&it.state.thread, above.map_or(0, |it| it + 1));
+        for seen in opened {
+            let above = seen.state.parent.as_ref().and_then(|it| depths.get(it)).copied();
+            depths.insert(&seen.state.thread, above.map_or(0, |it| it + 1));
         }
         let mut all = Vec::new();
         for key in BudgetKey::ALL {
@@ -241,17 +241,17 @@ async fn see(
     let mut pages = Pages::of(log, &record.id).after(seen.state.seq);
     while let Some(page) = pages.next().await? {
         let is_last = page.iter().any(|it| it.position > cut);
-        for it in page.iter().filter(|it| it.position <= cut) {
-            (seen.state.seq, seen.state.at_us) = (it.id.seq, it.at_us);
-            seen.position = it.position;
-            folds.take(&Entry::kept(it));
+        for entry in page.iter().filter(|it| it.position <= cut) {
+            (seen.state.seq, seen.state.at_us) = (entry.id.seq, entry.at_us);
+            seen.position = entry.position;
+            folds.take(&Entry::kept(entry));
             // Shared entries are consumed in the thread that they belong to.
-            if it.id.thread == record.id {
-                seen.state.state = it.flags.state().unwrap_or(seen.state.state);
-                seen.opened_us = if seen.opened_us == 0 { it.at_us } else { seen.opened_us };
-                seen.messages += u64::from(it.receivers > 0 && *it.from != *CORE_NAME);
-                if it.receivers > 0 {
-                    waiting.insert(it.id.seq, it.clone());
+            if entry.id.thread == record.id {
+                seen.state.state = entry.flags.state().unwrap_or(seen.state.state);
+                seen.opened_us = if seen.opened_us == 0 { entry.at_us } else { seen.opened_us };
+                seen.messages += u64::from(entry.receivers > 0 && *entry.from != *CORE_NAME);
+                if entry.receivers > 0 {
+                    waiting.insert(entry.id.seq, entry.clone());
                 }
             }
         }
@@ -301,10 +301,11 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
         let seq = entry_of(mark).seq;
         let Some(entry) = entries.get(&seq) else { continue };
         let key = (seq, listener.clone());
-        let (is_over, it) = all.entry(key).or_insert_with(|| (false, waiting(entry, listener)));
+        let (is_over, counted) =
+            all.entry(key).or_insert_with(|| (false, waiting(entry, listener)));
         match mark {
-            Mark::Started { attempt, .. } => it.attempts = it.attempts.max(*attempt),
-            Mark::Waits { until_us, .. } => it.until_us = Some(*until_us),
+            Mark::Started { attempt, .. } => counted.attempts = counted.attempts.max(*attempt),
+            Mark::Waits { until_us, .. } => counted.until_us = Some(*until_us),
             Mark::Consumed { .. } => *is_over = true,
         }
     }
@@ -322,9 +323,9 @@ impl<'a> Folding<'a> {
     }
 
     fn take(&mut self, entry: &Entry) {
-        for (it, at, state) in &mut self.0 {
+        for (folding, at, state) in &mut self.0 {
             let Ok(awake) = state else { continue };
-            let apply = it.folds[*at].1.apply;
+            let apply = folding.folds[*at].1.apply;
             if catch_unwind(AssertUnwindSafe(|| apply(awake, entry))).is_err() {
                 *state = Err(format!("it panicked at {}", entry.id()));
             }
@@ -332,9 +333,9 @@ impl<'a> Folding<'a> {
     }
 
     fn finish(self) -> Vec<FoldState> {
-        let show = |(it, at, state): (&Registered, usize, Result<Awake, String>)| {
-            let (id, fold) = &it.folds[at];
-            FoldState::new(&it.name, id.1, state.map(|it| (fold.show)(&it)))
+        let show = |(listener, at, state): (&Registered, usize, Result<Awake, String>)| {
+            let (id, fold) = &listener.folds[at];
+            FoldState::new(&listener.name, id.1, state.map(|it| (fold.show)(&it)))
         };
         self.0.into_iter().map(show).collect()
     }
@@ -359,19 +360,20 @@ impl Pump {
         let record = record.ok_or_else(|| Fault::unknown_thread(thread.as_str()))?;
         let upto = EntryId::new(thread, record.last_seq);
         let mut all = Vec::new();
-        for (at, it) in shared.routes.listeners.iter().enumerate() {
-            if it.folds.is_empty() {
+        for (at, listener) in shared.routes.listeners.iter().enumerate() {
+            if listener.folds.is_empty() {
                 continue;
             }
             // Folds in memory may be ahead of the log.
             let is_kept = |it: &&(usize, u64, _)| it.0 == at && it.1 <= record.last_seq;
             let kept = cached.iter().find(is_kept);
             let from = kept.map(|(_, seq, states)| (*seq, states.clone()));
-            let from = from
-                .unwrap_or_else(|| (0, it.folds.iter().map(|(_, fold)| (fold.empty)()).collect()));
+            let from = from.unwrap_or_else(|| {
+                (0, listener.folds.iter().map(|(_, fold)| (fold.empty)()).collect())
+            });
             let (_, states) = read_folds(shared.clone(), at, upto.clone(), from).await?;
-            for ((id, fold), state) in it.folds.iter().zip(&states) {
-                all.push(FoldState::new(&it.name, id.1, Ok((fold.show)(state))));
+            for ((id, fold), state) in listener.folds.iter().zip(&states) {
+                all.push(FoldState::new(&listener.name, id.1, Ok((fold.show)(state))));
             }
         }
         Ok(all)

@@ -70,7 +70,12 @@ impl Thread {
     }
 
     /// Gives an entry its number, and queues it for its receivers.
-    pub(crate) fn append(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) -> Entry {
+    pub(crate) fn append(
+        &mut self,
+        sending: Sending<'_>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) -> Entry {
         if !self.kept {
             self.kept = true;
             out.batch.threads.push(self.record.clone());
@@ -78,26 +83,26 @@ impl Thread {
         let id = self.entry(self.next_seq);
         self.next_seq += 1;
         // Nothing runs in a thread that has ended.
-        let receivers = if self.state.is_live() { it.receivers } else { &[] };
-        let cause = it.cause.as_ref().filter(|it| it.thread == self.id).map_or(0, |it| it.seq);
-        out.ledger.count(!receivers.is_empty() && **it.from != *CORE_NAME, world.now_us);
+        let receivers = if self.state.is_live() { sending.receivers } else { &[] };
+        let cause = sending.cause.as_ref().filter(|it| it.thread == self.id).map_or(0, |it| it.seq);
+        out.ledger.count(!receivers.is_empty() && **sending.from != *CORE_NAME, world.now_us);
         let draft = Draft {
             id,
             at_us: world.now_us,
-            from: it.from.clone(),
-            to: it.to,
-            name: it.checked.name().clone(),
-            cause: it.cause,
-            reply_to: it.reply_to,
-            flags: it.flags,
+            from: sending.from.clone(),
+            to: sending.to,
+            name: sending.checked.name().clone(),
+            cause: sending.cause,
+            reply_to: sending.reply_to,
+            flags: sending.flags,
             receivers: u32::try_from(receivers.len()).unwrap_or(u32::MAX),
-            client_id: it.client_id,
-            meta: it.meta,
-            body: it.checked.element().canonical(),
+            client_id: sending.client_id,
+            meta: sending.meta,
+            body: sending.checked.element().canonical(),
             key: None,
         };
         debug_assert!(self.follows(&draft), "{} comes of a later entry", draft.id);
-        let entry = Entry::fresh(&draft, it.checked.element().clone());
+        let entry = Entry::fresh(&draft, sending.checked.element().clone());
         out.batch.entries.push(draft);
         let begins = entry.seq() == 1 && world.routes.any_takes_folds(receivers);
         self.remember(&entry, begins, world.limits.entries_at_hand_max);
@@ -114,15 +119,15 @@ impl Thread {
             }));
         }
         for receiver in receivers {
-            match it.until {
+            match sending.until {
                 None => {
                     self.note_asked(*receiver, &entry, Vec::new(), world, out);
                     let to = &world.routes.listeners[receiver.listener].name;
-                    let hop = Hop { from: it.from, to, chain: it.chain, cause };
-                    let is_outside = it.flags.contains(Flags::FROM_IDENTITY);
-                    let chain = if is_outside { it.chain } else { self.guard.longer(&hop) };
+                    let hop = Hop { from: sending.from, to, chain: sending.chain, cause };
+                    let is_outside = sending.flags.contains(Flags::FROM_IDENTITY);
+                    let chain = if is_outside { sending.chain } else { self.guard.longer(&hop) };
                     self.tell_arrived(*receiver, &entry, world, out);
-                    let first = Delivery::new(*receiver, entry.clone(), it.root);
+                    let first = Delivery::new(*receiver, entry.clone(), sending.root);
                     self.wait(*receiver, Delivery { chain, ..first });
                 }
                 Some(until) => {
@@ -131,7 +136,7 @@ impl Thread {
                         listener: world.routes.listeners[receiver.listener].name.clone(),
                         until_us: until.kept(world.ahead_us),
                     });
-                    let (receiver, root, chain) = (*receiver, it.root, it.chain);
+                    let (receiver, root, chain) = (*receiver, sending.root, sending.chain);
                     self.defer(Later { entry: entry.clone(), receiver, root, chain }, until, out);
                 }
             }
@@ -140,9 +145,9 @@ impl Thread {
     }
 
     /// Whether an entry's cause, and the entry that it answers, come before it.
-    fn follows(&self, it: &Draft) -> bool {
-        let is_before = |id: &EntryId| id.thread != self.id || id.seq < it.id.seq;
-        it.cause.as_ref().is_none_or(is_before) && it.reply_to.as_ref().is_none_or(is_before)
+    fn follows(&self, draft: &Draft) -> bool {
+        let is_before = |id: &EntryId| id.thread != self.id || id.seq < draft.id.seq;
+        draft.cause.as_ref().is_none_or(is_before) && draft.reply_to.as_ref().is_none_or(is_before)
     }
 
     /// Tells the running handlers of a listener that a message came for it.

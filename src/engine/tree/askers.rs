@@ -33,13 +33,13 @@ impl Thread {
         let asked: Vec<&Entry> = asked.iter().filter(|it| self.has(it.id())).collect();
         let is_end = asked.iter().any(|it| self.ends_with(it));
         let mut told: Vec<Told> = Vec::new();
-        for it in &asked {
-            if self.ends_with(it) {
+        for message in &asked {
+            if self.ends_with(message) {
                 continue;
             }
-            let sender = it.sender().clone();
+            let sender = message.sender().clone();
             if let Some(told) = told.iter_mut().find(|told| told.identity == sender) {
-                self.tell_too(it, told, out);
+                self.tell_too(message, told, out);
                 continue;
             }
             let flags = match outcome {
@@ -47,13 +47,13 @@ impl Thread {
                 Outcome::Partial | Outcome::Completed => part.flags,
             };
             let sending = self.sending(part, checked.clone(), Some(sender.clone()), world);
-            let sending = Sending { from, reply_to: Some(it.id().clone()), flags, ..sending };
-            if it.is_from_identity() {
-                let inlets = self.inlet(&sender, Some(it.seq())).map(|(inlet, _)| inlet);
-                let entry = self.tell(&sender, it.seq(), sending, world, out);
+            let sending = Sending { from, reply_to: Some(message.id().clone()), flags, ..sending };
+            if message.is_from_identity() {
+                let inlets = self.inlet(&sender, Some(message.seq())).map(|(inlet, _)| inlet);
+                let entry = self.tell(&sender, message.seq(), sending, world, out);
                 told.push(Told { identity: sender, entry, inlets: inlets.into_iter().collect() });
             } else {
-                self.answer(part, it, sending, world, out);
+                self.answer(part, message, sending, world, out);
             }
         }
         let status = match outcome {

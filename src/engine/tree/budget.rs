@@ -103,10 +103,10 @@ impl Ledger {
         let read = if entry.is::<Charge>() {
             entry.decode().map(|it: Charge| self.book(entry.thread(), entry.sender(), &it))
         } else if entry.is::<BudgetRaised>() {
-            entry.decode().map(|it: BudgetRaised| {
-                let limit = it.limit.parse().map_or(0, |it: Allowance| it.0);
-                let limit = limit.max(self.limits[it.key as usize]);
-                self.set(it.key, limit);
+            entry.decode().map(|raised: BudgetRaised| {
+                let limit = raised.limit.parse().map_or(0, |it: Allowance| it.0);
+                let limit = limit.max(self.limits[raised.key as usize]);
+                self.set(raised.key, limit);
             })
         } else if entry.is::<BudgetWarning>() {
             entry.decode().map(|it: BudgetWarning| self.said(&it))
@@ -119,15 +119,15 @@ impl Ledger {
         self.unsaid.clear();
     }
 
-    fn said(&mut self, it: &BudgetWarning) {
-        let warned = match (&it.thread, &it.listener) {
+    fn said(&mut self, warning: &BudgetWarning) {
+        let warned = match (&warning.thread, &warning.listener) {
             (Some(thread), Some(listener)) => {
                 let of = (ThreadId::new(thread), Arc::from(listener.as_str()));
                 &mut self.turns.entry(of).or_default().1
             }
-            _ => &mut self.warned[it.key as usize],
+            _ => &mut self.warned[warning.key as usize],
         };
-        *warned = it.percent.max(*warned);
+        *warned = warning.percent.max(*warned);
     }
 
     pub(crate) fn limit(&self, key: BudgetKey) -> u64 {
@@ -214,10 +214,10 @@ impl Ledger {
         &mut self,
         thread: &ThreadId,
         listener: &Arc<str>,
-        it: &Charge,
+        charge: &Charge,
     ) -> Result<(), Short> {
-        self.fits_charge(thread, listener, it, ReservedAmounts::default())?;
-        self.book(thread, listener, it);
+        self.fits_charge(thread, listener, charge, ReservedAmounts::default())?;
+        self.book(thread, listener, charge);
         Ok(())
     }
 
@@ -226,19 +226,19 @@ impl Ledger {
         &self,
         thread: &ThreadId,
         listener: &Arc<str>,
-        it: &Charge,
+        charge: &Charge,
         without: ReservedAmounts,
     ) -> Result<(), Short> {
-        if it.settled {
+        if charge.settled {
             return Ok(());
         }
         let turns = self.turns.get(&(thread.clone(), listener.clone()));
         let asked = |it: i64| u64::try_from(it).unwrap_or(0);
         let used = |key| self.used(key).saturating_sub(without.of(key));
         for (key, asked, used) in [
-            (BudgetKey::Turns, asked(it.turns), turns.map_or(0, |(used, _)| *used)),
-            (BudgetKey::Tokens, asked(it.tokens), used(BudgetKey::Tokens)),
-            (BudgetKey::CostMicros, asked(it.cost_micros), used(BudgetKey::CostMicros)),
+            (BudgetKey::Turns, asked(charge.turns), turns.map_or(0, |(used, _)| *used)),
+            (BudgetKey::Tokens, asked(charge.tokens), used(BudgetKey::Tokens)),
+            (BudgetKey::CostMicros, asked(charge.cost_micros), used(BudgetKey::CostMicros)),
         ] {
             if asked > 0 {
                 self.fits(key, asked, used)?;
@@ -247,24 +247,25 @@ impl Ledger {
         Ok(())
     }
 
-    fn book(&mut self, thread: &ThreadId, listener: &Arc<str>, it: &Charge) {
-        for (key, more) in [(BudgetKey::Tokens, it.tokens), (BudgetKey::CostMicros, it.cost_micros)]
+    fn book(&mut self, thread: &ThreadId, listener: &Arc<str>, charge: &Charge) {
+        for (key, more) in
+            [(BudgetKey::Tokens, charge.tokens), (BudgetKey::CostMicros, charge.cost_micros)]
         {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
                 // The reservation of a model's turn isn't spent yet: it is settled soon.
-                if it.settled || it.tokens_out.is_none() {
+                if charge.settled || charge.tokens_out.is_none() {
                     self.look_at(key, used);
                 }
             }
         }
-        if it.turns == 0 {
+        if charge.turns == 0 {
             return;
         }
         let limit = self.limit(BudgetKey::Turns);
         let (used, warned) = self.turns.entry((thread.clone(), listener.clone())).or_default();
-        *used = used.saturating_add_signed(it.turns);
+        *used = used.saturating_add_signed(charge.turns);
         if let Some(percent) = level(*used, limit).filter(|it| it > warned) {
             *warned = percent;
             self.unsaid.push(BudgetWarning {
@@ -279,9 +280,9 @@ impl Ledger {
     }
 
     /// Raises a limit. Returns the new limit, or what is wrong with the request.
-    pub(crate) fn raise(&mut self, it: &RaiseBudget) -> Result<Allowance, Fault> {
-        let (key, limit) = (it.key, self.limit(it.key));
-        let raised = match (it.by, &it.to) {
+    pub(crate) fn raise(&mut self, raise: &RaiseBudget) -> Result<Allowance, Fault> {
+        let (key, limit) = (raise.key, self.limit(raise.key));
+        let raised = match (raise.by, &raise.to) {
             (Some(by), None) => limit.saturating_add(by),
             (None, Some(to)) => match to.parse::<Allowance>() {
                 Ok(it) => it.0,
@@ -387,8 +388,8 @@ mod tests {
     }
 
     /// An entry of the budget, as the log would have it.
-    fn entry<P: Payload>(seq: u64, thread: &str, from: &str, it: &P) -> Entry {
-        let element = it.encode().unwrap();
+    fn entry<P: Payload>(seq: u64, thread: &str, from: &str, payload: &P) -> Entry {
+        let element = payload.encode().unwrap();
         let id = EntryId::new(&ThreadId::new(thread), seq);
         let draft = Draft::new(id, 1, from.into(), P::NAME, element.canonical());
         Entry::fresh(&Draft { flags: Flags::CHARGES, ..draft }, element)
@@ -407,8 +408,8 @@ mod tests {
             let sign = if settled { -1 } else { 1 };
             let tokens = sign * tokens;
             let turns = sign * turns;
-            let it = Charge { turns, tokens, cost_micros, settled, ..Charge::default() };
-            Deed::Charge(thread, from, it)
+            let charge = Charge { turns, tokens, cost_micros, settled, ..Charge::default() };
+            Deed::Charge(thread, from, charge)
         });
         let key = prop::sample::select(vec![BudgetKey::Turns, BudgetKey::Tokens]);
         let raise = (key, 0_u64..50).prop_map(|(key, by)| Deed::Raise(key, by));
@@ -423,21 +424,21 @@ mod tests {
             for (seq, deed) in (1..).zip(deeds) {
                 let before = ledger.clone();
                 match deed {
-                    Deed::Charge(thread, from, it) => {
+                    Deed::Charge(thread, from, charge) => {
                         let (thread, from) = (format!("t{thread}"), Arc::from(format!("l{from}")));
-                        let booked = ledger.charge(&ThreadId::new(&thread), &from, &it);
+                        let booked = ledger.charge(&ThreadId::new(&thread), &from, &charge);
                         match booked {
-                            Ok(()) => log.push(entry(seq, &thread, &from, &it)),
+                            Ok(()) => log.push(entry(seq, &thread, &from, &charge)),
                             Err(short) => {
                                 prop_assert!(short.asked + short.used > short.limit);
                                 prop_assert_eq!(&ledger, &before, "nothing of it is spent");
                             }
                         }
-                        if !it.settled && booked.is_ok() && it.tokens > 0 {
+                        if !charge.settled && booked.is_ok() && charge.tokens > 0 {
                             let spent = ledger.used(BudgetKey::Tokens);
                             prop_assert!(spent <= ledger.limit(BudgetKey::Tokens));
                         }
-                        if !it.settled && booked.is_ok() && it.turns > 0 {
+                        if !charge.settled && booked.is_ok() && charge.turns > 0 {
                             let spent = ledger.turns().iter().map(|(_, _, it)| *it).max();
                             prop_assert!(spent <= Some(ledger.limit(BudgetKey::Turns)));
                         }
@@ -449,8 +450,8 @@ mod tests {
                         log.push(entry(seq, "t0", "thread", &raised));
                     }
                 }
-                for it in ledger.take_unsaid() {
-                    log.push(entry(seq, "t0", "core", &it));
+                for warning in ledger.take_unsaid() {
+                    log.push(entry(seq, "t0", "core", &warning));
                 }
             }
             prop_assert_eq!(Ledger::kept(&limits(), 0, 0, log), ledger);
@@ -462,8 +463,8 @@ mod tests {
         let mut ledger = Ledger::new(&Limits { tree_tokens_max: 100, ..Limits::default() });
         let (thread, from) = (ThreadId::new("t"), Arc::from("l"));
         let spend = |tokens: i64, ledger: &mut Ledger| -> Vec<u8> {
-            let it = Charge { tokens, ..Charge::default() };
-            ledger.charge(&thread, &from, &it).unwrap();
+            let charge = Charge { tokens, ..Charge::default() };
+            ledger.charge(&thread, &from, &charge).unwrap();
             ledger.take_unsaid().iter().map(|it| it.percent).collect()
         };
         assert_eq!(spend(74, &mut ledger), [0_u8; 0]);

@@ -36,19 +36,19 @@ impl Tree {
 
     /// Records warnings of budgets in the session.
     pub(crate) fn warn(&mut self, world: &World<'_>, out: &mut Step) {
-        for it in out.ledger.take_unsaid() {
+        for warning in out.ledger.take_unsaid() {
             let Some(session) = self.threads.values_mut().find(|it| it.record.parent.is_none())
             else {
                 return;
             };
-            session.record(&it, Flags::CHARGES, None, world, out);
+            session.record(&warning, Flags::CHARGES, None, world, out);
         }
     }
 
     /// Holds the threads that a spent budget is for.
-    pub(crate) fn spent(&mut self, it: &Spent, world: &World<'_>, out: &mut Step) {
-        let what = over_budget(it.short);
-        let is_meant = |id: &&ThreadId| it.thread.as_ref().is_none_or(|only| only == *id);
+    pub(crate) fn spent(&mut self, spent: &Spent, world: &World<'_>, out: &mut Step) {
+        let what = over_budget(spent.short);
+        let is_meant = |id: &&ThreadId| spent.thread.as_ref().is_none_or(|only| only == *id);
         let mut ids: Vec<ThreadId> = self.threads.keys().filter(is_meant).cloned().collect();
         ids.sort_unstable();
         for id in ids {
@@ -62,8 +62,8 @@ impl Tree {
     }
 
     /// Raises a budget, records that, and lets held threads continue.
-    pub(crate) fn raise(&mut self, it: &Raising, world: &World<'_>, out: &mut Step) {
-        let (part, message) = (&it.part, &it.part.message);
+    pub(crate) fn raise(&mut self, raising: &Raising, world: &World<'_>, out: &mut Step) {
+        let (part, message) = (&raising.part, &raising.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
         if !message.flags().contains(Flags::FROM_OPERATOR) {
             let fault = match own.tells_why(part) {
@@ -72,11 +72,11 @@ impl Tree {
             };
             return own.complain(part, &fault, world, out);
         }
-        let limit = match out.ledger.raise(&it.it) {
+        let limit = match out.ledger.raise(&raising.raise) {
             Ok(limit) => limit.to_string(),
             Err(fault) => return own.complain(part, &fault, world, out),
         };
-        let what = BudgetRaised { key: it.it.key, limit, by: message.from().to_owned() };
+        let what = BudgetRaised { key: raising.raise.key, limit, by: message.from().to_owned() };
         let Some(checked) = word(&what) else { return };
         let was_over = own.state == State::OverBudget;
         let flags = if was_over { State::Open.flag() } else { Flags::NONE };
@@ -138,9 +138,9 @@ impl Thread {
     ) -> Option<Short> {
         let own = &world.routes.listeners[part.listener];
         let registered = |name: &str| world.routes.find(name).map(|it| &world.routes.listeners[it]);
-        let answered = |it: &Entry| {
-            let settles = registered(it.from()).is_some_and(|it| it.traits.settles || it.parks);
-            !it.is_from_identity() && !self.ends_with(it) && !settles
+        let answered = |entry: &Entry| {
+            let settles = registered(entry.from()).is_some_and(|it| it.traits.settles || it.parks);
+            !entry.is_from_identity() && !self.ends_with(entry) && !settles
         };
         let is_given = match target {
             Target::Sender => answered(&part.message),
@@ -219,32 +219,37 @@ impl Thread {
 
     /// Asks the tree to raise a budget for the sender of the message, who must be an operator.
     pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
-        let Ok(it) = RaiseBudget::decode(checked.element()) else { return };
+        let Ok(raise) = RaiseBudget::decode(checked.element()) else { return };
         self.hold(part.root);
-        let raising = Raising { part: part.clone(), it };
+        let raising = Raising { part: part.clone(), raise };
         out.requests.push_back(TreeRequest::Raise(Box::new(raising)));
     }
 
     /// The bound that a message between listeners would go beyond, if it goes round in a circle.
-    pub(crate) fn goes_round(&self, it: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
-        let receiver = it.receivers.first()?;
-        let hop = self.hop(it, &world.routes.listeners[receiver.listener].name)?;
-        self.guard.refuses(&hop, || it.checked.element().canonical(), world.limits)
+    pub(crate) fn goes_round(&self, sending: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
+        let receiver = sending.receivers.first()?;
+        let hop = self.hop(sending, &world.routes.listeners[receiver.listener].name)?;
+        self.guard.refuses(&hop, || sending.checked.element().canonical(), world.limits)
     }
 
-    fn hop<'a>(&self, it: &Sending<'a>, to: &'a str) -> Option<Hop<'a>> {
-        let cause = it.cause.as_ref().filter(|it| it.thread == self.id)?.seq;
-        (**it.from != *CORE_NAME).then_some(Hop { from: it.from, to, chain: it.chain, cause })
+    fn hop<'a>(&self, sending: &Sending<'a>, to: &'a str) -> Option<Hop<'a>> {
+        let cause = sending.cause.as_ref().filter(|it| it.thread == self.id)?.seq;
+        (**sending.from != *CORE_NAME).then_some(Hop {
+            from: sending.from,
+            to,
+            chain: sending.chain,
+            cause,
+        })
     }
 
     /// Appends a message between listeners, and warns if it reaches a bound of the loop guard.
-    pub(crate) fn pass(&mut self, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
-        let Some(receiver) = it.receivers.first() else {
-            self.append(it, world, out);
+    pub(crate) fn pass(&mut self, sending: Sending<'_>, world: &World<'_>, out: &mut Step) {
+        let Some(receiver) = sending.receivers.first() else {
+            self.append(sending, world, out);
             return;
         };
-        let (from, chain, cause) = (it.from, it.chain, it.cause.clone());
-        let entry = self.append(it, world, out);
+        let (from, chain, cause) = (sending.from, sending.chain, sending.cause.clone());
+        let entry = self.append(sending, world, out);
         let to = &world.routes.listeners[receiver.listener].name;
         let Some(cause) = cause.filter(|it| it.thread == self.id && **from != *CORE_NAME) else {
             return;
@@ -275,17 +280,18 @@ impl Thread {
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
-        it: Sending<'_>,
+        refused: Sending<'_>,
         bound: Bound,
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let fault = bound.fault(it.from);
-        let flags = it.flags.with(Flags::REFUSED);
-        let asker = it.receivers.first().map(|it| it.listener).filter(|_| it.reply_to.is_some());
+        let fault = bound.fault(refused.from);
+        let flags = refused.flags.with(Flags::REFUSED);
+        let asker =
+            refused.receivers.first().map(|it| it.listener).filter(|_| refused.reply_to.is_some());
         let asker = asker.filter(|it| world.routes.listeners[*it].traits.settles);
-        let reply_to = it.reply_to.clone();
-        self.append(Sending { flags, receivers: &[], ..it }, world, out);
+        let reply_to = refused.reply_to.clone();
+        self.append(Sending { flags, receivers: &[], ..refused }, world, out);
         if let (Some(asker), Some(checked)) = (asker, said(&fault)) {
             let receiver = world.routes.reply(asker, checked.name());
             let receivers: Vec<Receiver> = receiver.into_iter().collect();

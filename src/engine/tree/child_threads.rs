@@ -26,22 +26,22 @@ impl Tree {
     pub(crate) fn carry_out_requests(&mut self, world: &World<'_>, out: &mut Step) {
         while let Some(next) = out.requests.pop_front() {
             match next {
-                TreeRequest::Open(it) => {
-                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
-                    self.open(*it, world, out);
+                TreeRequest::Open(request) => {
+                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
+                    self.open(*request, world, out);
                     self.let_go(&thread, root, world, out);
                 }
                 TreeRequest::Ended(it) => self.ended(it, world, out),
                 TreeRequest::Said(it) => self.said(it, world, out),
                 TreeRequest::Spent(it) => self.spent(&it, world, out),
-                TreeRequest::Raise(it) => {
-                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
-                    self.raise(&it, world, out);
+                TreeRequest::Raise(request) => {
+                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
+                    self.raise(&request, world, out);
                     self.let_go(&thread, root, world, out);
                 }
-                TreeRequest::Steer(it) => {
-                    let (thread, root) = (it.part.message.thread().clone(), it.part.root);
-                    self.steer(&it, world, out);
+                TreeRequest::Steer(request) => {
+                    let (thread, root) = (request.part.message.thread().clone(), request.part.root);
+                    self.steer(&request, world, out);
                     self.let_go(&thread, root, world, out);
                 }
             }
@@ -55,44 +55,47 @@ impl Tree {
         }
     }
 
-    fn open(&mut self, it: Opening, world: &World<'_>, out: &mut Step) {
-        let at = it.part.message.thread().clone();
-        let spawner = match it.how {
-            How::ForSender => Spawner::of(&it.part.message),
-            _ => Spawner::listener(&world.routes.listeners[it.part.listener].name),
+    fn open(&mut self, opening: Opening, world: &World<'_>, out: &mut Step) {
+        let at = opening.part.message.thread().clone();
+        let spawner = match opening.how {
+            How::ForSender => Spawner::of(&opening.part.message),
+            _ => Spawner::listener(&world.routes.listeners[opening.part.listener].name),
         };
         let live = self.threads.len() as u64;
         let Some(parent) = self.threads.get_mut(&at).filter(|it| it.state.is_live()) else {
             return;
         };
         let fits = room_for(parent, live, world, out);
-        let receivers = fits.and_then(|()| may_open(&it, &spawner, world));
+        let receivers = fits.and_then(|()| may_open(&opening, &spawner, world));
         let receivers = match receivers {
             Ok(receivers) => receivers,
-            Err(fault) if it.how == How::ForSender => {
-                let fault = parent.may_explain(&it.part, fault, Some(it.first.name()), world);
-                return parent.complain(&it.part, &fault, world, out);
+            Err(fault) if opening.how == How::ForSender => {
+                let fault =
+                    parent.may_explain(&opening.part, fault, Some(opening.first.name()), world);
+                return parent.complain(&opening.part, &fault, world, out);
             }
-            Err(fault) => return parent.refuse(&it.part, it.first, None, &fault, world, out),
+            Err(fault) => {
+                return parent.refuse(&opening.part, opening.first, None, &fault, world, out);
+            }
         };
-        if it.how != How::ForSender {
-            let first = parent.sending(&it.part, it.first.clone(), None, world);
+        if opening.how != How::ForSender {
+            let first = parent.sending(&opening.part, opening.first.clone(), None, world);
             let first = Sending { receivers: &receivers, ..first };
             if let Some(bound) = parent.goes_round(&first, world) {
-                return parent.stop_round(&it.part, first, bound, world, out);
+                return parent.stop_round(&opening.part, first, bound, world, out);
             }
         }
-        let id = self.child_id(&at, &it.label);
+        let id = self.child_id(&at, &opening.label);
         let Some(parent) = self.threads.get_mut(&at) else { return };
         let record = NewThread { id: id.clone(), parent: Some(at), fork: None };
         let mut child = Thread::new(record, parent.owner.clone(), 0);
         child.depth = parent.depth + 1;
         child.state = if parent.state == State::Paused { State::Paused } else { State::Open };
-        let at = parent.opened(&id, &it, &spawner, world, out);
-        child.root_above = it.part.root;
-        let spawner = Spawner { chain: parent.guard.resumed(it.part.chain, at), ..spawner };
+        let at = parent.opened(&id, &opening, &spawner, world, out);
+        child.root_above = opening.part.root;
+        let spawner = Spawner { chain: parent.guard.resumed(opening.part.chain, at), ..spawner };
         let chain = parent.guard.below(spawner.chain, &child.guard);
-        child.begin(&it, &spawner, chain, &receivers, world, out);
+        child.begin(&opening, &spawner, chain, &receivers, world, out);
         self.threads.insert(id, child);
         out.ledger.look_at(BudgetKey::Children, live);
     }
@@ -115,24 +118,24 @@ impl Tree {
     }
 
     /// Hands a thread's result to its parent, and ends the threads below it.
-    fn ended(&mut self, it: Ended, world: &World<'_>, out: &mut Step) {
-        let Some(mut child) = self.threads.remove(&it.thread) else { return };
-        self.over.insert(it.thread.clone(), child.state);
+    fn ended(&mut self, ended: Ended, world: &World<'_>, out: &mut Step) {
+        let Some(mut child) = self.threads.remove(&ended.thread) else { return };
+        self.over.insert(ended.thread.clone(), child.state);
         for below in self.branch(&child.children) {
-            self.cancel_below(&below, &it.entry, world, out);
+            self.cancel_below(&below, &ended.entry, world, out);
         }
         child.stop(world, out);
         let above = child.record.parent.as_ref().and_then(|it| self.threads.get_mut(it));
         let Some(parent) = above else { return };
-        parent.result(&child, it, world, out);
+        parent.result(&child, ended, world, out);
         let id = parent.id.clone();
         self.end_if_done(&id, world, out);
     }
 
     /// Records a child's note in the parent thread, for the listener that opened the child.
-    fn said(&mut self, it: Said, world: &World<'_>, out: &mut Step) {
-        let Some(child) = self.threads.get(&it.thread) else { return };
-        let note = ThreadNote { thread: child.id.to_string(), payload: it.element };
+    fn said(&mut self, said: Said, world: &World<'_>, out: &mut Step) {
+        let Some(child) = self.threads.get(&said.thread) else { return };
+        let note = ThreadNote { thread: child.id.to_string(), payload: said.element };
         let (Some(checked), Some(spawner), root) =
             (word(&note), child.spawner.clone(), child.root_above)
         else {
@@ -140,7 +143,7 @@ impl Tree {
         };
         let above = child.record.parent.clone().and_then(|it| self.threads.get_mut(&it));
         let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
-        let sending = to_spawner(&spawner, checked, it.entry, root, world);
+        let sending = to_spawner(&spawner, checked, said.entry, root, world);
         parent.append(sending, world, out);
     }
 
@@ -156,46 +159,58 @@ impl Tree {
         }
     }
 
-    fn steer(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) {
-        let own = it.part.message.thread().clone();
-        let branch = self.branch([&it.thread]);
-        let mut above = self.threads.get(&it.thread);
+    fn steer(&mut self, steering: &Steering, world: &World<'_>, out: &mut Step) {
+        let own = steering.part.message.thread().clone();
+        let branch = self.branch([&steering.thread]);
+        let mut above = self.threads.get(&steering.thread);
         while let Some(thread) = above.filter(|it| it.id != own) {
             above = thread.record.parent.as_ref().and_then(|it| self.threads.get(it));
         }
         if above.is_none() {
-            let over = self.over.get(&it.thread).filter(|_| it.thread.is_below(&own));
-            let over = over.map(|state| ended(&it.thread, *state));
+            let over = self.over.get(&steering.thread).filter(|_| steering.thread.is_below(&own));
+            let over = over.map(|state| ended(&steering.thread, *state));
             if let Some(thread) = self.threads.get_mut(&own) {
-                let fault = over.unwrap_or_else(|| Fault::unknown_thread(it.thread.as_str()));
-                thread.complain(&it.part, &fault, world, out);
+                let fault = over.unwrap_or_else(|| Fault::unknown_thread(steering.thread.as_str()));
+                thread.complain(&steering.part, &fault, world, out);
             }
             return;
         }
-        if it.thread.as_str() == ORGANISM && it.state != State::Open {
+        if steering.thread.as_str() == ORGANISM && steering.state != State::Open {
             if let Some(thread) = self.threads.get_mut(&own) {
-                thread.complain(&it.part, &organism_thread_fault(it.state), world, out);
+                thread.complain(&steering.part, &organism_thread_fault(steering.state), world, out);
             }
             return;
         }
         if !branch.contains(&own)
             && let Some(thread) = self.threads.get_mut(&own)
         {
-            thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+            thread.reply(
+                &steering.part,
+                &steering.part.message.clone(),
+                steering.why.clone(),
+                world,
+                out,
+            );
         }
         let within: FxHashSet<&ThreadId> = branch.iter().collect();
         for id in &branch {
             let Some(thread) = self.threads.get_mut(id) else { continue };
-            if thread.stays(it.state) {
+            if thread.stays(steering.state) {
                 if *id == own {
-                    thread.reply(&it.part, &it.part.message.clone(), it.why.clone(), world, out);
+                    thread.reply(
+                        &steering.part,
+                        &steering.part.message.clone(),
+                        steering.why.clone(),
+                        world,
+                        out,
+                    );
                 }
                 continue;
             }
-            let entry = thread.set_state(it, world, out);
-            if it.state == State::Cancelled {
+            let entry = thread.set_state(steering, world, out);
+            if steering.state == State::Cancelled {
                 thread.stop(world, out);
-                self.over.insert(id.clone(), it.state);
+                self.over.insert(id.clone(), steering.state);
                 let Some(thread) = self.threads.remove(id) else { continue };
                 let above = thread.record.parent.as_ref().filter(|it| !within.contains(it));
                 if let Some(parent) = above.and_then(|it| self.threads.get_mut(it)) {
@@ -208,7 +223,7 @@ impl Tree {
             }
         }
         // A child that finished its work while it was paused ends now.
-        for id in branch.iter().filter(|_| it.state == State::Open) {
+        for id in branch.iter().filter(|_| steering.state == State::Open) {
             self.end_if_done(id, world, out);
         }
     }
@@ -275,12 +290,16 @@ fn room_for(
 }
 
 /// The receivers of a child's first message, if the child may be opened.
-fn may_open(it: &Opening, spawner: &Spawner, world: &World<'_>) -> Result<Vec<Receiver>, Fault> {
-    let name = it.first.name();
-    if it.how == How::ForSender && it.first.is_reserved(&world.routes.catalog) {
+fn may_open(
+    opening: &Opening,
+    spawner: &Spawner,
+    world: &World<'_>,
+) -> Result<Vec<Receiver>, Fault> {
+    let name = opening.first.name();
+    if opening.how == How::ForSender && opening.first.is_reserved(&world.routes.catalog) {
         return Err(Fault::new(Code::Reserved, format!("{name} may be sent by the pump only")));
     }
-    if let How::Call(receiver) = it.how {
+    if let How::Call(receiver) = opening.how {
         return Ok(vec![receiver]);
     }
     let receivers = world.routes.receivers(None, name)?;
@@ -302,42 +321,42 @@ impl Thread {
     fn opened(
         &mut self,
         id: &ThreadId,
-        it: &Opening,
+        opening: &Opening,
         spawner: &Spawner,
         world: &World<'_>,
         out: &mut Step,
     ) -> u64 {
         self.children.insert(id.clone());
-        self.hold(it.part.root);
+        self.hold(opening.part.root);
         let spawned = ThreadSpawned { assigned_id: id.to_string(), parent_id: self.id.to_string() };
         let at = self.entry(self.next_seq);
         let Some(checked) = word(&spawned) else { return at.seq };
-        let sending = self.sending(&it.part, checked, Some(spawner.name.clone()), world);
+        let sending = self.sending(&opening.part, checked, Some(spawner.name.clone()), world);
         let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
-        match it.how {
+        match opening.how {
             How::ForSender => {
-                sending.reply_to = Some(it.part.message.id().clone());
-                self.answer(&it.part, &it.part.message, sending, world, out);
-                return it.part.message.seq();
+                sending.reply_to = Some(opening.part.message.id().clone());
+                self.answer(&opening.part, &opening.part.message, sending, world, out);
+                return opening.part.message.seq();
             }
             How::Spawn => {
-                let receiver = world.routes.reply(it.part.listener, &ThreadSpawned::NAME);
+                let receiver = world.routes.reply(opening.part.listener, &ThreadSpawned::NAME);
                 let receivers: Vec<Receiver> = receiver.into_iter().collect();
                 self.append(Sending { receivers: &receivers, ..sending }, world, out);
                 self.start_all_of(&receivers, world, out);
             }
             How::Call(_) => drop(self.append(sending, world, out)),
         }
-        let (chain, cause) = (it.part.chain, it.part.message.seq());
+        let (chain, cause) = (opening.part.chain, opening.part.message.seq());
         let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause };
-        self.watch(&hop, &at, &it.first.element().canonical(), world, out);
+        self.watch(&hop, &at, &opening.first.element().canonical(), world, out);
         at.seq
     }
 
     /// The first message of a thread below another.
     fn begin(
         &mut self,
-        it: &Opening,
+        opening: &Opening,
         spawner: &Spawner,
         chain: Chain,
         receivers: &[Receiver],
@@ -351,26 +370,29 @@ impl Thread {
         let outside = if spawner.is_identity { Flags::FROM_IDENTITY } else { Flags::NONE };
         // A child of a paused thread begins paused.
         let held = if self.state == State::Paused { Flags::PAUSES } else { Flags::NONE };
-        let flags = it.part.flags.with(outside).with(held);
-        let sending = self.sending(&it.part, it.first.clone(), to.clone(), world);
+        let flags = opening.part.flags.with(outside).with(held);
+        let sending = self.sending(&opening.part, opening.first.clone(), to.clone(), world);
         let sending = Sending { from: &spawner.name, flags, receivers, root: 0, chain, ..sending };
         self.append(sending, world, out);
-        let asked = Some(it.part.message.id().clone());
+        let asked = Some(opening.part.message.id().clone());
         self.spawner = Some(Spawner { asked, to, ..spawner.clone() });
         self.start_all_of(receivers, world, out);
     }
 
     /// Hands a child's result to its opener.
-    fn result(&mut self, child: &Thread, it: Ended, world: &World<'_>, out: &mut Step) {
+    fn result(&mut self, child: &Thread, ended: Ended, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
-        let (status, element) = (it.status, it.element.clone());
-        let result =
-            ThreadResult { thread: child.id.to_string(), status: it.status, payload: it.element };
+        let (status, element) = (ended.status, ended.element.clone());
+        let result = ThreadResult {
+            thread: child.id.to_string(),
+            status: ended.status,
+            payload: ended.element,
+        };
         if let (Some(checked), Some(spawner)) = (word(&result), &child.spawner) {
             let reply_to = Some(child.entry(1));
             let sending =
-                Sending { reply_to, ..to_spawner(spawner, checked, it.entry, root, world) };
+                Sending { reply_to, ..to_spawner(spawner, checked, ended.entry, root, world) };
             match self.is_answered_by(spawner) {
                 true => self.finish_with(sending, status, element, world, out),
                 false => self.hand(spawner, sending, world, out),
@@ -393,7 +415,7 @@ impl Thread {
     /// Ends the thread with a child's result.
     fn finish_with(
         &mut self,
-        it: Sending<'_>,
+        sending: Sending<'_>,
         status: ThreadStatus,
         element: Option<Element>,
         world: &World<'_>,
@@ -401,23 +423,23 @@ impl Thread {
     ) {
         let state = if status == ThreadStatus::Failed { State::Failed } else { State::Closed };
         let (flags, reply_to) = (state.flag(), Some(self.entry(1)));
-        let entry = self.append(Sending { flags, reply_to, ..it }, world, out).id().clone();
+        let entry = self.append(Sending { flags, reply_to, ..sending }, world, out).id().clone();
         self.state = state;
         let thread = self.id.clone();
         out.requests.push_back(TreeRequest::Ended(Ended { thread, entry, status, element }));
     }
 
     /// Sends an entry to the opener of a child: an identity or a listener.
-    fn hand(&mut self, to: &Spawner, it: Sending<'_>, world: &World<'_>, out: &mut Step) {
+    fn hand(&mut self, to: &Spawner, sending: Sending<'_>, world: &World<'_>, out: &mut Step) {
         if to.is_identity {
-            let root = it.root;
-            self.tell(&to.name, root, it, world, out);
+            let root = sending.root;
+            self.tell(&to.name, root, sending, world, out);
             return;
         }
         let found = world.routes.find(&to.name);
         let receiver = found.and_then(|at| world.routes.reply(at, &ThreadResult::NAME));
         let receivers: Vec<Receiver> = receiver.into_iter().collect();
-        self.append(Sending { receivers: &receivers, ..it }, world, out);
+        self.append(Sending { receivers: &receivers, ..sending }, world, out);
         self.start_all_of(&receivers, world, out);
     }
 
@@ -492,20 +514,20 @@ impl Thread {
     }
 
     /// Gives a thread of a branch its new state, and records that.
-    fn set_state(&mut self, it: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
-        self.state = it.state;
-        let flags = it.state.flag();
-        let sending = self.sending(&it.part, it.why.clone(), None, world);
-        if it.part.message.thread() != &self.id {
+    fn set_state(&mut self, steering: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
+        self.state = steering.state;
+        let flags = steering.state.flag();
+        let sending = self.sending(&steering.part, steering.why.clone(), None, world);
+        if steering.part.message.thread() != &self.id {
             let entry = self.append(Sending { flags, ..sending }, world, out);
             self.start_all(world, out);
             return entry.id().clone();
         }
-        let to = Some(it.part.message.sender().clone());
-        let reply_to = Some(it.part.message.id().clone());
+        let to = Some(steering.part.message.sender().clone());
+        let reply_to = Some(steering.part.message.id().clone());
         let id = self.entry(self.next_seq);
         let sending = Sending { flags, to, reply_to, ..sending };
-        self.answer(&it.part, &it.part.message, sending, world, out);
+        self.answer(&steering.part, &steering.part.message, sending, world, out);
         self.start_all(world, out);
         id
     }

@@ -34,8 +34,8 @@ impl Thread {
 
     /// The oldest of the pushes that are answered together with a push.
     fn first_of(&self, mut root: u64) -> u64 {
-        while let Some(it) = self.joined.get(&root) {
-            root = *it;
+        while let Some(older) = self.joined.get(&root) {
+            root = *older;
         }
         root
     }

@@ -77,11 +77,11 @@ impl Thread {
             self.parked -= parked.len();
             lane.running += 1;
             if !registered.traits.pure {
-                for it in std::iter::once(&first).chain(&rest) {
+                for delivery in std::iter::once(&first).chain(&rest) {
                     out.batch.marks.push(Mark::Started {
-                        entry: it.entry.id().clone(),
+                        entry: delivery.entry.id().clone(),
                         listener: registered.name.clone(),
-                        attempt: it.attempt,
+                        attempt: delivery.attempt,
                     });
                 }
             }
@@ -207,9 +207,9 @@ impl Thread {
         let mut over: Vec<(u64, usize, u32)> = Vec::new();
         let mut running: Vec<_> = self.running.drain().collect();
         running.sort_unstable_by_key(|(key, _)| *key);
-        for ((_, listener), it) in running {
-            over.extend(it.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
-            out.effects.extend(it.cancel.map(Effect::Cancel));
+        for ((_, listener), handler) in running {
+            over.extend(handler.hand().map(|it| (it.entry.seq(), listener, it.attempt)));
+            out.effects.extend(handler.cancel.map(Effect::Cancel));
         }
         let waiting = self.deliveries.drain().flat_map(|(listener, lane)| {
             let all = lane.waiting.into_iter().chain(lane.parked.all);
@@ -254,12 +254,12 @@ impl Thread {
     }
 
     /// Has a delivery wait until its time comes.
-    pub(crate) fn defer(&mut self, it: Later, until: Until, out: &mut Step) {
-        self.hold(it.root);
-        let (seq, listener) = (it.entry.seq(), it.receiver.listener);
+    pub(crate) fn defer(&mut self, later: Later, until: Until, out: &mut Step) {
+        self.hold(later.root);
+        let (seq, listener) = (later.entry.seq(), later.receiver.listener);
         let key = Key { thread: self.id.clone(), seq, listener };
         out.later.push(Timing::Until(until, key));
-        self.later.insert((seq, listener), it);
+        self.later.insert((seq, listener), later);
     }
 
     /// Sends a delivery again whose time or entry has come. The new entry says when and why, and

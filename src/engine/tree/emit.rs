@@ -31,9 +31,9 @@ impl Thread {
         let room = (max + ready.len()).saturating_sub(part.emitted);
         let over = ready.len() > room;
         let before = self.next_seq;
-        for it in ready.into_iter().take(room) {
-            let part = Part { flags: it.flags, meta: it.meta.clone(), ..part.clone() };
-            self.emit(&part, it, world, out);
+        for emission in ready.into_iter().take(room) {
+            let part = Part { flags: emission.flags, meta: emission.meta.clone(), ..part.clone() };
+            self.emit(&part, emission, world, out);
         }
         let takes_queue =
             world.routes.listeners.get(part.listener).is_some_and(|it| it.takes_queue);
@@ -72,8 +72,8 @@ impl Thread {
         }
         match ready.target {
             Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
-            Target::Entry(it) if self.has(it.id()) => {
-                self.reply(part, &it, checked, world, out);
+            Target::Entry(entry) if self.has(entry.id()) => {
+                self.reply(part, &entry, checked, world, out);
             }
             Target::Entry(_) => {
                 self.refuse(part, checked, None, &Fault::undeliverable(), world, out);
@@ -127,10 +127,10 @@ impl Thread {
     ) {
         let registered = &world.routes.listeners[part.listener];
         let found = world.routes.address(Some(registered), &to, checked.name()).ok();
-        let own = |it: &Receiver| {
-            let listener = &world.routes.listeners[it.listener];
-            let is_busy = listener.parks && self.has_unfinished(it.listener);
-            (listener.traits.own_thread || is_busy) && it.listener != part.listener
+        let own = |receiver: &Receiver| {
+            let listener = &world.routes.listeners[receiver.listener];
+            let is_busy = listener.parks && self.has_unfinished(receiver.listener);
+            (listener.traits.own_thread || is_busy) && receiver.listener != part.listener
         };
         match found.filter(own) {
             Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),

@@ -75,34 +75,34 @@ impl Thread {
             _ => NEVER,
         };
         let mut parked = Vec::new();
-        for (at, mut it) in std::iter::once(done.first).chain(done.more).enumerate() {
-            let seq = it.entry.seq();
+        for (at, mut delivery) in std::iter::once(done.first).chain(done.more).enumerate() {
+            let seq = delivery.entry.seq();
             // A handling that failed has finished its first message.
-            let is_left = it.parked.is_some() || registered.parks && at > 0;
+            let is_left = delivery.parked.is_some() || registered.parks && at > 0;
             if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
-                let until_us = match it.parked {
+                let until_us = match delivery.parked {
                     Some(before) if park.is_none() => before,
                     _ => until_us(seq),
                 };
-                if it.parked.replace(until_us) != Some(until_us) {
+                if delivery.parked.replace(until_us) != Some(until_us) {
                     out.batch.marks.push(Mark::Waits {
                         entry: self.entry(seq),
                         listener: registered.name.clone(),
                         until_us,
                     });
                 }
-                parked.push(it);
+                parked.push(delivery);
                 continue;
             }
             out.batch.marks.push(Mark::Consumed {
                 entry: self.entry(seq),
                 listener: registered.name.clone(),
-                attempt: it.attempt,
+                attempt: delivery.attempt,
             });
             debug_assert!(self.unconsumed > 0, "{}/{seq} is consumed twice", self.id);
             self.unconsumed -= 1;
             self.note_done(seq, listener, world, out);
-            self.let_go(it.root, world, out);
+            self.let_go(delivery.root, world, out);
         }
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
@@ -127,13 +127,13 @@ impl Thread {
     }
 
     /// Parks a message again that was parked before a stop. That starts no handler.
-    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, it: Delivery) {
+    pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, delivery: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
-        self.hold(it.root);
-        let root = it.root;
+        self.hold(delivery.root);
+        let root = delivery.root;
         let lane = self.deliveries.entry(receiver.listener).or_default();
-        lane.parked.all.push(Delivery { parked: Some(until_us), ..it });
+        lane.parked.all.push(Delivery { parked: Some(until_us), ..delivery });
         lane.parked.settles |= until_us == SETTLES;
         // The push of the work is that of its oldest message.
         if until_us != OTHER {
@@ -157,15 +157,16 @@ impl Thread {
         let timed = self.later.values();
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
-        let is_quiet = |it: &Parked| {
+        let is_quiet = |parked: &Parked| {
             // The work belongs to the pushes of all its messages.
-            let work = it.all.iter().filter(|it| it.parked != Some(OTHER));
-            let mut own = work.map(|it| it.root).chain(it.root);
+            let work = parked.all.iter().filter(|it| it.parked != Some(OTHER));
+            let mut own = work.map(|it| it.root).chain(parked.root);
             let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);
-            let counts = |later: &Later| it.park.as_ref().is_some_and(|it| it.counts(&later.entry));
-            it.quiet
-                && !it.is_told
-                && !it.all.is_empty()
+            let counts =
+                |later: &Later| parked.park.as_ref().is_some_and(|it| it.counts(&later.entry));
+            parked.quiet
+                && !parked.is_told
+                && !parked.all.is_empty()
                 && !own.any(|it| roots.contains(&it))
                 && !besides.any(counts)
         };

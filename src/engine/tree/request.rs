@@ -78,5 +78,5 @@ pub(crate) struct Spent {
 /// An operator's request for more, and its handling.
 pub(crate) struct Raising {
     pub(crate) part: Part,
-    pub(crate) it: RaiseBudget,
+    pub(crate) raise: RaiseBudget,
 }

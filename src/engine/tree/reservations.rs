@@ -32,8 +32,8 @@ impl Tree {
         if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
             return;
         }
-        let running = self.threads.iter().flat_map(|(thread, it)| {
-            it.running.iter().map(move |(at, it)| (thread, *at, it.reserved))
+        let running = self.threads.iter().flat_map(|(thread, thread_state)| {
+            thread_state.running.iter().map(move |(at, it)| (thread, *at, it.reserved))
         });
         let is_other = |(thread, at, _): &(_, (u64, usize), _)| {
             *thread != &key.thread || *at != (key.seq, key.listener)
@@ -55,9 +55,10 @@ impl Tree {
         };
         let name = &world.routes.listeners[key.listener].name;
         let mut sent = running.first.sent.clone();
-        ready.iter().any(|it| {
-            let is_new = !it.repeats(&running.first.entry, &mut sent);
-            let charge = it.what.as_ref().ok().filter(|_| matches!(it.target, Target::Charge));
+        ready.iter().any(|emission| {
+            let is_new = !emission.repeats(&running.first.entry, &mut sent);
+            let charge =
+                emission.what.as_ref().ok().filter(|_| matches!(emission.target, Target::Charge));
             let Some(checked) = charge.filter(|_| is_new) else { return false };
             let Ok(charge) = Charge::decode(checked.element()) else { return false };
             let fits =
@@ -68,10 +69,14 @@ impl Tree {
 
     /// Tries the waiting reservations again, in the order in which they came.
     pub(crate) fn look_at_pending(&mut self, world: &World<'_>, out: &mut Step) {
-        for it in std::mem::take(&mut self.pending) {
+        for reservation in std::mem::take(&mut self.pending) {
             // A handler that gave up or was stopped needs no reservation.
-            if !it.done.is_closed() && self.wants(&it.key) {
-                self.sent(Event::Sent(it.key, it.ready, it.done), world, out);
+            if !reservation.done.is_closed() && self.wants(&reservation.key) {
+                self.sent(
+                    Event::Sent(reservation.key, reservation.ready, reservation.done),
+                    world,
+                    out,
+                );
             }
         }
     }

@@ -27,13 +27,15 @@ impl ReservedAmounts {
     }
 
     /// Applies a charge that the ledger has booked.
-    pub(crate) fn note(&mut self, it: &Charge) {
+    pub(crate) fn note(&mut self, charge: &Charge) {
         let whole = |it: i64| u64::try_from(it).unwrap_or(0);
-        *self = match it.settled {
+        *self = match charge.settled {
             true => ReservedAmounts::default(),
             false => {
-                let more =
-                    ReservedAmounts { tokens: whole(it.tokens), micros: whole(it.cost_micros) };
+                let more = ReservedAmounts {
+                    tokens: whole(charge.tokens),
+                    micros: whole(charge.cost_micros),
+                };
                 self.plus(more)
             }
         };

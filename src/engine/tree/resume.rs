@@ -36,8 +36,8 @@ impl Thread {
         for Unfinished { open, sent, since, asked, said } in left {
             let entry = Entry::kept(&open.entry);
             let root = asked.as_ref().map_or(0, Entry::seq);
-            if let Some(it) = asked {
-                self.askers.insert(root, it.sender().clone());
+            if let Some(push) = asked {
+                self.askers.insert(root, push.sender().clone());
                 self.newest_push = self.newest_push.max(root);
             }
             let mut closed = open.consumed.len();
@@ -49,38 +49,41 @@ impl Thread {
                 let started = open.started.iter().find(|(it, _)| *it == name);
                 let attempt = started.map_or(0, |(_, attempt)| *attempt);
                 let until = open.waits.iter().find(|(it, _)| *it == name);
-                if let (Some(it), None) = (receiver, until) {
-                    self.note_asked(it, &entry, since.clone(), world, out);
+                if let (Some(receiver), None) = (receiver, until) {
+                    self.note_asked(receiver, &entry, since.clone(), world, out);
                 }
-                if let (Some(it), true) = (receiver, said > 0) {
-                    self.said.insert(it.listener, (said, root));
+                if let (Some(receiver), true) = (receiver, said > 0) {
+                    self.said.insert(receiver.listener, (said, root));
                 }
                 match receiver {
-                    Some(it) if attempt > 0 && until.is_some() => {
+                    Some(receiver) if attempt > 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
-                        let parked = Delivery::new(it, entry.clone(), root);
-                        self.park_again(it, until_us, Delivery { attempt, ..parked });
+                        let parked = Delivery::new(receiver, entry.clone(), root);
+                        self.park_again(receiver, until_us, Delivery { attempt, ..parked });
                     }
-                    Some(it) if attempt == 0 && until.is_some() => {
+                    Some(receiver) if attempt == 0 && until.is_some() => {
                         let until_us = until.map_or(0, |(_, until_us)| *until_us);
-                        let later = Later::kept(entry.clone(), it);
+                        let later = Later::kept(entry.clone(), receiver);
                         let root = if root == 0 { later.root } else { root };
                         let until = Until::of(&later.entry, until_us, world.ahead_us);
                         self.defer(Later { root, ..later }, until, out);
                     }
-                    Some(it)
-                        if attempt == 0 && !world.routes.listeners[it.listener].traits.pure =>
+                    Some(receiver)
+                        if attempt == 0
+                            && !world.routes.listeners[receiver.listener].traits.pure =>
                     {
-                        self.wait(it, Delivery::new(it, entry.clone(), root));
+                        self.wait(receiver, Delivery::new(receiver, entry.clone(), root));
                     }
-                    Some(it) if world.routes.listeners[it.listener].traits.idempotent => {
+                    Some(receiver)
+                        if world.routes.listeners[receiver.listener].traits.idempotent =>
+                    {
                         let sent = sent
                             .iter()
                             .filter(|it| it.from() == &*name || it.from() == CORE_NAME)
                             .cloned()
                             .collect();
-                        let again = Delivery::new(it, entry.clone(), root);
-                        self.wait(it, Delivery { attempt: attempt + 1, sent, ..again });
+                        let again = Delivery::new(receiver, entry.clone(), root);
+                        self.wait(receiver, Delivery { attempt: attempt + 1, sent, ..again });
                     }
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
                 }

@@ -126,9 +126,9 @@ pub(crate) struct Routes {
 impl Routes {
     pub(crate) fn new(listeners: Vec<Registered>, capabilities: Capabilities) -> Routes {
         let mut owners: FxHashMap<Name, Vec<Receiver>> = FxHashMap::default();
-        for (listener, it) in listeners.iter().enumerate() {
-            for name in it.routes() {
-                let handler = it.routes[name];
+        for (listener, registered) in listeners.iter().enumerate() {
+            for name in registered.routes() {
+                let handler = registered.routes[name];
                 owners.entry(name.clone()).or_default().push(Receiver { listener, handler });
             }
         }
@@ -147,10 +147,10 @@ impl Routes {
     ) -> Vec<(Arc<str>, Option<Receiver>)> {
         let name = entry.name();
         if let Some(to) = entry.to() {
-            let found = self.find(to).and_then(|it| match entry.reply_to() {
-                Some(_) => self.reply(it, name),
+            let found = self.find(to).and_then(|found| match entry.reply_to() {
+                Some(_) => self.reply(found, name),
                 // A message of the pump itself answers nothing.
-                None => self.route(it, name).or_else(|| self.reply(it, name)),
+                None => self.route(found, name).or_else(|| self.reply(found, name)),
             });
             return vec![(to.into(), found)];
         }
@@ -259,9 +259,9 @@ impl Routes {
     /// A listener's handler of a reply, if it takes the reply: that of this reply, that of any
     /// reply, or that of a name that it owns.
     pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
-        let it = &self.listeners[listener];
-        let handler = it.replies.get(name).copied().or(it.any_reply);
-        let handler = handler.or_else(|| it.routes.get(name).copied())?;
+        let registered = &self.listeners[listener];
+        let handler = registered.replies.get(name).copied().or(registered.any_reply);
+        let handler = handler.or_else(|| registered.routes.get(name).copied())?;
         Some(Receiver { listener, handler })
     }
 }

@@ -82,8 +82,8 @@ pub(crate) struct Sending<'a> {
 }
 
 /// A payload of the pump itself.
-pub(crate) fn word<P: Payload>(it: &P) -> Option<Checked> {
-    match it.encode() {
+pub(crate) fn word<P: Payload>(payload: &P) -> Option<Checked> {
+    match payload.encode() {
         Ok(element) => Some(Checked::typed(P::NAME, element)),
         Err(error) => {
             tracing::error!(%error, name = %P::NAME, "a word of the pump's can't be written");

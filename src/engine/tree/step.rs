@@ -82,28 +82,28 @@ impl Tree {
     pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
-        for it in records {
-            if !it.state.is_live() {
-                tree.over.insert(it.id, it.state);
+        for kept in records {
+            if !kept.state.is_live() {
+                tree.over.insert(kept.id, kept.state);
                 continue;
             }
-            let above = it.parent.as_ref().and_then(|it| tree.threads.get_mut(it));
+            let above = kept.parent.as_ref().and_then(|it| tree.threads.get_mut(it));
             let depth = above.map_or(0, |parent| {
-                parent.children.insert(it.id.clone());
+                parent.children.insert(kept.id.clone());
                 parent.depth + 1
             });
-            let first = it.first.filter(|_| it.parent.is_some());
-            let spawner = first.map(|it| Spawner {
-                name: it.from.clone(),
-                is_identity: it.flags.contains(Flags::FROM_IDENTITY),
-                asked: it.cause.clone(),
-                to: it.to.clone(),
+            let first = kept.first.filter(|_| kept.parent.is_some());
+            let spawner = first.map(|first| Spawner {
+                name: first.from.clone(),
+                is_identity: first.flags.contains(Flags::FROM_IDENTITY),
+                asked: first.cause.clone(),
+                to: first.to.clone(),
                 chain: Chain::default(),
             });
-            let record = NewThread { id: it.id.clone(), parent: it.parent, fork: it.fork };
-            let thread = Thread::new(record, tree.owner.clone(), it.last_seq);
-            let thread = Thread { state: it.state, depth, spawner, ..thread };
-            tree.threads.insert(it.id, thread);
+            let record = NewThread { id: kept.id.clone(), parent: kept.parent, fork: kept.fork };
+            let thread = Thread::new(record, tree.owner.clone(), kept.last_seq);
+            let thread = Thread { state: kept.state, depth, spawner, ..thread };
+            tree.threads.insert(kept.id, thread);
         }
         tree
     }
@@ -120,7 +120,7 @@ impl Tree {
             return unknown();
         }
         match (self.threads.get(thread), self.over.get(thread)) {
-            (Some(it), _) => it.closed_to(push, world),
+            (Some(thread), _) => thread.closed_to(push, world),
             (None, Some(state)) => Some(ended(thread, *state)),
             (None, None) => unknown(),
         }
@@ -208,8 +208,8 @@ impl Tree {
         let first = self.let_go + self.since.len();
         self.since.extend(came.iter().cloned());
         let mut due = Vec::new();
-        for it in &mut out.later[from..] {
-            match it {
+        for timing in &mut out.later[from..] {
+            match timing {
                 Timing::Until(_, key) => {
                     self.may_wake(key, world.routes);
                     due.extend(self.came_before(key, world).map(|because| (key.clone(), because)));
@@ -287,7 +287,7 @@ impl Tree {
                 Some(thread) => thread.push(push, world, out),
                 None => self.turn_away(&thread, *push, out),
             },
-            it @ Event::Sent(..) => self.sent(it, world, out),
+            sent @ Event::Sent(..) => self.sent(sent, world, out),
             Event::Return(key, ready) => {
                 self.look_at_others(&key, &ready, out);
                 if let Some(thread) = self.threads.get_mut(&key.thread) {

@@ -335,20 +335,20 @@ impl Thread {
         identity: &str,
         replied: Option<u64>,
     ) -> Option<(Arc<dyn PushObserver>, u64)> {
-        if let Some(it) = replied.and_then(|seq| self.origins.get(&seq)) {
-            return Some((it.inlet.clone(), it.push));
+        if let Some(origin) = replied.and_then(|seq| self.origins.get(&seq)) {
+            return Some((origin.inlet.clone(), origin.push));
         }
         let (_, inlet, push) = self.inlets.iter().find(|(it, _, _)| &**it == identity)?;
         Some((inlet.upgrade()?, *push))
     }
 
     /// Queues a delivery.
-    pub(crate) fn wait(&mut self, receiver: Receiver, it: Delivery) {
+    pub(crate) fn wait(&mut self, receiver: Receiver, delivery: Delivery) {
         self.unconsumed += 1;
-        self.hold(it.root);
+        self.hold(delivery.root);
         let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.is_told = false;
-        lane.waiting.push_back(it);
+        lane.waiting.push_back(delivery);
     }
 
     /// Keeps an entry in memory while some fold hasn't seen it. A fold that lags too far is

@@ -179,8 +179,8 @@ impl<P: Port> Worker<P> {
             self.starving.entry(listener).or_default().push_back(thread);
             self.await_room(listener);
         }
-        for it in step.later {
-            match it {
+        for timing in step.later {
+            match timing {
                 Timing::Until(until, key) => self.waits.add(until, key),
                 Timing::Over(key) => self.waits.remove(&key),
                 Timing::Asked(..) | Timing::Done(_) => {}

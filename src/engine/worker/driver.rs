@@ -184,8 +184,8 @@ impl<P: Port> Worker<P> {
         let mut mail = std::mem::take(&mut self.mail);
         self.shared.workers.inboxes[self.number].take(&mut mail);
         let busy = !mail.is_empty();
-        for it in mail.drain(..) {
-            self.read(it);
+        for mail in mail.drain(..) {
+            self.read(mail);
         }
         self.mail = mail;
         busy

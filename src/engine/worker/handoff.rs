@@ -68,9 +68,9 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
 /// wait for it; so that worker runs on another thread.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     let worker = shared.workers.owner(thread);
-    if let Some(it) = polled(shared) {
+    if let Some(polled) = polled(shared) {
         shared.workers.inboxes[worker].put(mail);
-        POLLED.set(Some(Polled { workers: it.workers | 1 << worker, ..it }));
+        POLLED.set(Some(Polled { workers: polled.workers | 1 << worker, ..polled }));
     } else {
         shared.workers.inboxes[worker].post(mail);
         shared.runtime.pass_on();
@@ -80,9 +80,9 @@ pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
 /// Hands over a handler's emissions if the handler waits for them without yielding. Such a handler
 /// blocks on another executor, which polls with a waker of its own.
 pub(crate) fn waits(shared: &Shared, context: &Context<'_>) {
-    if let Some(it) = polled(shared).filter(|it| it.task != context.waker().data()) {
-        POLLED.set(Some(Polled { workers: 0, ..it }));
-        remind(shared, it.workers);
+    if let Some(polled) = polled(shared).filter(|it| it.task != context.waker().data()) {
+        POLLED.set(Some(Polled { workers: 0, ..polled }));
+        remind(shared, polled.workers);
         shared.runtime.pass_on();
     }
 }

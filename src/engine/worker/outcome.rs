@@ -39,10 +39,11 @@ pub(crate) fn came_to(
 
 /// Checks each payload against its schema, unless its own Rust type wrote it.
 pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready> {
-    let look = |it: listener::Emission| {
-        let is_for_sender = matches!(it.target, Target::Child { for_sender: true, .. });
-        let name = it.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
-        let what = it.what.and_then(|what| match what.typed {
+    let look = |emission: listener::Emission| {
+        let is_for_sender = matches!(emission.target, Target::Child { for_sender: true, .. });
+        let name =
+            emission.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
+        let what = emission.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
             // A payload that a listener passes on for its sender may lack its namespace, as at a
             // door.
@@ -52,10 +53,10 @@ pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
-        let meta = it.marks.key.as_deref().map(key_meta);
+        let meta = emission.marks.key.as_deref().map(key_meta);
         let is_unknown = what.as_ref().is_err_and(|it| it.code == Code::Undeliverable);
         let sought = name.filter(|_| is_unknown);
-        Ready { target: it.target, what, flags: it.marks.flags, meta, sought }
+        Ready { target: emission.target, what, flags: emission.marks.flags, meta, sought }
     };
     emit.into_iter().map(look).collect()
 }

@@ -36,9 +36,9 @@ pub(crate) async fn others(
         let page = log.threads(after, PAGE).await?;
         let next = page.last().map(|it| it.id.clone());
         let (mut threads, looked_at) = (Vec::new(), page.len());
-        for it in page.into_iter().filter(|it| it.id.tree_str() != own_tree.as_str()) {
-            if opener(log, &it.id.tree()).await?.as_ref() == Some(&owner) {
-                threads.push(it.id);
+        for thread in page.into_iter().filter(|it| it.id.tree_str() != own_tree.as_str()) {
+            if opener(log, &thread.id.tree()).await?.as_ref() == Some(&owner) {
+                threads.push(thread.id);
             }
         }
         Ok(OtherThreads { threads, looked_at, next })
