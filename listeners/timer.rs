@@ -154,23 +154,23 @@ impl Apply for Timers {
         }
         if entry.is::<SetTimer>() {
             self.asked.insert(entry.seq());
-        } else if let Some(it) = entry.decode_if::<TimerDue>()
-            && !self.cleared.contains(&it.timer)
+        } else if let Some(due) = entry.decode_if::<TimerDue>()
+            && !self.cleared.contains(&due.timer)
         {
-            self.set.insert(it.timer);
-            if it.every.is_none() && it.cron.is_none() {
-                self.once.insert(it.timer);
+            self.set.insert(due.timer);
+            if due.every.is_none() && due.cron.is_none() {
+                self.once.insert(due.timer);
             }
-        } else if let Some(it) = entry.decode_if::<TimerCleared>() {
+        } else if let Some(cleared) = entry.decode_if::<TimerCleared>() {
             // What nobody had set may be another's number one day.
-            if it.was_set {
-                self.cleared.insert(it.timer);
+            if cleared.was_set {
+                self.cleared.insert(cleared.timer);
             }
-            self.set.remove(&it.timer);
-        } else if let Some(it) = entry.decode_if::<Tick>()
-            && self.once.remove(&it.timer)
+            self.set.remove(&cleared.timer);
+        } else if let Some(tick) = entry.decode_if::<Tick>()
+            && self.once.remove(&tick.timer)
         {
-            self.set.remove(&it.timer);
+            self.set.remove(&tick.timer);
         }
     }
 }
@@ -220,10 +220,11 @@ async fn set(
     timers: Fold<Timers>,
     clock: Clock,
     limits: Limits,
-    it: SetTimer,
+    asked: SetTimer,
 ) -> Set {
     let refused = |text: &str| TimerRefused { message: text.to_owned() };
-    let given = [it.after.is_some(), it.at.is_some(), it.every.is_some(), it.cron.is_some()];
+    let given =
+        [asked.after.is_some(), asked.at.is_some(), asked.every.is_some(), asked.cron.is_some()];
     if given.iter().filter(|it| **it).count() != 1 {
         return Err(refused("set one of in, at, every and cron"));
     }
@@ -233,15 +234,15 @@ async fn set(
         return Err(refused(&format!("{text}; take one back with <clear-timer>")));
     }
     let (now_us, wall_us) = (clock.now_us(), clock.wall_us());
-    let after = it.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
-    let every = it.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
+    let after = asked.after.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
+    let every = asked.every.map(|it| micros(it).ok_or_else(|| refused(LATE))).transpose()?;
     let least = limits.timer_every_min;
     if every.is_some_and(|it| Duration::from_micros(it) < least) {
         let least = least.as_secs_f64();
         let text = format!("timer_every_min is {least} s; say every=\"PT{least}S\" or more");
         return Err(refused(&text));
     }
-    let due = match (after, it.at, every, &it.cron) {
+    let due = match (after, asked.at, every, &asked.cron) {
         (Some(after), ..) => now_us.saturating_add(after),
         (_, Some(at), ..) => u64::try_from(at.as_microsecond()).unwrap_or(0),
         (_, _, Some(every), _) => now_us.saturating_add(every),
@@ -251,14 +252,14 @@ async fn set(
         },
         _ => return Err(refused("set one of in, at, every and cron")),
     };
-    let by_clock = it.at.is_some() || it.cron.is_some();
+    let by_clock = asked.at.is_some() || asked.cron.is_some();
     let timer = message.seq();
     let waits = TimerDue {
         timer,
         due,
         every,
-        cron: it.cron,
-        note: it.note,
+        cron: asked.cron,
+        note: asked.note,
         clock: by_clock.then_some(true),
     };
     let due_at = stamp(waits.due_by(clock)).ok_or_else(|| refused(LATE))?;
@@ -286,8 +287,8 @@ impl TimerDue {
     }
 }
 
-async fn clear(timers: Fold<Timers>, it: ClearTimer) -> TimerCleared {
-    TimerCleared { timer: it.timer, was_set: timers.is_set(it.timer) }
+async fn clear(timers: Fold<Timers>, clear: ClearTimer) -> TimerCleared {
+    TimerCleared { timer: clear.timer, was_set: timers.is_set(clear.timer) }
 }
 
 /// A tick, and the wait for the next one: both or neither, so that no timer ends unseen.
@@ -319,14 +320,14 @@ async fn due(
 }
 
 /// When a timer is due again after now, and how many times it missed, as far as they are counted.
-fn next(it: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
-    if let Some(every) = it.every {
-        let passed = now_us.saturating_sub(it.due) / every;
-        let next = it.due.saturating_add(every.saturating_mul(passed + 1));
+fn next(tick: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
+    if let Some(every) = tick.every {
+        let passed = now_us.saturating_sub(tick.due) / every;
+        let next = tick.due.saturating_add(every.saturating_mul(passed + 1));
         return (Some(next), (passed > 0).then_some(passed));
     }
-    let Some(pattern) = it.cron.as_deref() else { return (None, None) };
-    let after = std::iter::successors(fits(pattern, it.due), |due| fits(pattern, *due));
+    let Some(pattern) = tick.cron.as_deref() else { return (None, None) };
+    let after = std::iter::successors(fits(pattern, tick.due), |due| fits(pattern, *due));
     let missed = after.take_while(|due| *due <= now_us).take(MISSED_MAX).count() as u64;
     (fits(pattern, now_us), (missed > 0).then_some(missed))
 }
@@ -379,6 +380,6 @@ fn stamp(us: u64) -> Option<Timestamp> {
 }
 
 /// Microseconds, if it is no time ago and not too long.
-fn micros(it: SignedDuration) -> Option<u64> {
-    u64::try_from(it.as_micros()).ok()
+fn micros(duration: SignedDuration) -> Option<u64> {
+    u64::try_from(duration.as_micros()).ok()
 }

@@ -102,13 +102,13 @@ impl Actions {
             return;
         }
         self.feeds.apply(entry);
-        if let Some(it) = entry.decode_if::<CognitionIn>() {
-            let limits = it.action_limits.unwrap_or_default().limits();
-            let policy = Policy { dispatch: it.dispatch, limits };
+        if let Some(cognition_in) = entry.decode_if::<CognitionIn>() {
+            let limits = cognition_in.action_limits.unwrap_or_default().limits();
+            let policy = Policy { dispatch: cognition_in.dispatch, limits };
             let agent: Arc<str> = entry.from().into();
-            self.graph.begins(&agent, it.turn, policy);
-            self.graph.shows(&agent, it.turn, self.feeds.contents(&agent));
-            self.note_rules(entry.from(), it.turn, it.rules);
+            self.graph.begins(&agent, cognition_in.turn, policy);
+            self.graph.shows(&agent, cognition_in.turn, self.feeds.contents(&agent));
+            self.note_rules(entry.from(), cognition_in.turn, cognition_in.rules);
         } else if entry.is::<ActionResult>() && entry.from() == NAME {
             self.observe_result(entry);
         } else if is_last_word(entry) {
@@ -120,8 +120,8 @@ impl Actions {
 
     /// What is recorded of an action is so, whatever the graph makes of it now.
     fn observe_result(&mut self, entry: &Entry) {
-        let Ok(it) = entry.decode::<ActionResult>() else { return };
-        let ActionResult { of, status, error, because, .. } = it;
+        let Ok(action_result) = entry.decode::<ActionResult>() else { return };
+        let ActionResult { of, status, error, because, .. } = action_result;
         self.graph.settle(of, ActionOutcome { status, answer: None, error, because });
         self.asked.remove(&of);
         self.tried.remove(&of);
@@ -205,8 +205,8 @@ impl Actions {
             self.asked.insert(entry.seq(), entry.clone());
             return Some(Input::Defined(from, entry.seq(), action));
         }
-        if let Some(it) = entry.decode_if::<CognitionOut>() {
-            return Some(Input::TurnOver(from, it.turn));
+        if let Some(cognition_out) = entry.decode_if::<CognitionOut>() {
+            return Some(Input::TurnOver(from, cognition_out.turn));
         }
         let CancelAction { id, turn, agent, reason } = entry.decode().ok()?;
         let own = (!entry.is_from_identity()).then_some(from);
@@ -271,8 +271,8 @@ fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     }
     let answer = entry.element().ok().cloned();
     let is_error = entry.flags().contains(Flags::ERROR);
-    if let Some(it) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
-        return Some(stopped(entry.from(), &it, answer));
+    if let Some(stop) = entry.decode_if::<Stopped>().filter(|_| !is_old) {
+        return Some(stopped(entry.from(), &stop, answer));
     }
     match answer {
         Some(answer) if is_error => Some(answered_error(entry.from(), answer)),
@@ -299,26 +299,26 @@ fn wrong(huh: &Huh) -> CallOutcome {
 
 /// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
 /// there is nothing left to spend.
-fn stopped(who: &str, it: &Stopped, answer: Option<Element>) -> CallOutcome {
-    let message = format!("{who} stopped ({}): {}", it.reason, it.text);
+fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome {
+    let message = format!("{who} stopped ({}): {}", stopped.reason, stopped.text);
     let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
-    match &*it.reason {
+    match &*stopped.reason {
         Interrupt::WORD => CallOutcome::Cancelled { error, answer },
         reason => CallOutcome::Failed { error, answer, again: reason != Stopped::BUDGET },
     }
 }
 
 /// What the end of a thread comes to.
-fn ended(it: ThreadResult, is_old: bool) -> CallOutcome {
-    let payload = it.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
+fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
+    let payload = result.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
-        return stopped(&it.thread, &read, it.payload);
+        return stopped(&result.thread, &read, result.payload);
     }
     let error = |message: &str| ActionError {
         code: "thread".to_owned(),
-        message: format!("{} {message}", it.thread),
+        message: format!("{} {message}", result.thread),
     };
-    match (it.status, it.payload) {
+    match (result.status, result.payload) {
         (ThreadStatus::Completed, payload) => CallOutcome::Ok(payload),
         (ThreadStatus::Empty, _) => CallOutcome::Ok(None),
         (ThreadStatus::Cancelled, _) => {
@@ -328,7 +328,7 @@ fn ended(it: ThreadResult, is_old: bool) -> CallOutcome {
             let huh = payload.as_ref().and_then(|it| Huh::read(it.view()).ok());
             match (huh, payload) {
                 (Some(huh), _) => wrong(&huh),
-                (None, Some(payload)) => answered_error(&it.thread, payload),
+                (None, Some(payload)) => answered_error(&result.thread, payload),
                 (None, None) => {
                     CallOutcome::Failed { error: error("failed"), answer: None, again: true }
                 }

@@ -50,9 +50,9 @@ pub(super) fn called<'a>(
     if is_internal && !settings.allows(agent, name) {
         return Err(undeliverable());
     }
-    let may = |it: &&'a Described| match is_internal {
-        true => settings.internal.contains(&it.name),
-        false => it.name != NAME,
+    let may = |described: &&'a Described| match is_internal {
+        true => settings.internal.contains(&described.name),
+        false => described.name != NAME,
     };
     let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
     let is_peer =
@@ -74,8 +74,8 @@ pub fn find<'a>(
     may: impl Fn(&Called<'a>) -> bool,
 ) -> Result<Called<'a>, ActionError> {
     let is_listener = |it: &Described, _: &Name| it.name == name;
-    let is_dotted = |it: &Described, of: &Name| {
-        let rest = name.strip_prefix(&*it.name);
+    let is_dotted = |described: &Described, of: &Name| {
+        let rest = name.strip_prefix(&*described.name);
         rest.and_then(|it| it.strip_prefix('.')) == Some(of.local())
     };
     let is_payload = |_: &Described, of: &Name| {
@@ -83,10 +83,10 @@ pub fn find<'a>(
     };
     let meanings: [Means<'_>; 3] = [&is_listener, &is_dotted, &is_payload];
     for is_meant in meanings {
-        let takes = |it: &'a Described| {
-            let meant = it.takes.iter().filter(|of| is_meant(it, of));
+        let takes = |described: &'a Described| {
+            let meant = described.takes.iter().filter(|of| is_meant(described, of));
             let schemas = meant.filter_map(|of| all.schema(of)).filter(|of| is_offered(of));
-            schemas.map(move |schema| Called { listener: it, schema })
+            schemas.map(move |schema| Called { listener: described, schema })
         };
         let found = all.listeners().iter().flat_map(takes).filter(&may);
         let mut found: Vec<Called<'a>> = found.collect();
@@ -108,16 +108,16 @@ pub fn find<'a>(
 /// The calls of a listener that are offered to models, by the names that an action says: the
 /// listener's own where it takes one payload, else `listener.payload`. None is there that only the
 /// pump's machinery makes, and no action can call what runs actions.
-pub fn offered<'a>(all: &'a Capabilities, it: &'a Described) -> Vec<(String, &'a Schema)> {
+pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(String, &'a Schema)> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
-    let taken = it.takes.iter().filter(|_| it.name != NAME);
+    let taken = described.takes.iter().filter(|_| described.name != NAME);
     let schemas = taken.filter_map(|name| all.schema(name));
     let schemas: Vec<&Schema> = schemas.filter(|of| is_offered(of) && !is_machinery(of)).collect();
     match schemas[..] {
-        [one] => vec![(it.name.clone(), one)],
+        [one] => vec![(described.name.clone(), one)],
         _ => {
-            let named = |of: &'a Schema| (format!("{}.{}", it.name, of.name.local()), of);
+            let named = |of: &'a Schema| (format!("{}.{}", described.name, of.name.local()), of);
             schemas.into_iter().map(named).collect()
         }
     }
@@ -188,13 +188,13 @@ pub(super) fn payload(
             let json = resolve_json(json, &|name| values.get(name), &mut unresolved);
             from_json(schema, &json)
         }
-        Parameters::Elements(it) => {
+        Parameters::Elements(elements) => {
             let mut writer = Writer::new(XmlLimits::INSIDE);
             let name = &schema.name;
-            write(it.view(), name.local(), name, values, &mut writer, &mut unresolved);
+            write(elements.view(), name.local(), name, values, &mut writer, &mut unresolved);
             let element = writer.finish().map_err(|error| error.to_string());
-            element.and_then(|it| match schema.check(it.view()) {
-                Ok(()) => Ok(it),
+            element.and_then(|element| match schema.check(element.view()) {
+                Ok(()) => Ok(element),
                 Err(error) => Err(error.to_string()),
             })
         }
@@ -209,8 +209,8 @@ pub(super) fn payload(
 /// Where they don't fit, and how.
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
-        (Content::Any, Value::Object(it)) if !it.contains_key(schema::XML) => {
-            open_payload(&schema.name, it)
+        (Content::Any, Value::Object(object)) if !object.contains_key(schema::XML) => {
+            open_payload(&schema.name, object)
         }
         _ => schema::from_json(schema, json).map_err(|error| error.to_string()),
     }
@@ -231,9 +231,9 @@ fn write(
         resolved.text
     };
     writer.start(name.namespace(), local);
-    for it in view.attributes().filter(|it| it.namespace.is_empty()) {
-        let value = put(it.value);
-        writer.attribute(it.local, &value);
+    for attribute in view.attributes().filter(|it| it.namespace.is_empty()) {
+        let value = put(attribute.value);
+        writer.attribute(attribute.local, &value);
     }
     for child in view.children() {
         match child {
@@ -243,8 +243,8 @@ fn write(
                 unresolved.extend(resolved.unresolved);
                 writer.text(&resolved.text);
             }
-            Child::Element(it) if it.namespace().is_empty() => {
-                write(it, it.local(), name, values, writer, unresolved);
+            Child::Element(element) if element.namespace().is_empty() => {
+                write(element, element.local(), name, values, writer, unresolved);
             }
             Child::Element(it) => writer.element(it),
         }

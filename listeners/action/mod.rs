@@ -157,9 +157,9 @@ impl Handling {
         values: &ResolvedValues,
     ) -> Result<(String, Element), ActionError> {
         let all = &self.capabilities;
-        let called = called(all, agent, definition, &self.settings.0).map_err(|it| {
+        let called = called(all, agent, definition, &self.settings.0).map_err(|why| {
             let rules = self.actions.0.rules(agent, definition.action.turn);
-            with_peers(it, all, agent, definition, rules)
+            with_peers(why, all, agent, definition, rules)
         })?;
         let made = payload(definition, called.schema, values);
         Ok((called.listener.name.clone(), made.payload?))
@@ -188,9 +188,9 @@ impl Handling {
             (Status::Ok, None) => Some(Value::Null),
             (_, it) => it.as_ref().map(|it| known(all, it, rules).value),
         };
-        let value = value.map(|it| match rules {
-            Some(_) => ResultValue::from(it),
-            None => ResultValue { form: None, text: it.to_string() },
+        let value = value.map(|value| match rules {
+            Some(_) => ResultValue::from(value),
+            None => ResultValue { form: None, text: value.to_string() },
         });
         let mut error = error.clone();
         // Why an agent stopped is a sentence already.
@@ -235,9 +235,9 @@ impl Handling {
         let unresolved = payload(definition, called.schema, values).unresolved;
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
-        let unresolved = unresolved.iter().map(|it| match it.name == *own {
-            true => format!("{} stays as it is: {own} is this action itself", it.reference),
-            false => it.advised(self.actions.0.graph().known(agent)),
+        let unresolved = unresolved.iter().map(|reference| match reference.name == *own {
+            true => format!("{} stays as it is: {own} is this action itself", reference.reference),
+            false => reference.advised(self.actions.0.graph().known(agent)),
         });
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }

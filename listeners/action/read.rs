@@ -109,7 +109,7 @@ pub fn action_within(
     let is_tool_use = element.kind == Kind::ToolUse;
     let is_tool_call = element.kind == Kind::ToolCall;
     let dialect = dialect.or_else(|| (is_tool_use || is_tool_call).then_some(Dialect::ToolUse));
-    let mut it = Reading {
+    let mut reading = Reading {
         action: Action {
             id: String::new(),
             turn,
@@ -130,16 +130,16 @@ pub fn action_within(
         mistakes: Vec::new(),
     };
     for attribute in element.attributes {
-        it.attribute(&attribute.name, &attribute.value);
+        reading.attribute(&attribute.name, &attribute.value);
     }
     match element.body {
-        Body::Json(text) if is_tool_call => it.tool_call(text),
-        Body::Json(text) if is_tool_use => it.input(text),
-        Body::Json(text) => it.json(text),
-        Body::Elements(text) => it.elements(text, is_tool_use),
+        Body::Json(text) if is_tool_call => reading.tool_call(text),
+        Body::Json(text) if is_tool_use => reading.input(text),
+        Body::Json(text) => reading.json(text),
+        Body::Elements(text) => reading.elements(text, is_tool_use),
         _ => {}
     }
-    it.end()
+    reading.end()
 }
 
 struct Reading {
@@ -213,21 +213,21 @@ impl Reading {
         }
         match name {
             "name" => {
-                let Some(it) = self.text(name, said) else { return };
-                if !self.action.name.is_empty() && self.action.name != it {
+                let Some(said) = self.text(name, said) else { return };
+                if !self.action.name.is_empty() && self.action.name != said {
                     let text =
-                        format!("name is {:?} in the tag, {it:?} in the body", self.action.name);
+                        format!("name is {:?} in the tag, {said:?} in the body", self.action.name);
                     return self.wrong(text);
                 }
-                self.action.name = it;
+                self.action.name = said;
             }
             "output_key" => self.action.output_key = self.text(name, said),
             "depends_on" => self.depends_on(said),
             "timeout" => self.timeout(said),
             "retry" => self.retry(said),
             "on_error" => {
-                let Some(it) = self.text(name, said) else { return };
-                self.action.on_error = self.word(name, &it, &ON_ERROR);
+                let Some(text) = self.text(name, said) else { return };
+                self.action.on_error = self.word(name, &text, &ON_ERROR);
             }
             _ => {}
         }
@@ -251,10 +251,10 @@ impl Reading {
             _ => None,
         };
         if let Some(Value::Array(items)) = said_json {
-            for it in items {
-                match it.as_str().map(str::trim).filter(|it| !it.is_empty()) {
+            for item in items {
+                match item.as_str().map(str::trim).filter(|it| !it.is_empty()) {
                     Some(it) => self.action.depends_on.push(it.to_owned()),
-                    None => self.wrong(format!("depends_on takes ids of actions, not {it}")),
+                    None => self.wrong(format!("depends_on takes ids of actions, not {item}")),
                 }
             }
             return;
@@ -272,8 +272,8 @@ impl Reading {
         let most = self.limits.timeout_max.as_secs_f64();
         let seconds = said.number().filter(|it| *it > 0.0 && *it <= most);
         match seconds {
-            Some(it) => {
-                let micros = (it * 1e6).ceil();
+            Some(value) => {
+                let micros = (value * 1e6).ceil();
                 #[expect(clippy::cast_possible_truncation, reason = "a day has fewer")]
                 let micros = micros as i64;
                 self.action.timeout = Some(SignedDuration::from_micros(micros));
@@ -353,13 +353,13 @@ impl Reading {
         if is_tool_use {
             return self.given(element.view());
         }
-        for it in element.elements() {
-            let text = it.text();
-            match it.local() {
-                "parameters" if text.trim_start().starts_with('{') && it.has_text_only() => {
+        for element in element.elements() {
+            let text = element.text();
+            match element.local() {
+                "parameters" if text.trim_start().starts_with('{') && element.has_text_only() => {
                     self.input(&text);
                 }
-                "parameters" => self.given(it),
+                "parameters" => self.given(element),
                 name if FIELDS.contains(&name) => self.field(name, &RawValue::Text(&text)),
                 name => self.unknown("field", name, &FIELDS),
             }
@@ -370,8 +370,8 @@ impl Reading {
     fn given(&mut self, view: View<'_>) {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         writer.start("", "parameters");
-        for it in view.elements() {
-            writer.element(it);
+        for element in view.elements() {
+            writer.element(element);
         }
         writer.end();
         let written: Result<Element, _> = writer.finish();
@@ -450,44 +450,53 @@ mod tests {
         let text = r#"<action type="relic" mode="async" id="a" show="false" depends_on="x, y">
 {"name": "cache", "parameters": {"k": [1, "$x"]}, "output_key": "out", "depends_on": ["y", "z"],
  "timeout": 1.5, "retry": 3, "on_error": "skip"}</action>"#;
-        let it = made(text).unwrap();
-        assert_eq!((it.kind, it.mode), (ActionKind::Relic, Mode::Async));
-        assert_eq!((it.turn, it.show, it.retry), (Some(3), Some(false), Some(3)));
-        assert_eq!((&*it.id, &*it.name, it.output_key.as_deref()), ("a", "cache", Some("out")));
-        assert_eq!(it.depends_on, ["x", "y", "z"]);
-        assert_eq!(it.parameters.as_deref(), Some(r#"{"k":[1,"$x"]}"#));
-        assert_eq!(it.timeout, Some(SignedDuration::from_millis(1_500)));
-        assert_eq!((it.on_error, it.dialect), (Some(OnError::Skip), None));
+        let action = made(text).unwrap();
+        assert_eq!((action.kind, action.mode), (ActionKind::Relic, Mode::Async));
+        assert_eq!((action.turn, action.show, action.retry), (Some(3), Some(false), Some(3)));
+        assert_eq!(
+            (&*action.id, &*action.name, action.output_key.as_deref()),
+            ("a", "cache", Some("out"))
+        );
+        assert_eq!(action.depends_on, ["x", "y", "z"]);
+        assert_eq!(action.parameters.as_deref(), Some(r#"{"k":[1,"$x"]}"#));
+        assert_eq!(action.timeout, Some(SignedDuration::from_millis(1_500)));
+        assert_eq!((action.on_error, action.dialect), (Some(OnError::Skip), None));
     }
 
     #[test]
     fn what_is_left_out_is_the_usual() {
-        let it = made(r#"<action>{"name": "echo", "output_key": null}</action>"#).unwrap();
-        assert_eq!((it.kind, it.mode, &*it.id), (ActionKind::Tool, Mode::Sync, "__auto_1"));
-        assert_eq!((it.parameters, it.output_key, it.depends_on), (None, None, Vec::new()));
-        let it = made(r#"<action name="echo" id="e"></action>"#).unwrap();
-        assert_eq!(&*it.name, "echo");
+        let action = made(r#"<action>{"name": "echo", "output_key": null}</action>"#).unwrap();
+        assert_eq!(
+            (action.kind, action.mode, &*action.id),
+            (ActionKind::Tool, Mode::Sync, "__auto_1")
+        );
+        assert_eq!(
+            (action.parameters, action.output_key, action.depends_on),
+            (None, None, Vec::new())
+        );
+        let action = made(r#"<action name="echo" id="e"></action>"#).unwrap();
+        assert_eq!(&*action.name, "echo");
     }
 
     #[test]
     fn both_dialects_and_both_forms_are_read() {
-        let it = made(r#"<tool_use id="t" name="add">{"a": 1}</tool_use>"#).unwrap();
+        let action = made(r#"<tool_use id="t" name="add">{"a": 1}</tool_use>"#).unwrap();
         assert_eq!(
-            (it.dialect, it.parameters.as_deref()),
+            (action.dialect, action.parameters.as_deref()),
             (Some(Dialect::ToolUse), Some(r#"{"a":1}"#))
         );
         let xml = |it: Action| it.elements.unwrap().parameters.canonical();
         let expected = "<parameters><a>1</a></parameters>";
-        let it = made(r#"<tool_use id="t" name="add"><a>1</a></tool_use>"#).unwrap();
-        assert_eq!(xml(it), expected);
-        let it = made(
+        let action = made(r#"<tool_use id="t" name="add"><a>1</a></tool_use>"#).unwrap();
+        assert_eq!(xml(action), expected);
+        let read_action = made(
             "<action id='t'><name>add</name><depends_on>x y</depends_on>\
             <parameters> <a>1</a> </parameters><retry>1</retry></action>",
         );
-        let it = it.unwrap();
-        assert_eq!((&*it.name, it.retry), ("add", Some(1)));
-        assert_eq!(it.depends_on, ["x", "y"]);
-        assert_eq!(xml(it), expected);
+        let action = read_action.unwrap();
+        assert_eq!((&*action.name, action.retry), ("add", Some(1)));
+        assert_eq!(action.depends_on, ["x", "y"]);
+        assert_eq!(xml(action), expected);
         let text = r#"<action><name>add</name><parameters>{"a": 1}</parameters></action>"#;
         assert_eq!(made(text).unwrap().parameters.as_deref(), Some(r#"{"a":1}"#));
     }

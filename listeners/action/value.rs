@@ -76,9 +76,9 @@ fn fields(element: View<'_>) -> Vec<String> {
         return text.into_iter().chain(attributes).collect();
     }
     let is_alone = attributes.is_empty() && elements.len() == 1;
-    let within = elements.into_iter().map(|it| match fields(it) {
-        all if all.len() > 1 && !is_alone => format!("{}: ({})", it.local(), all.join("; ")),
-        all => named(it.local(), &all.join("; ")),
+    let within = elements.into_iter().map(|field| match fields(field) {
+        all if all.len() > 1 && !is_alone => format!("{}: ({})", field.local(), all.join("; ")),
+        all => named(field.local(), &all.join("; ")),
     });
     attributes.into_iter().chain(within).collect()
 }
@@ -140,8 +140,8 @@ mod tests {
     }
 
     fn all() -> Capabilities {
-        let it = async |_: Want| -> Option<(Page, Text, Wrong, Either)> { None };
-        let plan = pumphouse::builder().with(Listener::new("it").on(it)).build().unwrap();
+        let handler = async |_: Want| -> Option<(Page, Text, Wrong, Either)> { None };
+        let plan = pumphouse::builder().with(Listener::new("it").on(handler)).build().unwrap();
         plan.capabilities().clone()
     }
 
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn a_sentence_has_what_an_error_holds_in_its_order() {
         let all = all();
-        let check = |it: Result<Element, Fault>, expected: &str| {
-            assert_eq!(sentence(&all, &it.unwrap()), expected);
+        let check = |result: Result<Element, Fault>, expected: &str| {
+            assert_eq!(sentence(&all, &result.unwrap()), expected);
         };
         check(Text("disk <full> & sad".into()).encode(), "disk <full> & sad");
         let wrong = |place| Wrong { at: 3, reason: "it is closed".into(), place }.encode();

@@ -119,10 +119,10 @@ pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Re
     for piece in pieces {
         match piece {
             Piece::Text(it) => resolved.text.push_str(it),
-            Piece::Reference(it) => match it.value(&lookup) {
+            Piece::Reference(reference) => match reference.value(&lookup) {
                 Ok(value) => put(&value, &mut resolved.text),
                 Err(unresolved) => {
-                    resolved.text.push_str(it.whole);
+                    resolved.text.push_str(reference.whole);
                     resolved.unresolved.push(unresolved);
                 }
             },
@@ -140,8 +140,8 @@ pub fn resolve_json<'a>(
 ) -> Value {
     match value {
         Value::String(text) => {
-            if let [Piece::Reference(it)] = pieces(text)[..] {
-                return it.value(lookup).unwrap_or_else(|error| {
+            if let [Piece::Reference(reference)] = pieces(text)[..] {
+                return reference.value(lookup).unwrap_or_else(|error| {
                     unresolved.push(error);
                     value.clone()
                 });
@@ -242,10 +242,10 @@ fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
             all.push(Piece::Text(&text[from..at]));
             at += 1;
             from = at;
-        } else if let Some(it) = reference(text, dollar) {
+        } else if let Some(reference) = reference(text, dollar) {
             all.push(Piece::Text(&text[from..dollar]));
-            all.push(Piece::Reference(it));
-            at = dollar + it.whole.len();
+            all.push(Piece::Reference(reference));
+            at = dollar + reference.whole.len();
             from = at;
         }
     }
@@ -280,8 +280,8 @@ fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
 fn steps(path: &str) -> Option<Vec<&str>> {
     let (mut all, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
-        let (step, behind) = if let Some(it) = rest.strip_prefix('.') {
-            it.split_at(it.find(['.', '[']).unwrap_or(it.len()))
+        let (step, behind) = if let Some(dotted) = rest.strip_prefix('.') {
+            dotted.split_at(dotted.find(['.', '[']).unwrap_or(dotted.len()))
         } else {
             let (number, behind) = rest.strip_prefix('[')?.split_once(']')?;
             number.bytes().all(|it| it.is_ascii_digit()).then_some((number, behind))?
@@ -297,10 +297,10 @@ fn steps(path: &str) -> Option<Vec<&str>> {
 
 impl<'t> Reference<'t> {
     fn value<'a>(&self, lookup: &impl Fn(&str) -> Lookup<'a>) -> Result<Value, Unresolved> {
-        let missing = |it: Option<String>| Unresolved {
+        let missing = |value: Option<String>| Unresolved {
             reference: self.whole.to_owned(),
             name: self.name.to_owned(),
-            missing: it,
+            missing: value,
         };
         let says = |it: &str| Ok(Value::String(format!("[{}: {it}]", self.name)));
         let known = match lookup(self.name) {
@@ -444,9 +444,9 @@ mod tests {
     fn check_prose(text: &str, expected: &str, names: &[&str]) {
         assert_eq!(fill(&in_prose(text, Reading::default()), lookup).text, expected);
         assert_eq!(names_in_prose(text, Reading::default()), names, "{text}");
-        for it in in_prose(text, Reading::default()) {
-            let Piece::Reference(it) = it else { continue };
-            assert!(text[it.at..].starts_with(it.whole), "{text}");
+        for piece in in_prose(text, Reading::default()) {
+            let Piece::Reference(reference) = piece else { continue };
+            assert!(text[reference.at..].starts_with(reference.whole), "{text}");
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn add(
     let registry = shown.registry();
     let refused = |message: String| Ok(Err(ContextFeedRefused { message }));
     if BUILT_IN.contains(&&*feed.id) || registry.get(&agent, &feed.id).is_some() {
-        let text = format!("a feed {} is there already; update_context_feed changes it", feed.id);
+        let text = format!("a feed {} is there already; update changes it", feed.id);
         return refused(text);
     }
     let (max, there) = (FeedLimits::default().feeds_max, registry.of(&agent).len());
@@ -49,16 +49,16 @@ pub(super) async fn update(
     history: History,
     shown: Fold<Shown>,
     capabilities: Capabilities,
-    it: UpdateContextFeed,
+    update: UpdateContextFeed,
 ) -> Result<Result<ContextFeedUpdated, ContextFeedRefused>, Fault> {
     let agent = match whose(&message, &history, &capabilities).await? {
         Ok(agent) => agent,
         Err(refused) => return Ok(Err(refused)),
     };
-    let Some(before) = shown.registry().get(&agent, &it.id) else {
-        return Ok(Err(unknown(shown.registry(), &agent, &it.id)));
+    let Some(before) = shown.registry().get(&agent, &update.id) else {
+        return Ok(Err(unknown(shown.registry(), &agent, &update.id)));
     };
-    let by = it.definition();
+    let by = update.definition();
     let feed = before.definition.updated(by.clone());
     // What nobody asks for anew was allowed before.
     let checked = match by.source {
@@ -98,8 +98,8 @@ pub(super) fn source<'a>(
     name: &str,
 ) -> Result<Called<'a>, ActionError> {
     let peers = all.listener(agent).and_then(|it| it.peers.clone());
-    call::find(all, name, |it| {
-        let name = &it.listener.name;
+    call::find(all, name, |found| {
+        let name = &found.listener.name;
         !OWN.contains(&&**name) && peers.as_ref().is_none_or(|peers| peers.contains(name))
     })
 }
@@ -130,8 +130,8 @@ async fn whose(
 fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), String> {
     feed.check()?;
     match &feed.source {
-        Some(it) if it.kind != SourceKind::Internal => {
-            let name = it.name.as_deref().unwrap_or_default();
+        Some(found) if found.kind != SourceKind::Internal => {
+            let name = found.name.as_deref().unwrap_or_default();
             source(all, agent, name).map(drop).map_err(|it| it.message)
         }
         _ => Ok(()),

@@ -241,16 +241,16 @@ impl Handling {
         fresh: &'a BTreeMap<String, KnownValue>,
     ) -> Lookup<'a> {
         let all = &self.capabilities;
-        if let Some(it) = self.actions.graph().value(agent, name) {
-            return call::lookup(all, &it, Some(RULES));
+        if let Some(value) = self.actions.graph().value(agent, name) {
+            return call::lookup(all, &value, Some(RULES));
         }
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
-        if let Some(it) = fresh.get(name) {
-            Lookup::Value(Cow::Borrowed(it))
-        } else if let Some(it) = self.refreshes.value(agent, name) {
-            Lookup::Value(Cow::Owned(known(all, it, Some(RULES))))
-        } else if let Some(it) = held() {
-            Lookup::Value(Cow::Owned(call::text(&it.text).into()))
+        if let Some(value) = fresh.get(name) {
+            Lookup::Value(Cow::Borrowed(value))
+        } else if let Some(value) = self.refreshes.value(agent, name) {
+            Lookup::Value(Cow::Owned(known(all, value, Some(RULES))))
+        } else if let Some(value) = held() {
+            Lookup::Value(Cow::Owned(call::text(&value.text).into()))
         } else if self.refreshes.registry().get(agent, name).is_some() {
             Lookup::Unavailable
         } else {
@@ -298,8 +298,8 @@ impl Handling {
     fn note(&self, of: &FeedId, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
         let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
         let why = why.map(writable);
-        let it = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
-        emissions.contents.push(Note(To(of.agent.clone(), it)));
+        let context_feed = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
+        emissions.contents.push(Note(To(of.agent.clone(), context_feed)));
     }
 }
 

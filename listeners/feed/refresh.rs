@@ -169,17 +169,19 @@ impl Refreshes {
     /// The feed that an answer is for, and what it comes to.
     fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
-            let it = entry.decode_if::<ThreadResult>()?;
-            let asked = self.calls.take_in_thread(&it.thread)?;
-            let stopped = it.payload.as_ref().and_then(stopped);
+            let result = entry.decode_if::<ThreadResult>()?;
+            let asked = self.calls.take_in_thread(&result.thread)?;
+            let stopped = result.payload.as_ref().and_then(stopped);
             return Some((
                 asked,
-                match (stopped, it.status) {
+                match (stopped, result.status) {
                     // In logs of 0.1.0 an agent's thread has completed however it ended.
                     (Some(why), _) => Err(why),
-                    (None, ThreadStatus::Completed | ThreadStatus::Empty) => Ok(it.payload),
-                    (None, ThreadStatus::Cancelled) => Err(format!("{} was cancelled", it.thread)),
-                    (None, ThreadStatus::Failed) => Err(format!("{} failed", it.thread)),
+                    (None, ThreadStatus::Completed | ThreadStatus::Empty) => Ok(result.payload),
+                    (None, ThreadStatus::Cancelled) => {
+                        Err(format!("{} was cancelled", result.thread))
+                    }
+                    (None, ThreadStatus::Failed) => Err(format!("{} failed", result.thread)),
                 },
             ));
         }
@@ -202,21 +204,23 @@ impl Refreshes {
         let agent_feeds = self.agents.entry(agent.to_owned()).or_default();
         agent_feeds.is_at_work = true;
         let mut pending = BTreeSet::new();
-        for it in self.registry.of(agent).iter().map(|it| &it.definition) {
-            let state = agent_feeds.feeds.entry(it.id.clone()).or_default();
-            if !it.is_enabled() {
+        for definition in self.registry.of(agent).iter().map(|it| &it.definition) {
+            let state = agent_feeds.feeds.entry(definition.id.clone()).or_default();
+            if !definition.is_enabled() {
                 continue;
             }
-            if state.until.is_none() && state.is_old(it, now) {
-                state.begin(it, now);
-                if it.internal().is_some() {
-                    effects
-                        .push(Effect::Ask(FeedId { agent: agent.to_owned(), id: it.id.clone() }));
+            if state.until.is_none() && state.is_old(definition, now) {
+                state.begin(definition, now);
+                if definition.internal().is_some() {
+                    effects.push(Effect::Ask(FeedId {
+                        agent: agent.to_owned(),
+                        id: definition.id.clone(),
+                    }));
                 }
             }
-            let will_do = it.is_periodic() && state.had_at.is_some();
+            let will_do = definition.is_periodic() && state.had_at.is_some();
             if state.until.is_some() && !will_do {
-                pending.insert(it.id.clone());
+                pending.insert(definition.id.clone());
             }
         }
         agent_feeds.refresh = Some(PendingRefresh { asked: entry.clone(), pending });
@@ -255,13 +259,18 @@ impl Refreshes {
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
-        for it in self.registry.of(agent).iter().map(|it| &it.definition) {
-            let is_free = refers_to(it).iter().all(|of| *of == it.id || !awaited.contains(*of));
+        for definition in self.registry.of(agent).iter().map(|it| &it.definition) {
+            let is_free = refers_to(definition)
+                .iter()
+                .all(|of| *of == definition.id || !awaited.contains(*of));
             if let Some(state) =
-                agent_feeds.feeds.get_mut(&it.id).filter(|it| it.is_held && is_free)
+                agent_feeds.feeds.get_mut(&definition.id).filter(|it| it.is_held && is_free)
             {
                 state.is_held = false;
-                effects.push(Effect::Ask(FeedId { agent: agent.to_owned(), id: it.id.clone() }));
+                effects.push(Effect::Ask(FeedId {
+                    agent: agent.to_owned(),
+                    id: definition.id.clone(),
+                }));
             }
         }
         let Some(refresh) = &mut agent_feeds.refresh else { return };
@@ -301,14 +310,18 @@ impl Refreshes {
     fn arm(&mut self, effects: &mut Vec<Effect>) {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for (agent, agent_feeds) in &self.agents {
-            for it in self.registry.of(agent).iter().map(|it| &it.definition) {
-                let Some(state) = agent_feeds.feeds.get(&it.id) else { continue };
-                let is_pending =
-                    agent_feeds.refresh.as_ref().is_some_and(|of| of.pending.contains(&it.id));
+            for definition in self.registry.of(agent).iter().map(|it| &it.definition) {
+                let Some(state) = agent_feeds.feeds.get(&definition.id) else { continue };
+                let is_pending = agent_feeds
+                    .refresh
+                    .as_ref()
+                    .is_some_and(|of| of.pending.contains(&definition.id));
                 match state.until {
                     Some(until) if is_pending => awaited.push(until),
                     Some(until) => others.push(until),
-                    None => others.extend(state.next(it).filter(|_| agent_feeds.is_at_work)),
+                    None => {
+                        others.extend(state.next(definition).filter(|_| agent_feeds.is_at_work))
+                    }
                 }
             }
         }
@@ -353,34 +366,35 @@ impl AgentFeeds {
 
 impl FeedState {
     /// Whether what was had won't do any more, and it may be tried.
-    fn is_old(&self, it: &Definition, now: u64) -> bool {
+    fn is_old(&self, definition: &Definition, now: u64) -> bool {
         let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
         let within = |at: Option<u64>, span| at.is_some_and(|at| now < at.saturating_add(span));
-        !within(self.had_at, it.ttl_us()) && !within(self.failed_at, pause)
+        !within(self.had_at, definition.ttl_us()) && !within(self.failed_at, pause)
     }
 
     /// It is to be had: at once from the pump itself, else when its source answers.
-    fn begin(&mut self, it: &Definition, now: u64) {
-        if it.internal().is_some() {
+    fn begin(&mut self, definition: &Definition, now: u64) {
+        if definition.internal().is_some() {
             self.had_at = Some(now);
         } else {
-            self.until = Some(now.saturating_add(it.timeout_us()));
+            self.until = Some(now.saturating_add(definition.timeout_us()));
             self.is_held = true;
         }
     }
 
     /// When it is to be had again by itself.
-    fn next(&self, it: &Definition) -> Option<u64> {
+    fn next(&self, definition: &Definition) -> Option<u64> {
         let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
-        (it.is_periodic() && it.is_enabled()).then(|| last.saturating_add(it.ttl_us()))
+        (definition.is_periodic() && definition.is_enabled())
+            .then(|| last.saturating_add(definition.ttl_us()))
     }
 }
 
 /// Why an agent has no answer, where that is what it says.
 fn stopped(element: &Element) -> Option<String> {
     let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
-    let it = Stopped::decode(element).ok().filter(|_| is_it)?;
-    Some(format!("the agent stopped, {}: {}", it.reason, it.text))
+    let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
+    Some(format!("the agent stopped, {}: {}", stopped.reason, stopped.text))
 }
 
 /// Whether more follows, and so this isn't the answer.
@@ -393,16 +407,16 @@ fn refused(entry: &Entry) -> Option<String> {
     if entry.from() != "core" {
         return None;
     }
-    if let Some(it) = entry.decode_if::<SystemThreadError>() {
-        return Some(it.message);
+    if let Some(error) = entry.decode_if::<SystemThreadError>() {
+        return Some(error.message);
     }
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
 /// The names that a feed's source is asked with.
-fn refers_to(it: &Definition) -> Vec<&str> {
+fn refers_to(definition: &Definition) -> Vec<&str> {
     let mut names = Vec::new();
-    if let Some(params) = it.source.as_ref().and_then(|it| it.params.as_ref()) {
+    if let Some(params) = definition.source.as_ref().and_then(|it| it.params.as_ref()) {
         names_in(&params.0, &mut names);
     }
     names

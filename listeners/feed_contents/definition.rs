@@ -277,8 +277,8 @@ impl Definition {
         let least = limits.interval_min.as_secs_f64();
         match (self.is_periodic(), self.interval) {
             (true, None) => return Err("a periodic feed needs an interval".to_owned()),
-            (true, Some(it)) if it < least || !it.is_finite() => {
-                return Err(format!("an interval has at least {least} s, not {it}"));
+            (true, Some(seconds)) if seconds < least || !seconds.is_finite() => {
+                return Err(format!("an interval has at least {least} s, not {seconds}"));
             }
             (false, Some(_)) => {
                 return Err("an interval is for a feed of the type periodic".to_owned());
@@ -286,11 +286,11 @@ impl Definition {
             _ => {}
         }
         let most = limits.timeout_max.as_secs_f64();
-        if let Some(it) = self.timeout.filter(|it| !(*it > 0.0 && *it <= most)) {
-            return Err(format!("a timeout is more than 0 s, up to {most}, not {it}"));
+        if let Some(seconds) = self.timeout.filter(|it| !(*it > 0.0 && *it <= most)) {
+            return Err(format!("a timeout is more than 0 s, up to {most}, not {seconds}"));
         }
-        if let Some(it) = self.cache_ttl.filter(|it| !(*it >= 0.0 && it.is_finite())) {
-            return Err(format!("cache_ttl is in seconds, from 0 on, not {it}"));
+        if let Some(seconds) = self.cache_ttl.filter(|it| !(*it >= 0.0 && it.is_finite())) {
+            return Err(format!("cache_ttl is in seconds, from 0 on, not {seconds}"));
         }
         if self.max_tokens == Some(0) {
             return Err("max_tokens is at least 1; `enabled: false` shows nothing".to_owned());
@@ -403,8 +403,8 @@ impl Feeds {
     /// Where one can't be had, two have one id, or there are too many.
     pub fn new(all: impl IntoIterator<Item = Definition>) -> Result<Feeds, WrongFeed> {
         let mut feeds = Feeds::default();
-        for it in all {
-            feeds.add(it).map_err(WrongFeed)?;
+        for definition in all {
+            feeds.add(definition).map_err(WrongFeed)?;
         }
         Ok(feeds)
     }
@@ -433,32 +433,33 @@ impl Feeds {
         self.declared.iter().filter_map(|it| it.source.as_ref()?.name.as_deref())
     }
 
-    fn add(&mut self, it: Definition) -> Result<(), String> {
-        let twice = self.declared.iter().any(|other| other.id == it.id) || !self.has(&it.id);
+    fn add(&mut self, definition: Definition) -> Result<(), String> {
+        let twice = self.declared.iter().any(|other| other.id == definition.id)
+            || !self.has(&definition.id);
         if twice {
-            return Err(format!("the feed {} stands twice", it.id));
+            return Err(format!("the feed {} stands twice", definition.id));
         }
-        if BUILT_IN.contains(&&*it.id) {
-            return self.leave_out(it);
+        if BUILT_IN.contains(&&*definition.id) {
+            return self.leave_out(definition);
         }
-        it.check()?;
+        definition.check()?;
         let max = FeedLimits::default().feeds_max;
         if self.declared.len() == max {
             return Err(format!("more than {max} feeds are too many"));
         }
-        self.declared.push(it);
+        self.declared.push(definition);
         Ok(())
     }
 
     /// A part of the prompt that the pump makes can be turned off, and nothing else.
-    fn leave_out(&mut self, it: Definition) -> Result<(), String> {
-        let Definition { id, enabled, .. } = &it;
+    fn leave_out(&mut self, definition: Definition) -> Result<(), String> {
+        let Definition { id, enabled, .. } = &definition;
         let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };
-        if it != alone {
+        if definition != alone {
             return Err(format!("{id} is made by the pump: only `enabled` can be said of it"));
         }
-        if !it.is_enabled() {
-            self.without.push(it.id);
+        if !definition.is_enabled() {
+            self.without.push(definition.id);
         }
         Ok(())
     }
@@ -527,13 +528,13 @@ fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
             f.write_str("`true` or `false`")
         }
 
-        fn visit_bool<E: de::Error>(self, it: bool) -> Result<Option<bool>, E> {
-            Ok(Some(it))
+        fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Option<bool>, E> {
+            Ok(Some(flag))
         }
 
-        fn visit_str<E: de::Error>(self, it: &str) -> Result<Option<bool>, E> {
-            let unlike = || E::invalid_value(de::Unexpected::Str(it), &self);
-            it.parse().map(Some).map_err(|_| unlike())
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<bool>, E> {
+            let unlike = || E::invalid_value(de::Unexpected::Str(text), &self);
+            text.parse().map(Some).map_err(|_| unlike())
         }
     }
 

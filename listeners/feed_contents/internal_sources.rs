@@ -95,19 +95,20 @@ impl Internal {
             None | Some("ISO8601") => TimeFormat::Iso,
             Some("unix") => TimeFormat::Unix,
             Some(it) if it.contains('%') => TimeFormat::Pattern(it.to_owned()),
-            Some(it) => {
-                let text = format!("format is ISO8601, unix, or a pattern such as %H:%M, not {it}");
-                return Err(text + &meant(it, &["ISO8601", "unix"]));
+            Some(other) => {
+                let text =
+                    format!("format is ISO8601, unix, or a pattern such as %H:%M, not {other}");
+                return Err(text + &meant(other, &["ISO8601", "unix"]));
             }
         };
         let zone = match text("timezone")? {
             None | Some("UTC" | "Z") => TimeZone::UTC,
-            Some(it) => offset(it)
-                .map(TimeZone::fixed)
-                .ok_or_else(|| format!("timezone is UTC or an offset such as +02:00, not {it}"))?,
+            Some(zone) => offset(zone).map(TimeZone::fixed).ok_or_else(|| {
+                format!("timezone is UTC or an offset such as +02:00, not {zone}")
+            })?,
         };
-        let it = Internal::Clock { format, zone };
-        it.answer(&Facts::default()).map(|_| it)
+        let clock = Internal::Clock { format, zone };
+        clock.answer(&Facts::default()).map(|_| clock)
     }
 
     fn random(params: &Map<String, Value>) -> Result<Internal, String> {
@@ -130,8 +131,8 @@ impl Internal {
                 let now = stamp(at.now_us).to_zoned(zone.clone());
                 match format {
                     TimeFormat::Unix => Ok((at.now_us / 1_000_000).to_string()),
-                    TimeFormat::Pattern(it) => {
-                        strtime::format(it, &now).map_err(|error| format!("format: {error}"))
+                    TimeFormat::Pattern(pattern) => {
+                        strtime::format(pattern, &now).map_err(|error| format!("format: {error}"))
                     }
                     TimeFormat::Iso if *zone == TimeZone::UTC => Ok(iso(at.now_us)),
                     TimeFormat::Iso => {
@@ -154,16 +155,16 @@ impl Internal {
                 Ok(format!("{all:#}"))
             }
             Internal::Debug => {
-                let it = &at.status;
-                let open = |it: &OpenAction| {
-                    let OpenAction { id, name, turn, state } = it;
+                let status = &at.status;
+                let open = |open_action: &OpenAction| {
+                    let OpenAction { id, name, turn, state } = open_action;
                     json!({ "id": id, "name": name, "turn": turn, "state": state })
                 };
-                let actions: Vec<Value> = it.actions.iter().map(open).collect();
+                let actions: Vec<Value> = status.actions.iter().map(open).collect();
                 let all = json!({
-                    "thread": it.thread, "agent": it.agent, "turn": at.turns + 1,
+                    "thread": status.thread, "agent": status.agent, "turn": at.turns + 1,
                     "entries": at.entries, "opened": iso(at.opened_us), "now": iso(at.now_us),
-                    "actions": actions, "timers": it.timers, "threads": it.threads,
+                    "actions": actions, "timers": status.timers, "threads": status.threads,
                 });
                 Ok(format!("{all:#}"))
             }
@@ -188,9 +189,9 @@ fn offset(text: &str) -> Option<Offset> {
         _ => return None,
     };
     let (hours, minutes) = rest.split_once(':')?;
-    let part = |it: &str, below: i32| {
-        let digits = it.len() == 2 && it.bytes().all(|it| it.is_ascii_digit());
-        it.parse::<i32>().ok().filter(|it| digits && *it < below)
+    let part = |text: &str, below: i32| {
+        let digits = text.len() == 2 && text.bytes().all(|it| it.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|it| digits && *it < below)
     };
     let seconds = part(hours, 24)? * 3_600 + part(minutes, 60)? * 60;
     Offset::from_seconds(sign * seconds).ok()
@@ -200,10 +201,10 @@ fn offset(text: &str) -> Option<Offset> {
 fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<(), String> {
     match params.keys().find(|it| !names.contains(&&***it)) {
         None => Ok(()),
-        Some(it) => {
+        Some(value) => {
             let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let text = format!("{action} has no parameter {it}; it has {has}");
-            Err(text + &meant(it, names))
+            let text = format!("{action} has no parameter {value}; it has {has}");
+            Err(text + &meant(value, names))
         }
     }
 }

@@ -81,9 +81,9 @@ impl Registry {
             desk.all.push(Registered { definition, is_added: true });
         } else if let Ok(ContextFeedUpdated { agent, feed }) = entry.decode() {
             let desk = self.0.entry(agent).or_default();
-            desk.all.iter_mut().filter(|it| it.definition.id == feed.id).for_each(|it| {
-                it.is_added |= it.definition.source != feed.source;
-                it.definition = feed.clone();
+            desk.all.iter_mut().filter(|it| it.definition.id == feed.id).for_each(|held| {
+                held.is_added |= held.definition.source != feed.source;
+                held.definition = feed.clone();
             });
         } else if let Ok(ContextFeedRemoved { agent, id }) = entry.decode() {
             let desk = self.0.entry(agent).or_default();

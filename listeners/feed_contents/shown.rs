@@ -44,9 +44,9 @@ impl Apply for Shown {
         if !entry.is::<ContextFeed>() || entry.is_refused() {
             return;
         }
-        if let (Some(agent), Ok(it)) = (entry.to(), entry.decode::<ContextFeed>()) {
+        if let (Some(agent), Ok(context_feed)) = (entry.to(), entry.decode::<ContextFeed>()) {
             let held = self.held.entry(agent.to_owned()).or_default();
-            held.entry(it.id.clone()).or_default().take(it);
+            held.entry(context_feed.id.clone()).or_default().take(context_feed);
         }
     }
 }
@@ -108,14 +108,14 @@ impl Feed {
         ContextFeed { id, source: source.into(), status, position, as_of, why: None, text }
     }
 
-    fn take(&mut self, it: ContextFeed) {
-        let stands = matches!(it.status, FeedStatus::Stale | FeedStatus::Unavailable);
-        if !(stands && it.text.is_empty()) {
-            self.text = it.text;
+    fn take(&mut self, context_feed: ContextFeed) {
+        let stands = matches!(context_feed.status, FeedStatus::Stale | FeedStatus::Unavailable);
+        if !(stands && context_feed.text.is_empty()) {
+            self.text = context_feed.text;
         }
-        self.id = it.id;
-        (self.status, self.as_of) = (it.status, it.as_of);
-        self.position = it.position.unwrap_or_default();
+        self.id = context_feed.id;
+        (self.status, self.as_of) = (context_feed.status, context_feed.as_of);
+        self.position = context_feed.position.unwrap_or_default();
     }
 
     /// As a model reads it: what it holds can't end the element that it stands in.
@@ -172,8 +172,8 @@ fn blocks(
 ) -> impl Iterator<Item = (&Feed, Result<String, String>)> {
     let max = FeedLimits::default().feeds_bytes_max;
     let mut before = WRAPPER.len();
-    feeds.iter().filter(move |it| it.position == position && it.is_told()).map(move |it| {
-        let block = it.block();
+    feeds.iter().filter(move |it| it.position == position && it.is_told()).map(move |shown| {
+        let block = shown.block();
         before += 1;
         let bytes = block.len();
         let block = match before + bytes <= max {
@@ -181,11 +181,11 @@ fn blocks(
             false => Err(format!(
                 "<context_feed id=\"{}\" status=\"skipped\">\n[total feed size cap reached; \
                  block_bytes={bytes} total_before={before} max_total_bytes={max}]\n</context_feed>",
-                it.id,
+                shown.id,
             )),
         };
         before += block.as_ref().map_or_else(String::len, String::len);
-        (it, block)
+        (shown, block)
     })
 }
 

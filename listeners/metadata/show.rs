@@ -14,10 +14,10 @@ pub fn declared(fields: &Fields) -> String {
         return String::new();
     }
     let mut text = "Available metadata fields (use <metadata> tag to update):\n".to_owned();
-    for it in fields.all() {
-        text += &format!("- {}: {}", it.name(), values(it));
-        if !it.description().is_empty() {
-            text += &format!(" – {}", it.description());
+    for field in fields.all() {
+        text += &format!("- {}: {}", field.name(), values(field));
+        if !field.description().is_empty() {
+            text += &format!(" – {}", field.description());
         }
         text.push('\n');
     }
@@ -42,8 +42,8 @@ pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     let mut text = String::new();
     if !errors.is_empty() {
         text += "⚠️ Previous metadata update had errors:\n";
-        for it in errors {
-            text += &format!("  - {}\n", it.message);
+        for error in errors {
+            text += &format!("  - {}\n", error.message);
         }
         text.push('\n');
     }
@@ -55,9 +55,9 @@ fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> Strin
     let nothing = !errors.is_empty() && !known.has_changed;
     let mut text =
         if nothing { "Current metadata (unchanged):" } else { "Current metadata:" }.to_owned();
-    for it in fields.all() {
-        text += &format!("\n  - {}: {}", it.name(), value(fields, known, it));
-        if !nothing && errors.iter().any(|error| error.field == it.name()) {
+    for field in fields.all() {
+        text += &format!("\n  - {}: {}", field.name(), value(fields, known, field));
+        if !nothing && errors.iter().any(|error| error.field == field.name()) {
             text += " (unchanged)";
         }
     }
@@ -70,9 +70,9 @@ fn filled(template: &str, fields: &Fields, known: &KnownFields) -> String {
         let begins = line.trim_start().trim_start_matches(['-', '*']).trim_start();
         let name = begins.split_once(':').map_or(begins, |(name, _)| name).trim_end();
         match fields.get(name) {
-            Some(it) => line
-                .replace("{values}", &values(it))
-                .replace("{current_value}", &value(fields, known, it)),
+            Some(other) => line
+                .replace("{values}", &values(other))
+                .replace("{current_value}", &value(fields, known, other)),
             None => line.to_owned(),
         }
     };

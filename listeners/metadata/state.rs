@@ -32,8 +32,8 @@ impl Apply for Metadatas {
         if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
             return;
         }
-        if let Some(it) = entry.decode_if::<Metadata>() {
-            self.0.entry(entry.from().to_owned()).or_default().take(it);
+        if let Some(metadata) = entry.decode_if::<Metadata>() {
+            self.0.entry(entry.from().to_owned()).or_default().take(metadata);
         }
     }
 }
@@ -56,13 +56,13 @@ impl KnownFields {
         value.or_else(|| field.initial())
     }
 
-    pub(super) fn take(&mut self, it: Metadata) {
-        if it.turn != self.turn {
-            (self.turn, self.has_changed) = (it.turn, false);
+    pub(super) fn take(&mut self, metadata: Metadata) {
+        if metadata.turn != self.turn {
+            (self.turn, self.has_changed) = (metadata.turn, false);
             self.errors.clear();
         }
-        self.errors.extend(it.error);
-        let fields = it.fields.and_then(|it| json::read(&it).ok());
+        self.errors.extend(metadata.error);
+        let fields = metadata.fields.and_then(|it| json::read(&it).ok());
         if let Some(Value::Object(fields)) = fields {
             self.has_changed = true;
             self.values.extend(fields);

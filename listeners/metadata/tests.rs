@@ -37,10 +37,10 @@ fn each() -> Fields {
 fn made(fields: &Fields, reply: &str) -> Vec<Metadata> {
     let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
     parser.feed(reply, &mut |event| {
-        if let What::Closed(it) = event.what
-            && it.name == "metadata"
+        if let What::Closed(closed) = event.what
+            && closed.name == "metadata"
         {
-            found.push(MetadataUpdate::read(&it).unwrap().held_against(fields, 1));
+            found.push(MetadataUpdate::read(&closed).unwrap().held_against(fields, 1));
         }
     });
     found
@@ -49,9 +49,9 @@ fn made(fields: &Fields, reply: &str) -> Vec<Metadata> {
 #[track_caller]
 fn check(fields: &Fields, reply: &str, kept: Option<&str>, errors: &[&str]) {
     let all = made(fields, reply);
-    let [it] = &all[..] else { panic!("{} of {reply}", all.len()) };
-    assert_eq!(it.fields.as_deref(), kept, "{reply}");
-    let said: Vec<&str> = it.error.iter().map(|it| &*it.message).collect();
+    let [made] = &all[..] else { panic!("{} of {reply}", all.len()) };
+    assert_eq!(made.fields.as_deref(), kept, "{reply}");
+    let said: Vec<&str> = made.error.iter().map(|it| &*it.message).collect();
     assert_eq!(said, errors, "{reply}");
 }
 
@@ -174,17 +174,17 @@ fn what_is_too_long_is_not_kept_and_what_is_told_of_it_is_short() {
 #[test]
 fn what_xml_cannot_hold_is_replaced() {
     let reply = r#"<metadata>{"title": "a\u0000\uffff", "\u0001": 1}</metadata>"#;
-    let it = made(&each(), reply).remove(0);
-    assert_eq!(it.fields.as_deref(), Some("{\"title\":\"a\\u0000\u{FFFD}\"}"));
-    assert_eq!(it.error[0].message, "Unknown field: \u{FFFD}");
+    let made = made(&each(), reply).remove(0);
+    assert_eq!(made.fields.as_deref(), Some("{\"title\":\"a\\u0000\u{FFFD}\"}"));
+    assert_eq!(made.error[0].message, "Unknown field: \u{FFFD}");
 }
 
 #[test]
 fn a_body_that_is_no_object_is_refused() {
     let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
     parser.feed("<metadata>[1]</metadata>", &mut |event| {
-        if let What::Closed(it) = event.what {
-            found.push(MetadataUpdate::read(&it));
+        if let What::Closed(closed) = event.what {
+            found.push(MetadataUpdate::read(&closed));
         }
     });
     assert_eq!(found, [Err("the body is a JSON object, not [1]".to_owned())]);

@@ -28,16 +28,16 @@ impl MetadataUpdate {
     pub fn read(element: &Element<'_>) -> Result<MetadataUpdate, String> {
         match element.body {
             Body::Json(text) => match json::read(text).map_err(|it| it.to_string())? {
-                Value::Object(it) => {
-                    Ok(MetadataUpdate { fields: it.into_iter().collect(), is_text: false })
+                Value::Object(object) => {
+                    Ok(MetadataUpdate { fields: object.into_iter().collect(), is_text: false })
                 }
                 it => Err(format!("the body is a JSON object, not {}", cut(&it.to_string()))),
             },
             Body::Elements(text) => {
                 let element = xml::read(text, Profile::Wire, &XmlLimits::INSIDE);
                 let element = element.map_err(|it| it.to_string())?;
-                let field = |it: xml::View<'_>| {
-                    (it.local().to_owned(), Value::String(it.text().into_owned()))
+                let field = |view: xml::View<'_>| {
+                    (view.local().to_owned(), Value::String(view.text().into_owned()))
                 };
                 Ok(MetadataUpdate {
                     fields: element.elements().map(field).collect(),

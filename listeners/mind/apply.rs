@@ -93,10 +93,10 @@ impl Minds {
             Arc::make_mut(mind).apply_received(entry);
         }
         // A cleared timer is no agent's any more, whichever sender cleared it.
-        if let Some(it) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
-            let sets = |mind: &&mut Arc<Mind>| mind.outstanding.contains_key(&it.timer);
+        if let Some(timer_cleared) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
+            let sets = |mind: &&mut Arc<Mind>| mind.outstanding.contains_key(&timer_cleared.timer);
             for mind in self.agents.values_mut().filter(sets) {
-                Arc::make_mut(mind).outstanding.remove(&it.timer);
+                Arc::make_mut(mind).outstanding.remove(&timer_cleared.timer);
             }
         }
     }
@@ -127,22 +127,22 @@ impl Mind {
     fn apply_received(&mut self, entry: &Entry) {
         if entry.is::<Interrupt>() && entry.receivers() > 0 {
             self.interrupts.push(entry.seq());
-        } else if let Some(it) = entry.decode_if::<ActionResult>() {
-            self.end_action(entry.seq(), &it);
+        } else if let Some(action_result) = entry.decode_if::<ActionResult>() {
+            self.end_action(entry.seq(), &action_result);
         } else if entry.is::<FeedsRefreshed>() {
             self.has_feeds |= entry.reply_to().is_some() && entry.reply_to() == self.asked.as_ref();
         } else if entry.is::<ContextFeed>() {
             let id = entry.element().ok().and_then(|it| it.attribute("id").map(str::to_owned));
             self.names.feeds.extend(id);
-        } else if let Some(it) = entry.decode_if::<Tick>().filter(|_| entry.from() == "timer") {
-            let timer = self.timers.get(&it.timer);
+        } else if let Some(tick) = entry.decode_if::<Tick>().filter(|_| entry.from() == "timer") {
+            let timer = self.timers.get(&tick.timer);
             if timer.is_some_and(|it| it.is_cleared) {
                 return;
             }
             if timer.is_some_and(|it| !it.ticks_on) {
-                self.outstanding.remove(&it.timer);
+                self.outstanding.remove(&tick.timer);
             }
-            self.queue.insert(entry.seq(), Queued::Tick(it.timer));
+            self.queue.insert(entry.seq(), Queued::Tick(tick.timer));
             self.begin_next();
         } else if entry.from() == "core" && self.apply_core(entry) {
         } else if let Some(of) = entry.reply_to().map(|it| it.seq) {
@@ -152,13 +152,13 @@ impl Mind {
 
     /// What the pump itself says of threads, and that nothing is under way.
     fn apply_core(&mut self, entry: &Entry) -> bool {
-        if let Some(it) = entry.decode_if::<ThreadSpawned>() {
+        if let Some(thread_spawned) = entry.decode_if::<ThreadSpawned>() {
             if let Some(of) = entry.reply_to() {
                 self.outstanding.remove(&of.seq);
             }
-            self.add_outstanding(entry.seq(), OutstandingKind::Thread(it.assigned_id));
-        } else if let Some(it) = entry.decode_if::<ThreadResult>() {
-            let ended = OutstandingKind::Thread(it.thread);
+            self.add_outstanding(entry.seq(), OutstandingKind::Thread(thread_spawned.assigned_id));
+        } else if let Some(thread_result) = entry.decode_if::<ThreadResult>() {
+            let ended = OutstandingKind::Thread(thread_result.thread);
             let of = self.outstanding.iter().find(|(_, thing)| thing.kind == ended);
             let of = of.map(|(seq, _)| *seq);
             let thing = of.and_then(|it| self.outstanding.remove(&it));
@@ -180,11 +180,11 @@ impl Mind {
     /// Something that it sent has an answer.
     fn settle_outstanding(&mut self, of: u64, entry: &Entry) {
         let is_staff = STAFF.contains(&entry.from());
-        if let Some(it) = entry.decode_if::<TimerSet>().filter(|_| is_staff) {
+        if let Some(timer_set) = entry.decode_if::<TimerSet>().filter(|_| is_staff) {
             if let Some(thing) = self.outstanding.get_mut(&of) {
                 thing.kind = OutstandingKind::Timer;
             }
-            debug_assert_eq!(it.timer, of);
+            debug_assert_eq!(timer_set.timer, of);
             return;
         }
         let is_fault = entry.is::<Huh>() || entry.is::<SystemThreadError>() || is_error(entry);
@@ -202,43 +202,43 @@ impl Mind {
     }
 
     /// An action came to its end.
-    fn end_action(&mut self, seq: u64, it: &ActionResult) {
-        let is_named = self.named().any(|of| of == it.of);
+    fn end_action(&mut self, seq: u64, action_result: &ActionResult) {
+        let is_named = self.named().any(|of| of == action_result.of);
         let waited = self.work.as_ref().map(|it| it.id).filter(|_| is_named);
-        let because = it.because.as_ref().and_then(|id| self.names.ids.get(id));
+        let because = action_result.because.as_ref().and_then(|id| self.names.ids.get(id));
         let was_taken_back =
             because.and_then(|it| self.actions.get(it)).is_some_and(|it| it.is_taken_back);
-        let Some(acting) = self.actions.get_mut(&it.of) else { return };
-        acting.ended = Some((it.status, seq));
-        acting.is_taken_back = match it.status {
+        let Some(acting) = self.actions.get_mut(&action_result.of) else { return };
+        acting.ended = Some((action_result.status, seq));
+        acting.is_taken_back = match action_result.status {
             Status::Cancelled => acting.is_taken_back,
             Status::Skipped => was_taken_back,
             _ => false,
         };
-        self.queue.insert(seq, Queued::Result(it.of, waited));
+        self.queue.insert(seq, Queued::Result(action_result.of, waited));
     }
 
     /// What it says itself.
     pub(in super::super) fn apply_sent(&mut self, entry: &Entry) {
-        if let Some(it) = entry.decode_if::<CognitionIn>() {
-            self.begin_turn(entry, &it);
-        } else if let Some(it) = entry.decode_if::<CognitionOut>() {
-            self.end_turn(&it);
-        } else if let Some(it) = entry.decode_if::<Action>() {
-            self.add_action(entry.seq(), &it);
-        } else if let Some(it) = entry.decode_if::<ResponseWaits>() {
-            self.add_response(entry.seq(), it);
-        } else if let Some(it) = entry.decode_if::<Notice>() {
-            self.add_notice(entry.seq(), it);
-        } else if let Some(it) = entry.decode_if::<Response>() {
-            if !it.is_final || self.is_of_work(entry) {
-                self.close_response(it.is_final, it.was_held);
+        if let Some(cognition_in) = entry.decode_if::<CognitionIn>() {
+            self.begin_turn(entry, &cognition_in);
+        } else if let Some(cognition_out) = entry.decode_if::<CognitionOut>() {
+            self.end_turn(&cognition_out);
+        } else if let Some(action) = entry.decode_if::<Action>() {
+            self.add_action(entry.seq(), &action);
+        } else if let Some(response_waits) = entry.decode_if::<ResponseWaits>() {
+            self.add_response(entry.seq(), response_waits);
+        } else if let Some(notice) = entry.decode_if::<Notice>() {
+            self.add_notice(entry.seq(), notice);
+        } else if let Some(response) = entry.decode_if::<Response>() {
+            if !response.is_final || self.is_of_work(entry) {
+                self.close_response(response.is_final, response.was_held);
             }
-        } else if let Some(it) = entry.decode_if::<Stopped>() {
-            self.stop_work(Stop::of(&it.reason), it.until.unwrap_or(entry.seq()));
-        } else if let Some(it) = entry.decode_if::<Charge>() {
+        } else if let Some(stopped) = entry.decode_if::<Stopped>() {
+            self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
+        } else if let Some(charge) = entry.decode_if::<Charge>() {
             // Turns of before charged no tokens, and settled nothing.
-            self.reserved = Some(it).filter(|it| !it.settled && it.tokens > 0);
+            self.reserved = Some(charge).filter(|it| !it.settled && it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
         } else if entry.is::<CognitionTools>() {
@@ -278,10 +278,10 @@ impl Mind {
         if self.turn.is_some()
             && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
         {
-            let is_meant = |it: &ActionRecord| {
-                it.ended.is_none()
-                    && id.as_ref().is_none_or(|id| it.id == *id)
-                    && turn.is_none_or(|turn| it.turn == turn)
+            let is_meant = |action_record: &ActionRecord| {
+                action_record.ended.is_none()
+                    && id.as_ref().is_none_or(|id| action_record.id == *id)
+                    && turn.is_none_or(|turn| action_record.turn == turn)
             };
             let meant = self.actions.values_mut().filter(|it| is_meant(it));
             meant.for_each(|it| it.is_taken_back = true);
@@ -291,11 +291,11 @@ impl Mind {
             self.last.began |= self.turn.is_some();
             return;
         }
-        if let Some(it) = entry.decode_if::<SetTimer>()
+        if let Some(set_timer) = entry.decode_if::<SetTimer>()
             && let Some(work) = &self.work
         {
             let origin = work.origin.unwrap_or(work.id);
-            let ticks_on = it.every.is_some() || it.cron.is_some();
+            let ticks_on = set_timer.every.is_some() || set_timer.cron.is_some();
             let (asker, work, is_cleared) = (work.asker.clone(), work.id, false);
             let timer = Timer { asker, work, origin, ticks_on, is_cleared };
             self.timers.insert(entry.seq(), timer);

@@ -5,12 +5,12 @@ use super::Names;
 
 impl Names {
     /// An action may be called by these from now on.
-    pub(super) fn add(&mut self, seq: u64, it: &Action) {
-        self.ids.insert(it.id.clone(), seq);
-        if let Some(key) = &it.output_key {
+    pub(super) fn add(&mut self, seq: u64, action: &Action) {
+        self.ids.insert(action.id.clone(), seq);
+        if let Some(key) = &action.output_key {
             self.keys.insert(key.clone(), seq);
         }
-        let target = it.name.split_once('.').map_or(&*it.name, |(listener, _)| listener);
+        let target = action.name.split_once('.').map_or(&*action.name, |(listener, _)| listener);
         match self.targets.get_mut(target) {
             Some(one) => *one = None,
             None => drop(self.targets.insert(target.to_owned(), Some(seq))),

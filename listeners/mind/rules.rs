@@ -134,42 +134,44 @@ impl Mind {
     }
 
     /// Whether a response may go out, being the first that waits.
-    pub(super) fn is_ready(&self, it: &PendingResponse, rules: &Rules) -> bool {
+    pub(super) fn is_ready(&self, pending_response: &PendingResponse, rules: &Rules) -> bool {
         let holds = |seq: u64, action: &ActionRecord| {
-            let is_before = action.mode == Mode::Sync && seq < it.at;
-            let is_held = it.is_final
+            let is_before = action.mode == Mode::Sync && seq < pending_response.at;
+            let is_held = pending_response.is_final
                 && action.mode != Mode::FireAndForget
                 && rules.policy != FinalWithActions::Trust;
-            action.ended.is_none() && action.work == Some(it.work) && (is_before || is_held)
+            action.ended.is_none()
+                && action.work == Some(pending_response.work)
+                && (is_before || is_held)
         };
         if self.actions.iter().any(|(seq, action)| holds(*seq, action)) {
             return false;
         }
-        let mut meant = it.meant();
+        let mut meant = pending_response.meant();
         if meant.any(|seq| self.actions.get(&seq).is_some_and(|it| it.ended.is_none())) {
             return false;
         }
-        let is_strict = rules.policy == FinalWithActions::Strict && it.is_early;
-        let is_good = || !is_strict && self.failed_for(it, rules).next().is_none();
-        !it.is_final || it.is_last || is_good()
+        let is_strict = rules.policy == FinalWithActions::Strict && pending_response.is_early;
+        let is_good = || !is_strict && self.failed_for(pending_response, rules).next().is_none();
+        !pending_response.is_final || pending_response.is_last || is_good()
     }
 
     /// The actions whose failure counts against a final response: those that its turn hadn't been
     /// shown.
     fn failed_for<'a>(
         &'a self,
-        it: &'a PendingResponse,
+        pending_response: &'a PendingResponse,
         rules: &Rules,
     ) -> impl Iterator<Item = &'a ActionRecord> {
         let is_trusted = rules.policy == FinalWithActions::Trust;
         let counts = move |action: &&ActionRecord| {
             !is_trusted
-                && action.work == Some(it.work)
+                && action.work == Some(pending_response.work)
                 && action.ended.is_some_and(|(status, _)| status != Status::Ok)
                 && action.mode != Mode::FireAndForget
                 && !action.skips
                 && !action.is_taken_back
-                && action.shown.is_none_or(|shown| shown > it.turn)
+                && action.shown.is_none_or(|shown| shown > pending_response.turn)
         };
         self.actions.values().filter(counts)
     }
@@ -181,9 +183,9 @@ impl Mind {
     }
 
     /// Whether something begins a turn of the work at hand.
-    pub(super) fn is_news(&self, it: &Queued) -> bool {
+    pub(super) fn is_news(&self, queued: &Queued) -> bool {
         let Some(work) = &self.work else { return false };
-        match it {
+        match queued {
             Queued::Ask(asker) => *asker == work.asker,
             Queued::Tick(timer) => self
                 .timers
@@ -199,8 +201,8 @@ impl Mind {
     }
 
     /// Whether a turn of the work at hand shows something: not the messages and ticks of others.
-    pub(super) fn shows(&self, it: &Queued) -> bool {
-        !matches!(it, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(it)
+    pub(super) fn shows(&self, queued: &Queued) -> bool {
+        !matches!(queued, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(queued)
     }
 
     /// Whether the next turn has to wait for an action.
@@ -218,9 +220,9 @@ impl Mind {
     /// What the work at hand waits for, by the places of what began it.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
-        let is_open = move |seq: u64, it: &ActionRecord| {
-            let is_own = self.owns(it.work) && it.mode != Mode::FireAndForget;
-            it.ended.is_none() && (is_own || named.contains(&seq))
+        let is_open = move |seq: u64, action: &ActionRecord| {
+            let is_own = self.owns(action.work) && action.mode != Mode::FireAndForget;
+            action.ended.is_none() && (is_own || named.contains(&seq))
         };
         let actions = self.actions.iter().filter(move |(seq, it)| is_open(**seq, it));
         let things = self.outstanding.iter().filter(|(_, it)| self.owns(Some(it.work)));
@@ -279,9 +281,9 @@ impl Mind {
             own.push(work.id);
             own.extend(work.asked.iter().filter(|it| **it != work.id));
         }
-        for (seq, it) in &self.queue {
-            let is_own = matches!(it, Queued::Ask(_)) && self.is_news(it);
-            match it {
+        for (seq, queued) in &self.queue {
+            let is_own = matches!(queued, Queued::Ask(_)) && self.is_news(queued);
+            match queued {
                 Queued::Ask(_) | Queued::Tick(_) if is_own => own.push(*seq),
                 Queued::Ask(_) | Queued::Tick(_) => others.push(*seq),
                 Queued::Result(..) | Queued::Other(_) => {}
@@ -333,17 +335,19 @@ impl Mind {
         let Some(work) = &self.work else { return taken };
         let timers = self.own_timers();
         let is_unturned = work.asked.is_empty() && self.last == LastTurn::default();
-        for (seq, it) in self.queue.range(..=until) {
-            let is_taken = match (it, stop) {
+        for (seq, queued) in self.queue.range(..=until) {
+            let is_taken = match (queued, stop) {
                 (Queued::Ask(asker), Stop::Interrupted) => *asker == work.asker,
                 (Queued::Tick(timer), Stop::Interrupted) => {
                     let set = self.timers.get(timer);
                     *seq == work.id || set.is_some_and(|it| it.work == work.id)
                 }
-                (Queued::Ask(_) | Queued::Tick(_), Stop::Spent) => is_unturned && self.is_news(it),
+                (Queued::Ask(_) | Queued::Tick(_), Stop::Spent) => {
+                    is_unturned && self.is_news(queued)
+                }
                 _ => false,
             };
-            match it {
+            match queued {
                 Queued::Ask(_) if is_taken => taken.asks.push(*seq),
                 Queued::Tick(timer) if is_taken => {
                     taken.ticks.push(*seq);

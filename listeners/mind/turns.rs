@@ -11,15 +11,15 @@ use super::rules::Stop;
 use super::{ActionRecord, LastTurn, Mind, OpenTurn, PendingResponse, Queued, Work};
 
 impl Mind {
-    pub(super) fn begin_turn(&mut self, entry: &Entry, it: &CognitionIn) {
-        self.turns = self.turns.max(it.turn);
-        self.rules = it.rules;
-        self.turn = Some(OpenTurn { at: entry.seq(), is_last: it.is_last == Some(true) });
+    pub(super) fn begin_turn(&mut self, entry: &Entry, cognition: &CognitionIn) {
+        self.turns = self.turns.max(cognition.turn);
+        self.rules = cognition.rules;
+        self.turn = Some(OpenTurn { at: entry.seq(), is_last: cognition.is_last == Some(true) });
         self.written.clear();
-        let shown = self.shown(it.until);
+        let shown = self.shown(cognition.until);
         self.take_shown(&shown);
         for acting in self.actions.values_mut() {
-            let is_seen = acting.ended.is_some_and(|(_, at)| at <= it.until);
+            let is_seen = acting.ended.is_some_and(|(_, at)| at <= cognition.until);
             if is_seen && acting.shown.is_none() {
                 acting.shown = Some(self.turns);
             }
@@ -52,13 +52,13 @@ impl Mind {
         }
     }
 
-    pub(super) fn add_action(&mut self, seq: u64, it: &Action) {
+    pub(super) fn add_action(&mut self, seq: u64, action: &Action) {
         let acting = ActionRecord {
-            id: it.id.clone(),
-            turn: it.turn.unwrap_or(0),
+            id: action.id.clone(),
+            turn: action.turn.unwrap_or(0),
             work: self.work.as_ref().map(|it| it.id),
-            mode: it.mode,
-            skips: it.on_error == Some(OnError::Skip),
+            mode: action.mode,
+            skips: action.on_error == Some(OnError::Skip),
             ended: None,
             shown: None,
             is_taken_back: false,
@@ -74,7 +74,7 @@ impl Mind {
             // It is refused: the name is the first one's.
             return;
         }
-        self.names.add(seq, it);
+        self.names.add(seq, action);
         // What was written before and names it means it, where the name was nobody's then.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {
@@ -83,34 +83,34 @@ impl Mind {
         }
     }
 
-    pub(super) fn add_response(&mut self, seq: u64, it: ResponseWaits) {
-        let names = it.on.into_iter().map(|name| {
+    pub(super) fn add_response(&mut self, seq: u64, response_waits: ResponseWaits) {
+        let names = response_waits.on.into_iter().map(|name| {
             let meant = self.names.meant(&name);
             (name, meant)
         });
         self.written.push(PendingResponse {
             at: seq,
-            turn: it.turn,
-            is_final: it.is_final,
+            turn: response_waits.turn,
+            is_final: response_waits.is_final,
             is_last: self.turn.as_ref().is_some_and(|it| it.is_last),
             is_early: false,
             text: String::new(),
-            payload: it.payload,
+            payload: response_waits.payload,
             work: self.work.as_ref().map_or(0, |it| it.id),
-            place: (it.from, it.to),
+            place: (response_waits.from, response_waits.to),
             names: names.collect(),
         });
     }
 
     /// Something of its reply didn't run, or its response wasn't delivered.
-    pub(super) fn add_notice(&mut self, seq: u64, it: Notice) {
-        if it.response.is_some() {
+    pub(super) fn add_notice(&mut self, seq: u64, notice: Notice) {
+        if notice.response.is_some() {
             self.pending.pop_back();
             self.last.mistake = true;
-        } else if let Some(id) = it.call {
+        } else if let Some(id) = notice.call {
             let acting = ActionRecord {
                 id,
-                turn: it.turn,
+                turn: notice.turn,
                 work: self.work.as_ref().map(|it| it.id),
                 mode: Mode::Sync,
                 skips: false,
@@ -123,55 +123,56 @@ impl Mind {
         }
     }
 
-    pub(in super::super) fn end_turn(&mut self, it: &CognitionOut) {
+    pub(in super::super) fn end_turn(&mut self, cognition: &CognitionOut) {
         let turn = self.turn.take();
-        let is_cut = it.stop == CognitionOut::STOPPED;
+        let is_cut = cognition.stop == CognitionOut::STOPPED;
         self.last.is_over = true;
         self.last.is_last = turn.as_ref().is_some_and(|it| it.is_last) && !is_cut;
         self.last.is_cut = is_cut;
-        self.last.is_filtered = it.stop == model::Stop::Filtered.as_str();
-        self.last.failed = it.error.is_some() && !is_cut && it.stop != Interrupt::WORD;
-        self.last.mistake |= it.is_partial && !self.last.failed;
-        self.last.began |= it.wrote_root == Some(true);
+        self.last.is_filtered = cognition.stop == model::Stop::Filtered.as_str();
+        self.last.failed =
+            cognition.error.is_some() && !is_cut && cognition.stop != Interrupt::WORD;
+        self.last.mistake |= cognition.is_partial && !self.last.failed;
+        self.last.began |= cognition.wrote_root == Some(true);
         self.cuts += u64::from(is_cut);
-        self.error = it.error.clone().unwrap_or_default();
-        self.last.is_limited = it.waits_ms.is_some() && self.last.failed;
+        self.error = cognition.error.clone().unwrap_or_default();
+        self.last.is_limited = cognition.waits_ms.is_some() && self.last.failed;
         self.failures = match self.last.failed {
             // What is waited for is no failure.
             true => self.failures + u32::from(!self.last.is_limited),
             false => 0,
         };
-        self.is_refused = self.last.failed && it.refused == Some(true);
-        self.idle = if it.is_idle { self.idle + 1 } else { 0 };
+        self.is_refused = self.last.failed && cognition.refused == Some(true);
+        self.idle = if cognition.is_idle { self.idle + 1 } else { 0 };
         let written = take(&mut self.written);
         for mut waiting in written.into_iter().filter(|_| !is_cut) {
             let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let text = it.text.get(place(waiting.place.0)..place(waiting.place.1));
+            let text = cognition.text.get(place(waiting.place.0)..place(waiting.place.1));
             waiting.text = text.unwrap_or_default().trim().to_owned();
             waiting.is_early = self.is_early(&waiting);
             self.pending.push_back(waiting);
         }
-        self.hold_old_response(it);
+        self.hold_old_response(cognition);
         let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
         // In turns of 0.1.0 only one that did nothing had it sleep.
         let is_quiet = match self.rules {
             Some(_) => !(began || mistake || failed || is_cut),
-            None => it.is_idle,
+            None => cognition.is_idle,
         };
         self.slept = self.last.is_limited
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
     /// A final response that waits as a turn of 0.1.0 has it: its place stands in the reply's end.
-    fn hold_old_response(&mut self, it: &CognitionOut) {
-        let Some((from, to)) = it.held_from.zip(it.held_to) else { return };
+    fn hold_old_response(&mut self, cognition_out: &CognitionOut) {
+        let Some((from, to)) = cognition_out.held_from.zip(cognition_out.held_to) else { return };
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let Some(text) = it.text.get(place(from)..place(to)) else { return };
+        let Some(text) = cognition_out.text.get(place(from)..place(to)) else { return };
         let names = super::super::action::variables::names(text);
         let meant = |name: &str| (name.to_owned(), self.names.meant(name));
         self.pending.push_back(PendingResponse {
             at: u64::MAX,
-            turn: it.turn,
+            turn: cognition_out.turn,
             is_final: true,
             is_last: self.last.is_last,
             is_early: true,
@@ -184,10 +185,12 @@ impl Mind {
     }
 
     /// Whether actions of its turn are unfinished, fire-and-forget ones apart.
-    fn is_early(&self, it: &PendingResponse) -> bool {
-        let of_turn = self.actions.values().filter(|action| action.turn == it.turn);
+    fn is_early(&self, pending_response: &PendingResponse) -> bool {
+        let of_turn = self.actions.values().filter(|action| action.turn == pending_response.turn);
         let mut open = of_turn.filter(|action| action.ended.is_none());
-        open.any(|action| action.mode != Mode::FireAndForget && action.work == Some(it.work))
+        open.any(|action| {
+            action.mode != Mode::FireAndForget && action.work == Some(pending_response.work)
+        })
     }
 
     /// A response is delivered: one that waited is the first of those.
@@ -218,8 +221,8 @@ impl Mind {
         }
         for timer in &taken.timers {
             self.outstanding.remove(timer);
-            if let Some(it) = self.timers.get_mut(timer) {
-                it.is_cleared = stop == Stop::Interrupted;
+            if let Some(timer) = self.timers.get_mut(timer) {
+                timer.is_cleared = stop == Stop::Interrupted;
             }
         }
         if stop == Stop::Interrupted {

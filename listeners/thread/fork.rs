@@ -42,7 +42,7 @@ pub struct ForkRefused {
 pub(super) async fn fork(
     message: Message,
     history: History,
-    it: ForkThread,
+    fork: ForkThread,
 ) -> Result<Result<ThreadForked, ForkRefused>, Fault> {
     let thread = message.thread();
     let before = match message.seq().checked_sub(2) {
@@ -58,6 +58,6 @@ pub(super) async fn fork(
         thread: thread.to_string(),
         after: last.id().to_string(),
         by: message.from().to_owned(),
-        reason: it.reason,
+        reason: fork.reason,
     }))
 }

@@ -117,31 +117,39 @@ pub fn thread() -> Listener {
         .describe("Opens threads below this one, and ends, pauses, resumes and awaits them.")
 }
 
-async fn spawn(it: SpawnThread) -> Spawn<Element> {
-    let label = it.suggested_sub_id.unwrap_or_default();
-    Spawn::new(it.initial_payload.payload).label(label).for_sender()
+async fn spawn(spawn: SpawnThread) -> Spawn<Element> {
+    let label = spawn.suggested_sub_id.unwrap_or_default();
+    Spawn::new(spawn.initial_payload.payload).label(label).for_sender()
 }
 
-async fn cancel(here: Thread, sender: Sender, it: CancelThread) -> ThreadControl<ThreadCancelled> {
-    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
-    let why = ThreadCancelled { thread: thread.to_string(), by, reason: it.reason };
+async fn cancel(
+    here: Thread,
+    sender: Sender,
+    cancel: CancelThread,
+) -> ThreadControl<ThreadCancelled> {
+    let (thread, by) = (meant(&here, cancel.thread), sender.0.to_string());
+    let why = ThreadCancelled { thread: thread.to_string(), by, reason: cancel.reason };
     ThreadControl::cancel(thread, why)
 }
 
-async fn pause(here: Thread, sender: Sender, it: PauseThread) -> ThreadControl<ThreadPaused> {
-    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
-    let why = ThreadPaused { thread: thread.to_string(), by, reason: it.reason };
+async fn pause(here: Thread, sender: Sender, pause: PauseThread) -> ThreadControl<ThreadPaused> {
+    let (thread, by) = (meant(&here, pause.thread), sender.0.to_string());
+    let why = ThreadPaused { thread: thread.to_string(), by, reason: pause.reason };
     ThreadControl::pause(thread, why)
 }
 
-async fn resume(here: Thread, sender: Sender, it: ResumeThread) -> ThreadControl<ThreadResumed> {
-    let (thread, by) = (meant(&here, it.thread), sender.0.to_string());
-    let why = ThreadResumed { thread: thread.to_string(), by, reason: it.reason };
+async fn resume(
+    here: Thread,
+    sender: Sender,
+    resume: ResumeThread,
+) -> ThreadControl<ThreadResumed> {
+    let (thread, by) = (meant(&here, resume.thread), sender.0.to_string());
+    let why = ThreadResumed { thread: thread.to_string(), by, reason: resume.reason };
     ThreadControl::resume(thread, why)
 }
 
-async fn raise(it: RaiseBudget) -> Raise {
-    Raise(it)
+async fn raise(raise: RaiseBudget) -> Raise {
+    Raise(raise)
 }
 
 /// The thread that was named, or the one where it was said.

@@ -111,22 +111,25 @@ pub(super) async fn wait(
     message: Message,
     children: Fold<Children>,
     clock: Clock,
-    it: AwaitThreads,
+    awaited: AwaitThreads,
 ) -> Waited {
-    let threads =
-        if it.thread.is_empty() { children.opened.iter().cloned().collect() } else { it.thread };
+    let threads = if awaited.thread.is_empty() {
+        children.opened.iter().cloned().collect()
+    } else {
+        awaited.thread
+    };
     if let Some(unknown) = threads.iter().find(|it| !children.opened.contains(*it)) {
         return Err(SystemThreadError::of(unknown));
     }
     let all = u32::try_from(threads.len()).unwrap_or(u32::MAX);
-    let enough = match it.mode.unwrap_or(Mode::All) {
+    let enough = match awaited.mode.unwrap_or(Mode::All) {
         Mode::All => all,
         Mode::Any => 1,
-        Mode::First => it.count.unwrap_or(1),
+        Mode::First => awaited.count.unwrap_or(1),
     };
-    let until = it.timeout.map(|it| match u64::try_from(it.as_micros()) {
+    let until = awaited.timeout.map(|timeout| match u64::try_from(timeout.as_micros()) {
         Ok(us) => clock.now_us().saturating_add(us),
-        Err(_) if it.is_negative() => clock.now_us(),
+        Err(_) if timeout.is_negative() => clock.now_us(),
         Err(_) => u64::MAX,
     });
     let asked = message.seq();
@@ -142,12 +145,12 @@ pub(super) async fn look(
     children: Fold<Children>,
     clock: Clock,
     out: Outbox<ThreadsAwaited>,
-    it: AwaitingThreads,
+    wait: AwaitingThreads,
 ) -> Result<Option<Later<AwaitingThreads>>, Fault> {
-    let Some(answer) = answer(&it, &children, clock.now_us()) else {
-        return Ok(Some(Later::at(it.until.unwrap_or(u64::MAX), it)));
+    let Some(answer) = answer(&wait, &children, clock.now_us()) else {
+        return Ok(Some(Later::at(wait.until.unwrap_or(u64::MAX), wait)));
     };
-    let asked = history.read(it.asked - 1, 1).await?;
+    let asked = history.read(wait.asked - 1, 1).await?;
     if let Some(asked) = asked.first() {
         out.reply_to(asked, answer).await?;
     }
@@ -155,11 +158,11 @@ pub(super) async fn look(
 }
 
 /// What is said once enough of the threads have ended, or time is up.
-fn answer(it: &AwaitingThreads, children: &Children, now_us: u64) -> Option<ThreadsAwaited> {
-    let threads = children.look_at(&it.thread);
+fn answer(wait: &AwaitingThreads, children: &Children, now_us: u64) -> Option<ThreadsAwaited> {
+    let threads = children.look_at(&wait.thread);
     let ended = threads.iter().filter(|it| it.status.is_some()).count();
-    let complete = ended >= it.enough as usize;
-    let late = it.until.is_some_and(|until| until <= now_us);
+    let complete = ended >= wait.enough as usize;
+    let late = wait.until.is_some_and(|until| until <= now_us);
     (complete || late).then_some(ThreadsAwaited { complete, thread: threads })
 }
 

@@ -34,18 +34,18 @@ impl Apply for Todos {
         }
         if entry.is::<TodoUntil>() {
             self.asked.extend(entry.decode().map(|it| (entry.seq(), it)));
-        } else if let Some(it) = entry.decode_if::<TodoClosed>() {
-            self.open.remove(&it.id);
-        } else if let Some(it) = entry.decode_if::<TodoNudge>()
-            && let Some(todo) = self.open.get_mut(&it.id)
+        } else if let Some(closed) = entry.decode_if::<TodoClosed>() {
+            self.open.remove(&closed.id);
+        } else if let Some(nudge) = entry.decode_if::<TodoNudge>()
+            && let Some(todo) = self.open.get_mut(&nudge.id)
         {
             todo.was_raised = true;
         } else if !self.asked.is_empty()
             && let Some(asked) = entry.reply_to().filter(|it| it.thread == *entry.thread())
-            && let Some(it) = self.asked.remove(&asked.seq)
+            && let Some(item) = self.asked.remove(&asked.seq)
             && let Ok(TodoRegistered { id, .. }) = entry.decode()
         {
-            let todo = self.written(id, asked.seq, it);
+            let todo = self.written(id, asked.seq, item);
             self.open.insert(id, todo);
         }
     }
@@ -73,11 +73,11 @@ impl Todos {
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));
-        let left = |(id, it): (u64, &Todo)| {
-            let anew = written.iter().rev().find(|anew| anew.condition == it.condition);
-            let anew = anew.map(|anew| self.written(id, it.asked, anew.clone()));
-            let step = anew.as_ref().unwrap_or(it).left().map(str::to_owned).collect();
-            OpenTodo { id, condition: it.condition.clone(), step }
+        let left = |(id, item): (u64, &Todo)| {
+            let anew = written.iter().rev().find(|anew| anew.condition == item.condition);
+            let anew = anew.map(|anew| self.written(id, item.asked, anew.clone()));
+            let step = anew.as_ref().unwrap_or(item).left().map(str::to_owned).collect();
+            OpenTodo { id, condition: item.condition.clone(), step }
         };
         let todo: Vec<OpenTodo> = open.map(left).filter(|it| !it.step.is_empty()).collect();
         (!todo.is_empty()).then_some(StepsOpen { todo })
@@ -102,8 +102,8 @@ impl Todos {
     }
 
     /// A list as it is after this: what it waits for stays if nothing else is said.
-    pub(super) fn written(&self, id: u64, asked: u64, it: TodoUntil) -> Todo {
-        let TodoUntil { condition, wait_for, from, step: steps } = it;
+    pub(super) fn written(&self, id: u64, asked: u64, until: TodoUntil) -> Todo {
+        let TodoUntil { condition, wait_for, from, step: steps } = until;
         let todo = Todo { asked, condition, steps, wait_for, from, was_raised: false };
         match self.open.get(&id).filter(|_| todo.wait_for.is_none()) {
             Some(Todo { wait_for, from, was_raised, .. }) => Todo {

@@ -37,26 +37,26 @@ async fn until(
     todos: Fold<Todos>,
     capabilities: Capabilities,
     limits: Limits,
-    it: TodoUntil,
+    until: TodoUntil,
 ) -> Registration {
-    if it.from.is_some() && it.wait_for.is_none() {
+    if until.from.is_some() && until.wait_for.is_none() {
         let message = "from says who is to send what wait-for names: say wait-for, too".to_owned();
         return Err(TodoRefused { message });
     }
-    if let Some(name) = &it.wait_for
+    if let Some(name) = &until.wait_for
         && capabilities.named(name).is_empty()
     {
         return Err(unheard(name, &capabilities));
     }
     let asked = message.seq();
-    let id = todos.id(&it.condition).unwrap_or(asked);
+    let id = todos.id(&until.condition).unwrap_or(asked);
     let (max, there) = (limits.thread_todos_max, todos.count_before(asked));
     if id == asked && there >= max {
         let text = format!("thread_todos_max is {max}, and {there} todos are open here");
         let message = format!("{text}; close one with <todo-complete>, or add your steps to one");
         return Err(TodoRefused { message });
     }
-    let todo = todos.written(id, asked, it);
+    let todo = todos.written(id, asked, until);
     let (open, total) = (todo.open(), todo.total());
     Ok((TodoRegistered { id, open, total }, Later::woken(todo.waiting(id)).unawaited()))
 }
@@ -69,9 +69,9 @@ fn unheard(name: &str, capabilities: &Capabilities) -> TodoRefused {
     TodoRefused { message: format!("nobody here sends a payload called {name}{near}") }
 }
 
-async fn complete(todos: Fold<Todos>, it: TodoComplete) -> Result<TodoClosed, TodoRefused> {
-    if let Some(was_raised) = todos.was_raised(it.id) {
-        return Ok(TodoClosed { id: it.id, was_raised });
+async fn complete(todos: Fold<Todos>, complete: TodoComplete) -> Result<TodoClosed, TodoRefused> {
+    if let Some(was_raised) = todos.was_raised(complete.id) {
+        return Ok(TodoClosed { id: complete.id, was_raised });
     }
     let open: Vec<String> = todos.all().map(|(id, _)| id.to_string()).collect();
     let open = match &open[..] {
@@ -79,7 +79,7 @@ async fn complete(todos: Fold<Todos>, it: TodoComplete) -> Result<TodoClosed, To
         [one] => format!("{one} is"),
         [first @ .., last] => format!("{} and {last} are", first.join(", ")),
     };
-    Err(TodoRefused { message: format!("no todo {} is open here; {open}", it.id) })
+    Err(TodoRefused { message: format!("no todo {} is open here; {open}", complete.id) })
 }
 
 /// Reminds whoever wrote the list of what has come, once; a list that was closed or written anew
@@ -88,21 +88,21 @@ async fn look(
     history: History,
     todos: Fold<Todos>,
     out: Outbox<TodoNudge>,
-    it: TodoOpen,
+    open: TodoOpen,
 ) -> Result<Option<Later<TodoOpen>>, Fault> {
-    let Some(todo) = todos.get(it.id).filter(|todo| todo.asked() == it.asked) else {
+    let Some(todo) = todos.get(open.id).filter(|todo| todo.asked() == open.asked) else {
         return Ok(None);
     };
-    let came = history.cause().await?.filter(|came| is_awaited(&it, came));
-    let (Some(name), Some(came)) = (&it.wait_for, came) else {
-        return Ok(Some(Later::woken(it).unawaited()));
+    let came = history.cause().await?.filter(|came| is_awaited(&open, came));
+    let (Some(name), Some(came)) = (&open.wait_for, came) else {
+        return Ok(Some(Later::woken(open).unawaited()));
     };
     if !todo.was_raised()
-        && let Some(asked) = history.read(it.asked - 1, 1).await?.first()
+        && let Some(asked) = history.read(open.asked - 1, 1).await?.first()
     {
-        out.reply_to(asked, TodoNudge::of(it.id, name, &it.condition, came.from())).await?;
+        out.reply_to(asked, TodoNudge::of(open.id, name, &open.condition, came.from())).await?;
     }
-    let raised = TodoOpen { wait_for: None, from: None, ..it };
+    let raised = TodoOpen { wait_for: None, from: None, ..open };
     Ok(Some(Later::woken(raised).unawaited()))
 }
 
@@ -117,10 +117,10 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
         return closed.is_ok() && closed.ok() == waiting.decode().ok().map(|it: TodoOpen| it.id);
     }
     if is_here && came.is::<TodoRegistered>() {
-        let it = waiting.decode::<TodoOpen>();
+        let open = waiting.decode::<TodoOpen>();
         let written = came.decode::<TodoRegistered>();
         let by = came.reply_to().map_or(0, |it| it.seq);
-        return matches!((it, written), (Ok(it), Ok(to)) if it.id == to.id && it.asked < by);
+        return matches!((open, written), (Ok(open), Ok(to)) if open.id == to.id && open.asked < by);
     }
     // Asked about every message: nothing is decoded for one that isn't it.
     let Ok(element) = waiting.element() else { return false };
@@ -129,7 +129,7 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
 }
 
 /// Whether a list waits for this.
-fn is_awaited(it: &TodoOpen, came: &Entry) -> bool {
-    it.wait_for.as_deref() == Some(came.name().local())
-        && it.from.as_deref().is_none_or(|from| from == came.from())
+fn is_awaited(open: &TodoOpen, came: &Entry) -> bool {
+    open.wait_for.as_deref() == Some(came.name().local())
+        && open.from.as_deref().is_none_or(|from| from == came.from())
 }

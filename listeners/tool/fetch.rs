@@ -129,13 +129,13 @@ async fn read_pdf(answer: &Answer) -> Result<Read, Refused> {
     Ok(Read { kind: kind_named(answer), title: None, text })
 }
 
-async fn get(State(web): State<Arc<Web>>, it: Fetch) -> Result<Page, Refused> {
-    let answer = web.get(&it.url).await?;
+async fn get(State(web): State<Arc<Web>>, fetch: Fetch) -> Result<Page, Refused> {
+    let answer = web.get(&fetch.url).await?;
     let Read { kind, title, text } = match is_pdf(&answer) {
         true => read_pdf(&answer).await?,
         false => Read::of(&answer, false)?,
     };
-    let from = usize::try_from(it.from.unwrap_or(0)).unwrap_or(usize::MAX);
+    let from = usize::try_from(fetch.from.unwrap_or(0)).unwrap_or(usize::MAX);
     let (text, next) = piece(&text, from, web.limits.text_bytes_max);
     let (text, next) = (text.to_owned(), next.map(|it| it as u64));
     Ok(Page { url: answer.url.into(), kind, next, title, text })

@@ -218,16 +218,16 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 async fn keep(
     State(store): State<Arc<Store>>,
     clock: Clock,
-    it: Keyvalue,
+    request: Keyvalue,
 ) -> Result<Kept, Refused> {
-    store.check(&it)?;
+    store.check(&request)?;
     let now = i64::try_from(clock.now_us()).unwrap_or(i64::MAX);
-    let key = it.key.unwrap_or_default();
-    let done = store.write(now, |open| match it.operation {
+    let key = request.key.unwrap_or_default();
+    let done = store.write(now, |open| match request.operation {
         Operation::Get => get(open, &key, now),
         Operation::Set => {
-            let value = it.value.as_deref().unwrap_or_default();
-            set(open, &key, value, it.ttl, now, store.limits.keys_max)
+            let value = request.value.as_deref().unwrap_or_default();
+            set(open, &key, value, request.ttl, now, store.limits.keys_max)
         }
         Operation::Delete => {
             let gone = open.execute("DELETE FROM kept WHERE key = ?", [&key])?;
@@ -251,7 +251,7 @@ async fn keep(
 }
 
 impl Store {
-    fn check(&self, it: &Keyvalue) -> Result<(), Refused> {
+    fn check(&self, request: &Keyvalue) -> Result<(), Refused> {
         let bad = |text: &str| {
             Err(Refused { reason: Reason::BadRequest, limit: None, text: text.to_owned() })
         };
@@ -260,15 +260,17 @@ impl Store {
             Err(Refused { reason: Reason::TooLarge, limit: Some(limit.to_owned()), text })
         };
         let limits = &self.limits;
-        let is_set = matches!(it.operation, Operation::Set);
-        match &it.key {
-            None if !matches!(it.operation, Operation::List) => return bad("a `key` is missing"),
+        let is_set = matches!(request.operation, Operation::Set);
+        match &request.key {
+            None if !matches!(request.operation, Operation::List) => {
+                return bad("a `key` is missing");
+            }
             Some(key) if key.len() > limits.key_bytes_max => {
                 return large("key", "key_bytes_max", limits.key_bytes_max as u64);
             }
             _ => {}
         }
-        match &it.value {
+        match &request.value {
             None if is_set => return bad("`set` wants a `value`"),
             Some(_) if !is_set => return bad("a `value` is for `set` alone"),
             Some(value) if value.len() > limits.value_bytes_max => {
@@ -276,7 +278,7 @@ impl Store {
             }
             _ => {}
         }
-        match it.ttl {
+        match request.ttl {
             Some(_) if !is_set => bad("a `ttl` is for `set` alone"),
             Some(0) => bad("a `ttl` is a second at the least"),
             Some(ttl) if ttl > limits.ttl_seconds_max => {

@@ -173,9 +173,9 @@ async fn ask(
     State(caller): State<Arc<Caller>>,
     budget: Outbox<Charge>,
     cancel: Cancel,
-    it: Llm,
+    request: Llm,
 ) -> Answer {
-    let (name, model, prompt) = match caller.asked(it) {
+    let (name, model, prompt) = match caller.asked(request) {
         Ok(it) => it,
         Err(refused) => return (None, Err(refused)),
     };
@@ -198,15 +198,15 @@ async fn ask(
 
 impl Caller {
     /// Which model is asked what.
-    fn asked(&self, it: Llm) -> Result<(String, Arc<dyn Model>, Prompt), Refused> {
+    fn asked(&self, request: Llm) -> Result<(String, Arc<dyn Model>, Prompt), Refused> {
         let refused = |reason, text: String| Refused { reason, text };
-        let name = it.model.unwrap_or_else(|| self.usual.clone());
+        let name = request.model.unwrap_or_else(|| self.usual.clone());
         let Some(model) = self.models.get(&name) else {
             let there: Vec<&str> = self.models.keys().map(String::as_str).collect();
             let text = format!("there is no model `{}`; there is {}", cut(&name), there.join(", "));
             return Err(refused(Reason::UnknownModel, text));
         };
-        let (task, text) = match (it.prompt, it.text) {
+        let (task, text) = match (request.prompt, request.text) {
             (task, Some(text)) => (task.unwrap_or_else(|| self.prompt.clone()), text),
             (Some(task), None) => (self.prompt.clone(), task),
             (None, None) => {
@@ -215,11 +215,11 @@ impl Caller {
             }
         };
         let mut asked = text;
-        if let Some(context) = it.context {
+        if let Some(context) = request.context {
             asked = format!("{context}\n\n{asked}");
         }
         let mut task = task;
-        if let Some(words) = it.max_length {
+        if let Some(words) = request.max_length {
             task = format!("{task} Use at most {words} words.");
         }
         let (bytes, most) = (asked.len() + task.len(), self.limits.input_bytes_max);

@@ -160,15 +160,15 @@ async fn find(
     Message(question): Message,
     tree: TreeHistory,
     known: Capabilities,
-    it: Recall,
+    request: Recall,
 ) -> Result<Result<Recalled, NotRecalled>, Fault> {
-    let wanted = match Wanted::new(&it) {
+    let wanted = match Wanted::new(&request) {
         Ok(it) => it,
         Err(text) => return Ok(Err(NotRecalled { text })),
     };
     let own = question.to().unwrap_or(NAME);
     let cause = question.cause();
-    let mut reading = match Reading::new(&tree, limits, question.thread(), &it).await? {
+    let mut reading = match Reading::new(&tree, limits, question.thread(), &request).await? {
         Ok(it) => it,
         Err(text) => return Ok(Err(NotRecalled { text })),
     };
@@ -182,10 +182,10 @@ async fn find(
             if is_own || is_bookkeeping || Some(entry.id()) == cause || entry.is_refused() {
                 continue;
             }
-            let Some(it) = wanted.found(entry) else { continue };
+            let Some(hit) = wanted.found(entry) else { continue };
             let order = order(entry);
             let at = found.partition_point(|(it, _)| *it < order);
-            found.insert(at, (order, it));
+            found.insert(at, (order, hit));
             if found.len() > wanted.limit {
                 found.remove(0);
                 left_out += 1;
@@ -193,7 +193,7 @@ async fn find(
         }
     }
     let found = found.into_iter().map(|(_, it)| it).collect();
-    let read_on = reading.read_on(it.read_on.as_deref());
+    let read_on = reading.read_on(request.read_on.as_deref());
     let stopped_by = reading.stopped_by.map(str::to_owned);
     Ok(Ok(Recalled { left_out, stopped_by, read_on, found }))
 }
@@ -228,11 +228,11 @@ impl Reading<'_> {
         tree: &'a TreeHistory,
         limits: RecallLimits,
         own: &ThreadId,
-        it: &Recall,
+        request: &Recall,
     ) -> Result<Result<Reading<'a>, String>, Fault> {
-        let one = match &it.thread {
+        let one = match &request.thread {
             Some(thread) => Some(ThreadId::new(thread)),
-            None => (it.after.is_some() || it.before.is_some()).then(|| own.clone()),
+            None => (request.after.is_some() || request.before.is_some()).then(|| own.clone()),
         };
         let mut others = one.is_none().then_some(None);
         let mut threads = VecDeque::new();
@@ -243,8 +243,8 @@ impl Reading<'_> {
                 threads.extend(tree.threads().await?.into_iter().filter(|it| it != own));
             }
         }
-        let mut after = it.after.unwrap_or(0);
-        if let Some(text) = &it.read_on {
+        let mut after = request.after.unwrap_or(0);
+        if let Some(text) = &request.read_on {
             let Ok(from) = text.parse::<EntryId>() else {
                 return Ok(Err("`read_on` is what an earlier answer said as such".to_owned()));
             };
@@ -259,7 +259,7 @@ impl Reading<'_> {
         }
         let at = (threads[0].clone(), after);
         let until_us = now_us().saturating_add(limits.seconds_max.saturating_mul(1_000_000));
-        let before = it.before.unwrap_or(u64::MAX);
+        let before = request.before.unwrap_or(u64::MAX);
         let (entries, bytes, looked_at, stopped_by) = (0, 0, 0, None);
         Ok(Ok(Reading {
             tree,
@@ -340,31 +340,33 @@ fn repeats(entry: &Entry) -> bool {
 
 /// What an entry must have.
 struct Wanted<'a> {
-    it: &'a Recall,
+    request: &'a Recall,
     words: Vec<String>,
     limit: usize,
 }
 
 impl Wanted<'_> {
-    fn new(it: &Recall) -> Result<Wanted<'_>, String> {
-        let text = it.text.as_deref().unwrap_or_default();
+    fn new(request: &Recall) -> Result<Wanted<'_>, String> {
+        let text = request.text.as_deref().unwrap_or_default();
         if text.chars().count() > QUESTION_CHARS_MAX {
             return Err(format!("`text` has more than {QUESTION_CHARS_MAX} characters"));
         }
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        let limits = it.after.is_some() || it.before.is_some() || it.thread.is_some();
-        if words.is_empty() && it.from.is_none() && it.name.is_none() && !limits {
+        let limits =
+            request.after.is_some() || request.before.is_some() || request.thread.is_some();
+        if words.is_empty() && request.from.is_none() && request.name.is_none() && !limits {
             return Err("say which: by text, from, name, thread, after or before".to_owned());
         }
-        let limit = it.limit.map_or(FOUND_USUAL, |it| usize::try_from(it).unwrap_or(FOUND_MAX));
-        Ok(Wanted { it, words, limit: limit.clamp(1, FOUND_MAX) })
+        let limit =
+            request.limit.map_or(FOUND_USUAL, |it| usize::try_from(it).unwrap_or(FOUND_MAX));
+        Ok(Wanted { request, words, limit: limit.clamp(1, FOUND_MAX) })
     }
 
     fn found(&self, entry: &Entry) -> Option<Found> {
         let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|it| it == is);
         let (from, name) = (entry.from(), entry.name().local());
-        let is_before = self.it.before.is_none_or(|it| entry.seq() < it);
-        if !is_before || !fits(&self.it.from, from) || !fits(&self.it.name, name) {
+        let is_before = self.request.before.is_none_or(|it| entry.seq() < it);
+        if !is_before || !fits(&self.request.from, from) || !fits(&self.request.name, name) {
             return None;
         }
         let mut text = String::new();

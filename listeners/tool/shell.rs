@@ -147,10 +147,10 @@ pub fn shell(settings: Settings) -> Result<Listener, String> {
         [one] if one.text() == ANY => None,
         all => {
             let mut listed = BTreeMap::new();
-            for it in all {
-                let path = programs::find(it, bounds.search_path())?;
+            for skill in all {
+                let path = programs::find(skill, bounds.search_path())?;
                 bounds = bounds.with_program(&path)?;
-                listed.insert(it.text().to_owned(), path);
+                listed.insert(skill.text().to_owned(), path);
             }
             Some(listed)
         }

@@ -188,11 +188,11 @@ mod tests {
     fn a_skill_is_yaml_and_a_text() {
         let text = "---\nname: brew-tea\ndescription: >\n  How tea\n  is made.\nlicense: MIT\n---\n\
                     # Tea\n\nWarm\u{1b}[2J the pot.\n";
-        let (name, it) = skill(text).unwrap();
-        assert_eq!((&*name, &*it.description), ("brew-tea", "How tea is made."));
-        assert_eq!(it.text, "# Tea\n\nWarm\u{FFFD}[2J the pot.");
-        assert_eq!(it.digest, blake3::hash(text.as_bytes()).to_hex().to_string());
-        assert_eq!(skill(&text.replace('\n', "\r\n")).unwrap().1.text, it.text);
+        let (name, found) = skill(text).unwrap();
+        assert_eq!((&*name, &*found.description), ("brew-tea", "How tea is made."));
+        assert_eq!(found.text, "# Tea\n\nWarm\u{FFFD}[2J the pot.");
+        assert_eq!(found.digest, blake3::hash(text.as_bytes()).to_hex().to_string());
+        assert_eq!(skill(&text.replace('\n', "\r\n")).unwrap().1.text, found.text);
     }
 
     #[test]

@@ -292,9 +292,8 @@ fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
     match cell {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(it) => it.into(),
-        ValueRef::Real(it) => {
-            serde_json::Number::from_f64(it).map_or_else(|| it.to_string().into(), Value::Number)
-        }
+        ValueRef::Real(number) => serde_json::Number::from_f64(number)
+            .map_or_else(|| number.to_string().into(), Value::Number),
         ValueRef::Text(it) => clean(&String::from_utf8_lossy(&it[..it.len().min(most + 1)])).into(),
         ValueRef::Blob(it) => format!("(a blob of {} bytes)", it.len()).into(),
     }

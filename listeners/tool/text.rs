@@ -4,9 +4,9 @@
 const SHOWN_MAX: usize = 200;
 
 /// A character, or U+FFFD in place of one that XML has no word for.
-pub(super) fn known(it: char) -> char {
-    match it {
-        '\t' | '\n' | '\r' => it,
+pub(super) fn known(letter: char) -> char {
+    match letter {
+        '\t' | '\n' | '\r' => letter,
         '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
         it if it < ' ' => '\u{fffd}',
         it => it,

@@ -71,9 +71,10 @@ struct Readers<'a> {
 impl<'a> Readers<'a> {
     fn new(pending: &'a Pending, all: &'a Capabilities) -> Readers<'a> {
         // One that had a turn is an agent, though the organism may have it no more.
-        let is_agent = |name: &str, it: &AgentProgress| {
+        let is_agent = |name: &str, agent_progress: &AgentProgress| {
             let is_one = || all.listener(name).is_some_and(|it| it.kind == "agent");
-            it.until > 0 || is_one() && all.takers(&root(name)).any(|it| it.name == name)
+            agent_progress.until > 0
+                || is_one() && all.takers(&root(name)).any(|it| it.name == name)
         };
         let agents = pending.agents.iter().filter(|(name, it)| is_agent(name, it));
         let agents = agents.map(|(name, it)| (&**name, it)).collect();
@@ -86,26 +87,28 @@ impl<'a> Readers<'a> {
 
     /// Whether a prompt shows an entry: with agents in the thread, whether one of theirs does.
     /// What a model wrote counts once, as its reply, and not as what came of it.
-    fn is_message(&self, it: &Entry) -> bool {
-        if it.is_refused() || self.all.schema(it.name()).is_some_and(|it| it.bookkeeping) {
+    fn is_message(&self, entry: &Entry) -> bool {
+        if entry.is_refused() || self.all.schema(entry.name()).is_some_and(|it| it.bookkeeping) {
             return false;
         }
         if self.agents.is_empty() {
             return true;
         }
-        let is_own = self.agent(it.from()).is_some();
-        match it.to() {
-            _ if is_own && it.is::<CognitionOut>() => true,
-            Some(to) if to == it.from() => is_own && (it.is::<Correction>() || it.is::<Notice>()),
+        let is_own = self.agent(entry.from()).is_some();
+        match entry.to() {
+            _ if is_own && entry.is::<CognitionOut>() => true,
+            Some(to) if to == entry.from() => {
+                is_own && (entry.is::<Correction>() || entry.is::<Notice>())
+            }
             Some(to) => self.agent(to).is_some(),
             None => false,
         }
     }
 
     /// Whether an entry is for an agent at work that no turn has shown it.
-    fn is_news(&self, it: &Entry) -> bool {
-        let agent = it.to().and_then(|to| self.agent(to)).filter(|it| it.is_at_work());
-        agent.is_some_and(|agent| it.seq() >= agent.news()) && self.is_message(it)
+    fn is_news(&self, entry: &Entry) -> bool {
+        let agent = entry.to().and_then(|to| self.agent(to)).filter(|it| it.is_at_work());
+        agent.is_some_and(|agent| entry.seq() >= agent.news()) && self.is_message(entry)
     }
 
     /// The questions without an answer, of each sender the oldest and the newest, and the calls
@@ -124,8 +127,8 @@ impl<'a> Readers<'a> {
             CallKind::Action => true,
             CallKind::Thread(_) => self.agent(&call.from).is_some(),
             CallKind::Payload(to, name) => {
-                let emits = |it: &pumphouse::listener::Described| {
-                    it.emits.get(name).is_some_and(|it| !it.is_empty())
+                let emits = |described: &pumphouse::listener::Described| {
+                    described.emits.get(name).is_some_and(|it| !it.is_empty())
                 };
                 self.agent(&call.from).is_some() && self.all.listener(to).is_some_and(emits)
             }

@@ -44,17 +44,17 @@ async fn clear(
     pending: Fold<Pending>,
     all: Capabilities,
     record: Record,
-    it: ClearContext,
+    clear: ClearContext,
 ) -> Result<ContextCleared, Fault> {
     // A replay of what 0.1.0 said counts entries, as that did.
     let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
     if let Some(then) = then.filter(|it| it.upto.is_none()) {
-        return Ok(ContextCleared { kept_messages: it.keep, ..then });
+        return Ok(ContextCleared { kept_messages: clear.keep, ..then });
     }
     let mut before = view.all().await?;
     before.retain(|it| it.seq() < message.seq());
     let hidden = clears.messages();
-    Ok(choose(&Request { from: message.from(), keep: it.keep, hidden }, &before, &pending, &all))
+    Ok(choose(&Request { from: message.from(), keep: clear.keep, hidden }, &before, &pending, &all))
 }
 
 async fn undo(clears: Fold<Clears>, _: UndoClear) -> ContextRestored {
@@ -64,18 +64,18 @@ async fn undo(clears: Fold<Clears>, _: UndoClear) -> ContextRestored {
 async fn read_result(
     message: Message,
     history: History,
-    it: ReadResult,
+    read: ReadResult,
 ) -> Result<Result<ResultPart, NoResult>, Fault> {
     let reader = reader(&message, &history).await?;
-    let result = history.read(it.entry.saturating_sub(1), 1).await?.pop();
-    let result = result.filter(|of| of.seq() == it.entry && of.to() == Some(&reader));
+    let result = history.read(read.entry.saturating_sub(1), 1).await?.pop();
+    let result = result.filter(|of| of.seq() == read.entry && of.to() == Some(&reader));
     let Some(result) = result.and_then(|of| of.decode_if::<ActionResult>()) else {
-        let why = format!("entry {} is no result of an action of yours", it.entry);
+        let why = format!("entry {} is no result of an action of yours", read.entry);
         return Ok(Err(NoResult { why }));
     };
     let text = result.said();
-    let from = usize::try_from(it.from.unwrap_or(0)).unwrap_or(usize::MAX);
-    let bytes = it.bytes.map_or(READ_BYTES, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    let from = usize::try_from(read.from.unwrap_or(0)).unwrap_or(usize::MAX);
+    let bytes = read.bytes.map_or(READ_BYTES, |it| usize::try_from(it).unwrap_or(usize::MAX));
     let (from, to) = part(&text, from, bytes);
     let mut part = text[from..to].to_owned();
     if to < text.len() {
@@ -86,11 +86,11 @@ async fn read_result(
 }
 
 /// An attachment is in the thread by being sent; what prompts show of it they read there.
-async fn attach(it: Attachment) -> Result<(), AttachmentRefused> {
-    if it.content.is_empty() {
+async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
+    if attachment.content.is_empty() {
         return Err(AttachmentRefused { why: "the attachment has no bytes".to_owned() });
     }
-    if !it.is_intact() {
+    if !attachment.is_intact() {
         let why = "the digest is not that of the bytes; send the attachment again, with the BLAKE3 \
                    digest of its bytes in hexadecimal, or without a digest";
         return Err(AttachmentRefused { why: why.to_owned() });

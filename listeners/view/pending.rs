@@ -87,8 +87,8 @@ impl Apply for Pending {
             _ if entry.is::<CognitionOut>() => self.wrote(entry),
             _ if entry.is::<Action>() => self.calls(entry, from, CallKind::Action),
             Some(to) if from == "core" && entry.is::<ThreadSpawned>() => {
-                let Some(it) = entry.decode_if::<ThreadSpawned>() else { return };
-                self.calls(entry, to, CallKind::Thread(it.assigned_id));
+                let Some(spawned) = entry.decode_if::<ThreadSpawned>() else { return };
+                self.calls(entry, to, CallKind::Thread(spawned.assigned_id));
                 if let (Some(call), Some(by)) = (self.calls.get_mut(&entry.seq()), replied) {
                     call.written = by.written;
                 }
@@ -161,9 +161,9 @@ impl Pending {
     }
 
     fn begins(&mut self, entry: &Entry) {
-        let Some(it) = entry.decode_if::<CognitionIn>() else { return };
+        let Some(turn) = entry.decode_if::<CognitionIn>() else { return };
         let agent = self.agents.entry(entry.from().to_owned()).or_default();
-        (agent.until, agent.begun) = (it.until, Some(entry.seq()));
+        (agent.until, agent.begun) = (turn.until, Some(entry.seq()));
     }
 
     fn wrote(&mut self, entry: &Entry) {

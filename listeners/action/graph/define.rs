@@ -69,9 +69,9 @@ impl ActionDefinition {
         }
         let mut refers_to = BTreeSet::new();
         match &parameters {
-            Parameters::Json(it) => {
+            Parameters::Json(value) => {
                 let mut found = Vec::new();
-                names_in(it, &mut found);
+                names_in(value, &mut found);
                 refers_to.extend(found.into_iter().map(str::to_owned));
             }
             Parameters::Elements(it) => names_within(it.view(), &mut refers_to),
@@ -130,8 +130,8 @@ fn group(action: &Action, parameters: &Parameters) -> String {
             serde_json::Value::String(it) => it.clone(),
             it => it.to_string(),
         }),
-        Parameters::Elements(it) => {
-            let item = it.view().elements().find(|it| it.local() == "item_id");
+        Parameters::Elements(elements) => {
+            let item = elements.view().elements().find(|it| it.local() == "item_id");
             item.map(|it| it.text().into_owned())
         }
     };
@@ -183,8 +183,8 @@ impl Graph {
         } else if is_over_full {
             let text = format!("more than in_turn_max, {most}, actions in one turn");
             self.fail(id, "limit", text, out);
-        } else if let Some(it) = &definition.wrong {
-            self.fail(id, &it.code, it.message.clone(), out);
+        } else if let Some(why) = &definition.wrong {
+            self.fail(id, &why.code, why.message.clone(), out);
         }
         if is_again || is_over_full {
             // Nobody can refer to it: the name is the other's.
@@ -234,14 +234,14 @@ impl Graph {
         let waiting = self.nodes.get(&id).filter(|it| matches!(it.state, NodeState::Waiting));
         let Some(node) = waiting else { return Vec::new() };
         let own = &node.definition.action.id;
-        let needs = node.needs.iter().filter_map(|it| {
-            let on = it.on.filter(|on| self.live.contains(on))?;
-            let how = if it.is_reference { "refers to" } else { "depends on" };
-            Some((on, format!("{own} {how} {}", it.id)))
+        let needs = node.needs.iter().filter_map(|need| {
+            let on = need.on.filter(|on| self.live.contains(on))?;
+            let how = if need.is_reference { "refers to" } else { "depends on" };
+            Some((on, format!("{own} {how} {}", need.id)))
         });
-        let barrier = self.barrier(id).filter_map(|it| {
-            let other = &self.nodes.get(&it)?.definition.action.id;
-            Some((it, format!("{own} comes after {other}, which is sync")))
+        let barrier = self.barrier(id).filter_map(|node| {
+            let other = &self.nodes.get(&node)?.definition.action.id;
+            Some((node, format!("{own} comes after {other}, which is sync")))
         });
         needs.chain(barrier).collect()
     }

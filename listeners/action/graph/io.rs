@@ -195,6 +195,6 @@ impl Default for Policy {
 }
 
 /// Whole microseconds.
-pub(super) fn micros(it: Duration) -> u64 {
-    u64::try_from(it.as_micros()).unwrap_or(u64::MAX)
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

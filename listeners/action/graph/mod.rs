@@ -258,10 +258,10 @@ impl Graph {
     }
 
     fn cancel(&mut self, which: &CancelRequest, out: &mut Vec<Output>) {
-        let is_meant = |it: &Node| {
-            which.agent.as_ref().is_none_or(|agent| it.agent == *agent)
-                && which.turn.is_none_or(|turn| it.definition.action.turn == Some(turn))
-                && which.id.as_ref().is_none_or(|id| it.definition.action.id == *id)
+        let is_meant = |node: &Node| {
+            which.agent.as_ref().is_none_or(|agent| node.agent == *agent)
+                && which.turn.is_none_or(|turn| node.definition.action.turn == Some(turn))
+                && which.id.as_ref().is_none_or(|id| node.definition.action.id == *id)
         };
         let meant = self.live.iter().filter(|it| self.nodes.get(it).is_some_and(is_meant));
         let meant: Vec<Id> = meant.copied().collect();
@@ -320,14 +320,14 @@ impl Graph {
         let Some(turn) = self.turn(node) else { return false };
         let (is_over, policy) = (turn.is_over, turn.policy);
         let mut is_ready = true;
-        for it in &node.needs {
-            let Some(on) = it.on else {
-                if is_over && it.is_reference {
+        for need in &node.needs {
+            let Some(on) = need.on else {
+                if is_over && need.is_reference {
                     // Nothing has the name: it is text.
                     continue;
                 }
                 if is_over {
-                    let message = self.unknown(node, &it.id);
+                    let message = self.unknown(node, &need.id);
                     self.fail(id, "unknown-dependency", message, out);
                     return true;
                 }
@@ -339,8 +339,8 @@ impl Graph {
                 continue;
             };
             if !self.lets_through(on, done) {
-                let because = done.because.clone().unwrap_or_else(|| it.id.clone());
-                let message = done.reason(&it.id);
+                let because = done.because.clone().unwrap_or_else(|| need.id.clone());
+                let message = done.reason(&need.id);
                 let error = Some(ActionError { code: "skipped".to_owned(), message });
                 let (status, because) = (Status::Skipped, Some(because));
                 self.finish(id, ActionOutcome { status, answer: None, error, because }, out);
@@ -381,13 +381,14 @@ impl Graph {
     fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
         let node = self.nodes.get(&id);
         let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
-        earlier.filter_map(move |(at, it)| {
+        earlier.filter_map(move |(at, earlier_node)| {
             let node = node?;
-            let is_same = it.agent == node.agent
-                && it.definition.action.turn.is_some()
-                && it.definition.action.turn == node.definition.action.turn;
-            let is_sync = it.definition.action.mode == Mode::Sync;
-            let are_together = it.definition.is_tool_use() && node.definition.is_tool_use();
+            let is_same = earlier_node.agent == node.agent
+                && earlier_node.definition.action.turn.is_some()
+                && earlier_node.definition.action.turn == node.definition.action.turn;
+            let is_sync = earlier_node.definition.action.mode == Mode::Sync;
+            let are_together =
+                earlier_node.definition.is_tool_use() && node.definition.is_tool_use();
             (is_same && is_sync && !are_together).then_some(at)
         })
     }
@@ -402,11 +403,11 @@ impl Graph {
                 batches.entry((node.agent.clone(), node.turn())).or_default().push(*id);
             }
         }
-        let turns = self.scopes.iter_mut().flat_map(|(agent, it)| {
-            it.turns.iter_mut().map(move |(turn, it)| ((agent.clone(), *turn), it))
+        let turns = self.scopes.iter_mut().flat_map(|(agent, scope)| {
+            scope.turns.iter_mut().map(move |(turn, it)| ((agent.clone(), *turn), it))
         });
-        for (turn, it) in turns {
-            it.batch_due = it.batch_due.filter(|_| batches.contains_key(&turn));
+        for (turn, state) in turns {
+            state.batch_due = state.batch_due.filter(|_| batches.contains_key(&turn));
         }
         let mut changed = false;
         for ((agent, turn), ids) in batches {
@@ -517,8 +518,8 @@ impl Graph {
             live.map(|it| (it.agent.clone(), it.turn())).collect();
         for (agent, scope) in &mut self.scopes {
             let newest = scope.turns.keys().next_back().copied().unwrap_or_default();
-            let stays = |turn: u64, it: &Turn| {
-                turn == newest || !it.is_over || live.contains(&(agent.clone(), turn))
+            let stays = |turn: u64, scope_turn: &Turn| {
+                turn == newest || !scope_turn.is_over || live.contains(&(agent.clone(), turn))
             };
             scope.turns.retain(|turn, it| stays(*turn, it));
         }

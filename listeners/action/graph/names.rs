@@ -99,9 +99,9 @@ impl Graph {
     /// The names that an agent's actions and feeds have, for advice.
     pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
         let scope = self.scopes.get(agent);
-        let names = scope.into_iter().flat_map(|it| {
-            let feeds = it.shown.values().next_back().into_iter().flat_map(|it| it.keys());
-            it.keys.keys().chain(it.names.keys()).chain(feeds)
+        let names = scope.into_iter().flat_map(|node| {
+            let feeds = node.shown.values().next_back().into_iter().flat_map(|it| it.keys());
+            node.keys.keys().chain(node.names.keys()).chain(feeds)
         });
         names.map(String::as_str)
     }
@@ -114,9 +114,9 @@ impl Graph {
     ) -> (Vec<Needed>, BTreeMap<String, Bound>) {
         let none = Scope::default();
         let scope = self.scopes.get(agent).unwrap_or(&none);
-        let said = definition.action.depends_on.iter().map(|it| Needed {
-            id: it.clone(),
-            on: scope.names.get(it).copied(),
+        let said = definition.action.depends_on.iter().map(|needed| Needed {
+            id: needed.clone(),
+            on: scope.names.get(needed).copied(),
             is_reference: false,
         });
         let (mut needs, mut bound): (Vec<Needed>, _) = (said.collect(), BTreeMap::new());
@@ -193,15 +193,15 @@ impl Graph {
             if *node.agent != *agent || node.turn() != turn {
                 continue;
             }
-            for it in node.needs.iter_mut().filter(|it| it.on.is_none()) {
-                let is_meant = match it.is_reference {
-                    true => !is_over && other != id && definition.has_name(&it.id),
-                    false => definition.action.id == it.id,
+            for need in node.needs.iter_mut().filter(|it| it.on.is_none()) {
+                let is_meant = match need.is_reference {
+                    true => !is_over && other != id && definition.has_name(&need.id),
+                    false => definition.action.id == need.id,
                 };
                 if is_meant {
-                    it.on = Some(id);
-                    if it.is_reference {
-                        node.bound.insert(it.id.clone(), Bound::Action(id));
+                    need.on = Some(id);
+                    if need.is_reference {
+                        node.bound.insert(need.id.clone(), Bound::Action(id));
                     }
                 }
             }

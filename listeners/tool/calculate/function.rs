@@ -112,26 +112,30 @@ fn rounded(of: fn(f64) -> f64) -> impl Fn(Number) -> Number {
     move |it| Number::Rounded(of(it.to_f64()))
 }
 
-fn divisor(it: Number) -> Answer {
-    if it.is_zero() { Err(Trouble::DivisionByZero) } else { Ok(it) }
+fn divisor(number: Number) -> Answer {
+    if number.is_zero() { Err(Trouble::DivisionByZero) } else { Ok(number) }
 }
 
-fn is_below_zero(it: Number) -> bool {
-    it.compare(Number::ZERO).is_lt()
+fn is_below_zero(number: Number) -> bool {
+    number.compare(Number::ZERO).is_lt()
 }
 
-fn positive(it: Number) -> Answer {
+fn positive(number: Number) -> Answer {
     let expected = "a number above zero";
-    if it.compare(Number::ZERO).is_gt() {
-        Ok(it)
+    if number.compare(Number::ZERO).is_gt() {
+        Ok(number)
     } else {
-        Err(Trouble::Outside { found: it, expected })
+        Err(Trouble::Outside { found: number, expected })
     }
 }
 
-fn within_one(it: Number) -> Answer {
+fn within_one(number: Number) -> Answer {
     let expected = "a number from -1 to 1";
-    if it.to_f64().abs() <= 1.0 { Ok(it) } else { Err(Trouble::Outside { found: it, expected }) }
+    if number.to_f64().abs() <= 1.0 {
+        Ok(number)
+    } else {
+        Err(Trouble::Outside { found: number, expected })
+    }
 }
 
 fn power(base: Number, exponent: Number) -> Answer {
@@ -146,26 +150,29 @@ fn power(base: Number, exponent: Number) -> Answer {
     Ok(power)
 }
 
-fn square_root(it: Number) -> Answer {
-    if is_below_zero(it) {
-        return Err(Trouble::Outside { found: it, expected: "a number that is not below zero" });
+fn square_root(number: Number) -> Answer {
+    if is_below_zero(number) {
+        return Err(Trouble::Outside {
+            found: number,
+            expected: "a number that is not below zero",
+        });
     }
-    let root = it.to_f64().sqrt();
-    Ok(exactly(root, |root| root.multiply(root), it))
+    let root = number.to_f64().sqrt();
+    Ok(exactly(root, |root| root.multiply(root), number))
 }
 
 /// To any base; exact where it comes to an integer.
-fn logarithm(it: Number, base: Number) -> Answer {
-    let (it, base) = (positive(it)?, positive(base)?);
+fn logarithm(number: Number, base: Number) -> Answer {
+    let (number, base) = (positive(number)?, positive(base)?);
     if base.compare(Number::whole(1)).is_eq() {
         return Err(Trouble::Outside { found: base, expected: "a base other than 1" });
     }
     let logarithm = match base.integer() {
-        Some(2) => it.to_f64().log2(),
-        Some(10) => it.to_f64().log10(),
-        _ => it.to_f64().ln() / base.to_f64().ln(),
+        Some(2) => number.to_f64().log2(),
+        Some(10) => number.to_f64().log10(),
+        _ => number.to_f64().ln() / base.to_f64().ln(),
     };
-    Ok(exactly(logarithm, |exponent| base.power(exponent), it))
+    Ok(exactly(logarithm, |exponent| base.power(exponent), number))
 }
 
 /// The integer next to `guess` if that is exactly what `back` leads back from, else the guess.
@@ -180,7 +187,7 @@ fn exactly(guess: f64, back: impl Fn(Number) -> Number, to: Number) -> Number {
 }
 
 /// Halves go away from zero; the second number says to how many digits after the point.
-fn round(it: Number, digits: Number) -> Answer {
+fn round(number: Number, digits: Number) -> Answer {
     let shift = match digits.integer() {
         Some(digits @ -30..=30) => Number::whole(10).power(Number::whole(digits)),
         _ => {
@@ -194,15 +201,15 @@ fn round(it: Number, digits: Number) -> Answer {
         let up = (n % d).unsigned_abs() * 2 >= d.unsigned_abs();
         n / d + if up { n.signum() } else { 0 }
     };
-    let shifted = it.multiply(shift);
+    let shifted = number.multiply(shift);
     if !shifted.is_finite() {
-        return Ok(it);
+        return Ok(number);
     }
     Ok(shifted.to_integer(half, f64::round).divide(shift))
 }
 
-fn sign(it: Number) -> Number {
-    match it.compare(Number::ZERO) {
+fn sign(number: Number) -> Number {
+    match number.compare(Number::ZERO) {
         Ordering::Less => Number::whole(-1),
         Ordering::Equal => Number::ZERO,
         Ordering::Greater => Number::whole(1),

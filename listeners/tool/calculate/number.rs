@@ -22,8 +22,8 @@ pub(super) struct Fraction {
 impl Number {
     pub(super) const ZERO: Number = Number::whole(0);
 
-    pub(super) const fn whole(it: i128) -> Number {
-        Number::Exact(Fraction { over: it, under: 1 })
+    pub(super) const fn whole(number: i128) -> Number {
+        Number::Exact(Fraction { over: number, under: 1 })
     }
 
     /// Reads a decimal number, such as `4.2e-3`; none if it is too large for any of ours.
@@ -103,8 +103,8 @@ impl Number {
         rounded: fn(f64) -> f64,
     ) -> Number {
         match self {
-            Number::Exact(it) => {
-                Number::Exact(Fraction { over: exact(it.over, it.under), under: 1 })
+            Number::Exact(fraction) => {
+                Number::Exact(Fraction { over: exact(fraction.over, fraction.under), under: 1 })
             }
             Number::Rounded(it) => Number::Rounded(rounded(it)),
         }
@@ -129,9 +129,9 @@ impl Number {
         rounded: impl Fn(f64, f64) -> f64,
     ) -> Number {
         if let (Number::Exact(a), Number::Exact(b)) = (self, other)
-            && let Some(it) = exact(a, b)
+            && let Some(sum) = exact(a, b)
         {
-            return Number::Exact(it);
+            return Number::Exact(sum);
         }
         Number::Rounded(rounded(self.to_f64(), other.to_f64()))
     }
@@ -236,8 +236,8 @@ fn gcd(a: i128, b: i128) -> i128 {
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Number::Exact(it) = self
-            && let Some(text) = it.decimal()
+        if let Number::Exact(value) = self
+            && let Some(text) = value.decimal()
         {
             return f.write_str(&text);
         }

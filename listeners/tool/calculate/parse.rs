@@ -229,8 +229,8 @@ impl Parser<'_> {
                     word(self.rest).chars().take(WORD_CHARACTERS_MAX).collect::<String>()
                 )
             }
-            Some(it) if it.is_control() || matches!(it, '\u{fffe}' | '\u{ffff}') => {
-                format!("`{}`", it.escape_unicode())
+            Some(letter) if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {
+                format!("`{}`", letter.escape_unicode())
             }
             Some(it) => format!("`{it}`"),
         };

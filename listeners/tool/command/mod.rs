@@ -159,10 +159,10 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let takes = settings.takes.as_ref().map(typed::takes).transpose()?;
     let fields = takes.as_ref().map_or_else(|| vec!["text".to_owned()], typed::fields);
     let is_unknown = |it: &&String| field(it).is_some_and(|it| fields.iter().all(|of| of != it));
-    if let Some(it) = arguments.iter().find(is_unknown) {
+    if let Some(argument) = arguments.iter().find(is_unknown) {
         let there: Vec<String> = fields.iter().map(|it| format!("{{{it}}}")).collect();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        return Err(format!("`{it}` is no field of what comes in; there is {there}"));
+        return Err(format!("`{argument}` is no field of what comes in; there is {there}"));
     }
     match (&takes, settings.input) {
         (Some(_), Some(Input::Text)) => {

@@ -70,11 +70,11 @@ pub(in super::super) fn clear_once() {
 /// Removes the folders of this user that no process has.
 fn clear(above: &Path) {
     let Ok(all) = fs::read_dir(above) else { return };
-    for it in all.flatten() {
-        let is_ours = it.file_name().to_str().is_some_and(is_scratch)
-            && it.metadata().is_ok_and(|it| it.is_dir() && it.uid() == getuid().as_raw());
-        if is_ours && let Some(lock) = lock(&it.path()) {
-            let _ = fs::remove_dir_all(it.path());
+    for entry in all.flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_scratch)
+            && entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == getuid().as_raw());
+        if is_ours && let Some(lock) = lock(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
             drop(lock);
         }
     }

@@ -105,8 +105,8 @@ fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
         Err(RecvTimeoutError::Timeout) => {
             report.out_of_time = true;
             signal_all(Signal::TERM);
-            if let Ok(it) = happened.recv_timeout(FAREWELL) {
-                is_over = note(it, &mut report);
+            if let Ok(event) = happened.recv_timeout(FAREWELL) {
+                is_over = note(event, &mut report);
             }
         }
     }
@@ -172,12 +172,12 @@ fn reap(program: Pid, events: SyncSender<Event>) {
 }
 
 /// Notes what happened; whether nothing is left.
-fn note(it: Event, report: &mut Report) -> bool {
-    if let Event::Ended(status) = it {
+fn note(event: Event, report: &mut Report) -> bool {
+    if let Event::Ended(status) = event {
         report.code = status.exit_status();
         report.signal = status.terminating_signal();
     }
-    matches!(it, Event::AllEnded)
+    matches!(event, Event::AllEnded)
 }
 
 /// Kills all that is left, until nothing is.
@@ -187,8 +187,8 @@ fn end_all(happened: &Receiver<Event>, mut is_over: bool, report: &mut Report) {
             return;
         }
         kill_all();
-        if let Ok(it) = happened.recv_timeout(ROUND) {
-            is_over = note(it, report);
+        if let Ok(event) = happened.recv_timeout(ROUND) {
+            is_over = note(event, report);
         }
     }
 }
@@ -212,9 +212,9 @@ fn signal_all(signal: Signal) {
 }
 
 fn send(all: &[Pid], signal: Signal) {
-    for it in all {
+    for each in all {
         // One that has ended meanwhile is no error.
-        let _ = kill_process(*it, signal);
+        let _ = kill_process(*each, signal);
     }
 }
 

@@ -164,8 +164,8 @@ fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
 fn within(view: View<'_>, namespace: &str, writer: &mut Writer) {
     let own = view.namespace();
     writer.start(if own.is_empty() { namespace } else { own }, view.local());
-    for it in view.attributes().filter(|it| it.namespace.is_empty()) {
-        writer.attribute(it.local, it.value);
+    for attribute in view.attributes().filter(|it| it.namespace.is_empty()) {
+        writer.attribute(attribute.local, attribute.value);
     }
     for child in view.children() {
         match child {

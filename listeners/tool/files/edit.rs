@@ -13,11 +13,11 @@ use super::{Edit, Edited, Reason, Refused};
 const PLACES_MAX: usize = 10;
 
 /// `chance` tells the file beside it from others of the same moment.
-pub(super) fn edit(root: &Root, it: &Edit, chance: u64) -> Result<Edited, Refused> {
+pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refused> {
     let _one = root.writing();
-    let path = it.path.as_str();
+    let path = edit.path.as_str();
     let (text, read) = root.text(path)?;
-    let (at, old, new) = place(&text, it)?;
+    let (at, old, new) = place(&text, edit)?;
     let after = [&text[..at], &new, &text[at + old.len()..]].concat();
     let most = root.limits.file_bytes_max;
     if after.len() > most {
@@ -45,23 +45,23 @@ fn is_same(read: &Metadata, now: &Metadata) -> bool {
 }
 
 /// Where the old text stands, and both texts as the file ends its lines.
-fn place(text: &str, it: &Edit) -> Result<(usize, String, String), Refused> {
-    let path = it.path.as_str();
-    if it.old.is_empty() {
+fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
+    let path = edit.path.as_str();
+    if edit.old.is_empty() {
         let text = "`old` is empty; `write` makes a file or replaces all of it";
         return Err(refused(Reason::NotFound, path, text));
     }
-    if it.old == it.new {
+    if edit.old == edit.new {
         return Err(refused(Reason::Unchanged, path, "`old` and `new` are the same"));
     }
-    let (mut old, mut new) = (it.old.clone(), it.new.clone());
+    let (mut old, mut new) = (edit.old.clone(), edit.new.clone());
     if !text.contains(&old) && text.contains("\r\n") && !old.contains('\r') {
         (old, new) = (old.replace('\n', "\r\n"), new.replace('\n', "\r\n"));
     }
     let places = places(text, &old);
     match places[..] {
         [one] => Ok((one, old, new)),
-        [] => Err(absent(text, it)),
+        [] => Err(absent(text, edit)),
         _ => {
             let count = places.len();
             let lines = places.into_iter().take(PLACES_MAX).map(|at| line_of(text, at));
@@ -92,13 +92,13 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
 }
 
 /// A refusal that says what is most like a text that doesn't stand there.
-fn absent(text: &str, it: &Edit) -> Refused {
-    let path = cut(&it.path);
+fn absent(text: &str, edit: &Edit) -> Refused {
+    let path = cut(&edit.path);
     let bare = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
-    let first = it.old.lines().map(bare).find(|it| !it.is_empty()).unwrap_or_default();
+    let first = edit.old.lines().map(bare).find(|it| !it.is_empty()).unwrap_or_default();
     let near = (1_u64..).zip(text.lines()).find(|(_, line)| bare(line) == first);
     let mut refusal =
-        refused(Reason::NotFound, &it.path, format!("this text doesn't stand in {path}"));
+        refused(Reason::NotFound, &edit.path, format!("this text doesn't stand in {path}"));
     if let Some((line, _)) = near.filter(|_| !first.is_empty()) {
         refusal.line = vec![line];
         refusal.text.push_str(&format!(

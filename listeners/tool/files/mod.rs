@@ -340,35 +340,35 @@ impl std::error::Error for Unusable {
     }
 }
 
-async fn read(State(root): State<Arc<Root>>, it: Read) -> Result<FileText, Refused> {
-    read::read(&root, it)
+async fn read(State(root): State<Arc<Root>>, read: Read) -> Result<FileText, Refused> {
+    read::read(&root, read)
 }
 
-async fn list(State(root): State<Arc<Root>>, it: List) -> Result<Listing, Refused> {
-    list::list(&root, &it.path.unwrap_or_else(|| ".".to_owned()))
+async fn list(State(root): State<Arc<Root>>, list: List) -> Result<Listing, Refused> {
+    list::list(&root, &list.path.unwrap_or_else(|| ".".to_owned()))
 }
 
 async fn search(
     State(root): State<Arc<Root>>,
     cancel: Cancel,
-    it: Search,
+    search: Search,
 ) -> Result<Found, Refused> {
-    let path = it.path.unwrap_or_else(|| ".".to_owned());
-    search::search(&root, &it.pattern, &path, &|| cancel.is_cancelled())
+    let path = search.path.unwrap_or_else(|| ".".to_owned());
+    search::search(&root, &search.pattern, &path, &|| cancel.is_cancelled())
 }
 
 async fn write(
     State(root): State<Arc<Root>>,
     mut random: Random,
-    it: Write,
+    write: Write,
 ) -> Result<Written, Refused> {
-    write::write(&root, &it, random.next_u64())
+    write::write(&root, &write, random.next_u64())
 }
 
 async fn edit(
     State(root): State<Arc<Root>>,
     mut random: Random,
-    it: Edit,
+    edit: Edit,
 ) -> Result<Edited, Refused> {
-    edit::edit(&root, &it, random.next_u64())
+    edit::edit(&root, &edit, random.next_u64())
 }

@@ -123,10 +123,10 @@ pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
 }
 
 /// Refuses what is no file.
-pub(super) fn is_file(path: &str, it: &Metadata) -> Result<(), Refused> {
+pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     let what = match () {
-        () if it.is_file() => return Ok(()),
-        () if it.is_dir() => "a folder",
+        () if metadata.is_file() => return Ok(()),
+        () if metadata.is_dir() => "a folder",
         () => "neither a file nor a folder",
     };
     Err(refused(Reason::WrongKind, path, format!("`{}` is {what}", cut(path))))

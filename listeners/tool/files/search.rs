@@ -136,12 +136,12 @@ impl Hits<'_> {
 impl Sink for Hits<'_> {
     type Error = io::Error;
 
-    fn matched(&mut self, _: &Searcher, it: &SinkMatch<'_>) -> io::Result<bool> {
+    fn matched(&mut self, _: &Searcher, sink_match: &SinkMatch<'_>) -> io::Result<bool> {
         if self.hit.len() == self.limits.hits_max {
             self.stopped_by = Some("hits_max");
             return Ok(false);
         }
-        let text = String::from_utf8_lossy(it.bytes());
+        let text = String::from_utf8_lossy(sink_match.bytes());
         let text = text.trim_end_matches(['\n', '\r']);
         let most = self.limits.hit_bytes_max;
         let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
@@ -149,7 +149,7 @@ impl Sink for Hits<'_> {
         if text.len() > most {
             shown.push('…');
         }
-        let line = it.line_number().unwrap_or(1);
+        let line = sink_match.line_number().unwrap_or(1);
         self.hit.push(Hit { path: self.path.clone(), line, text: shown });
         Ok(true)
     }

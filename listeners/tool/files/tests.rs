@@ -60,97 +60,102 @@ impl Place {
 }
 
 #[track_caller]
-fn check<T: std::fmt::Debug>(it: Result<T, Refused>, reason: Reason, text: &str) {
-    let refusal = it.unwrap_err();
+fn check<T: std::fmt::Debug>(found: Result<T, Refused>, reason: Reason, text: &str) {
+    let refusal = found.unwrap_err();
     assert_eq!((refusal.reason, refusal.text.as_str()), (reason, text));
 }
 
 #[track_caller]
-fn check_read(it: Result<FileText, Refused>, lines: (u64, u64), next: Option<u64>, text: &str) {
-    let it = it.unwrap();
-    assert_eq!(((it.from, it.to), it.next, it.text.as_str()), (lines, next, text));
+fn check_read(found: Result<FileText, Refused>, lines: (u64, u64), next: Option<u64>, text: &str) {
+    let file = found.unwrap();
+    assert_eq!(((file.from, file.to), file.next, file.text.as_str()), (lines, next, text));
 }
 
 #[test]
 fn lines_are_read_in_parts() {
-    let it = place_with(|limits| limits.read_bytes_max = 10);
-    check_read(it.read("three.txt", None, None), (1, 2), Some(3), "one\ntwo\n");
-    check_read(it.read("three.txt", Some(3), None), (3, 3), None, "three");
-    check_read(it.read("three.txt", Some(2), Some(1)), (2, 2), Some(3), "two\n");
-    check_read(it.read("./src/../three.txt", Some(3), Some(9)), (3, 3), None, "three");
+    let place = place_with(|limits| limits.read_bytes_max = 10);
+    check_read(place.read("three.txt", None, None), (1, 2), Some(3), "one\ntwo\n");
+    check_read(place.read("three.txt", Some(3), None), (3, 3), None, "three");
+    check_read(place.read("three.txt", Some(2), Some(1)), (2, 2), Some(3), "two\n");
+    check_read(place.read("./src/../three.txt", Some(3), Some(9)), (3, 3), None, "three");
     check(
-        it.read("three.txt", Some(4), None),
+        place.read("three.txt", Some(4), None),
         Reason::Missing,
         "three.txt has 3 lines, and no line 4",
     );
-    fs::write(it.work("empty"), "").unwrap();
-    check_read(it.read("empty", None, None), (1, 0), None, "");
-    fs::write(it.work("long"), "12345678901\n").unwrap();
+    fs::write(place.work("empty"), "").unwrap();
+    check_read(place.read("empty", None, None), (1, 0), None, "");
+    fs::write(place.work("long"), "12345678901\n").unwrap();
     let text = "line 1 of long is too long; the limit read_bytes_max is 10";
-    check(it.read("long", None, None), Reason::TooLarge, text);
+    check(place.read("long", None, None), Reason::TooLarge, text);
 }
 
 #[test]
 fn what_is_not_there_has_a_nearest_name() {
-    let it = place();
+    let place = place();
     let text = "there is no `src/mian.rs`; did you mean `src/main.rs`?";
-    check(it.read("src/mian.rs", None, None), Reason::Missing, text);
-    check(it.read("none/x", None, None), Reason::Missing, "there is no `none/x`");
+    check(place.read("src/mian.rs", None, None), Reason::Missing, text);
+    check(place.read("none/x", None, None), Reason::Missing, "there is no `none/x`");
     check(
-        it.edit("three.tx", "a", "b"),
+        place.edit("three.tx", "a", "b"),
         Reason::Missing,
         "there is no `three.tx`; did you mean `three.txt`?",
     );
-    check(list::list(&it.root, "scr"), Reason::Missing, "there is no `scr`; did you mean `src`?");
-    check(it.read("src", None, None), Reason::WrongKind, "`src` is a folder");
+    check(
+        list::list(&place.root, "scr"),
+        Reason::Missing,
+        "there is no `scr`; did you mean `src`?",
+    );
+    check(place.read("src", None, None), Reason::WrongKind, "`src` is a folder");
     let text = "in `three.txt/x` something is no folder";
-    check(it.read("three.txt/x", None, None), Reason::WrongKind, text);
+    check(place.read("three.txt/x", None, None), Reason::WrongKind, text);
 }
 
 #[test]
 fn no_path_leads_out_of_the_folder() {
-    let it = place();
-    symlink("../secret", it.work("up")).unwrap();
-    symlink(it.folder.path().join("secret"), it.work("away")).unwrap();
-    symlink("..", it.work("out")).unwrap();
+    let place = place();
+    symlink("../secret", place.work("up")).unwrap();
+    symlink(place.folder.path().join("secret"), place.work("away")).unwrap();
+    symlink("..", place.work("out")).unwrap();
     let all = ["../secret", "src/../../secret", "/etc/passwd", "up", "away", "out/secret"];
     for path in all {
         let text =
             format!("`{path}` leads out of the folder; paths are written from it, as in `a/b.txt`");
-        check(it.read(path, None, None), Reason::Outside, &text);
-        check(it.write(path, "x"), Reason::Outside, &text);
-        check(it.edit(path, "the", "a"), Reason::Outside, &text);
+        check(place.read(path, None, None), Reason::Outside, &text);
+        check(place.write(path, "x"), Reason::Outside, &text);
+        check(place.edit(path, "the", "a"), Reason::Outside, &text);
     }
     for path in ["..", "/", "out"] {
-        assert_eq!(list::list(&it.root, path).unwrap_err().reason, Reason::Outside, "{path}");
-        let found = search::search(&it.root, "secret", path, &|| false);
+        assert_eq!(list::list(&place.root, path).unwrap_err().reason, Reason::Outside, "{path}");
+        let found = search::search(&place.root, "secret", path, &|| false);
         assert_eq!(found.unwrap_err().reason, Reason::Outside, "{path}");
     }
-    assert_eq!(it.write("../new/x", "x").unwrap_err().reason, Reason::Outside);
-    assert!(!it.folder.path().join("new").exists());
-    assert_eq!(fs::read_to_string(it.folder.path().join("secret")).unwrap(), "the secret\n");
-    assert_eq!(it.search("secret").unwrap().hit, []);
+    assert_eq!(place.write("../new/x", "x").unwrap_err().reason, Reason::Outside);
+    assert!(!place.folder.path().join("new").exists());
+    assert_eq!(fs::read_to_string(place.folder.path().join("secret")).unwrap(), "the secret\n");
+    assert_eq!(place.search("secret").unwrap().hit, []);
 }
 
 #[test]
 fn a_link_within_the_folder_is_followed() {
-    let it = place();
-    symlink("three.txt", it.work("link")).unwrap();
-    check_read(it.read("link", None, Some(1)), (1, 1), Some(2), "one\n");
-    it.edit("link", "one", "eins").unwrap();
-    assert!(it.work("link").is_symlink());
-    assert_eq!(it.has("three.txt"), "eins\ntwo\nthree");
-    symlink("nowhere", it.work("dangling")).unwrap();
-    check(it.write("dangling", "x"), Reason::Missing, "there is no `dangling`");
+    let place = place();
+    symlink("three.txt", place.work("link")).unwrap();
+    check_read(place.read("link", None, Some(1)), (1, 1), Some(2), "one\n");
+    place.edit("link", "one", "eins").unwrap();
+    assert!(place.work("link").is_symlink());
+    assert_eq!(place.has("three.txt"), "eins\ntwo\nthree");
+    symlink("nowhere", place.work("dangling")).unwrap();
+    check(place.write("dangling", "x"), Reason::Missing, "there is no `dangling`");
 }
 
 #[test]
 fn a_link_swapped_in_between_leads_nowhere() {
-    let it = place();
-    fs::create_dir(it.work("d")).unwrap();
-    fs::write(it.work("d/secret"), "harmless\n").unwrap();
-    symlink("..", it.work("link")).unwrap();
-    let (work, is_over) = (fs::File::open(it.work("")).unwrap(), Arc::new(AtomicBool::new(false)));
+    let place = place();
+    fs::create_dir(place.work("d")).unwrap();
+    fs::write(place.work("d/secret"), "harmless\n").unwrap();
+    symlink("..", place.work("link")).unwrap();
+    let (work, is_over) =
+        (fs::File::open(place.work("")).unwrap(), Arc::new(AtomicBool::new(false)));
     let over = is_over.clone();
     let swapping = std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
@@ -159,145 +164,146 @@ fn a_link_swapped_in_between_leads_nowhere() {
         }
     });
     for _ in 0..500 {
-        if let Ok(read) = it.read("d/secret", None, None) {
+        if let Ok(read) = place.read("d/secret", None, None) {
             assert_eq!(read.text, "harmless\n");
         }
-        let _ = it.write("d/new", "x");
-        let hits = it.search("the secret").unwrap().hit;
+        let _ = place.write("d/new", "x");
+        let hits = place.search("the secret").unwrap().hit;
         assert_eq!(hits, []);
     }
     is_over.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
-    assert!(!it.folder.path().join("new").exists());
+    assert!(!place.folder.path().join("new").exists());
 }
 
 #[test]
 fn nothing_that_is_no_file_holds_a_call_up() {
-    let it = place();
-    let made = std::process::Command::new("mkfifo").arg(it.work("fifo")).status().unwrap();
+    let place = place();
+    let made = std::process::Command::new("mkfifo").arg(place.work("fifo")).status().unwrap();
     assert!(made.success());
     let text = "`fifo` is neither a file nor a folder";
-    check(it.read("fifo", None, None), Reason::WrongKind, text);
-    check(it.write("fifo", "x"), Reason::WrongKind, text);
-    check(it.edit("fifo", "a", "b"), Reason::WrongKind, text);
-    assert_eq!(it.search("x").unwrap().files, 2);
-    symlink("/dev/zero", it.work("zero")).unwrap();
-    assert_eq!(it.read("zero", None, None).unwrap_err().reason, Reason::Outside);
+    check(place.read("fifo", None, None), Reason::WrongKind, text);
+    check(place.write("fifo", "x"), Reason::WrongKind, text);
+    check(place.edit("fifo", "a", "b"), Reason::WrongKind, text);
+    assert_eq!(place.search("x").unwrap().files, 2);
+    symlink("/dev/zero", place.work("zero")).unwrap();
+    assert_eq!(place.read("zero", None, None).unwrap_err().reason, Reason::Outside);
 }
 
 #[test]
 fn a_sparse_file_fills_no_memory() {
-    let it = place();
-    let file = fs::File::create(it.work("sparse")).unwrap();
+    let place = place();
+    let file = fs::File::create(place.work("sparse")).unwrap();
     file.set_len(100_000_000_000).unwrap();
     let text = "line 1 of sparse is too long; the limit read_bytes_max is 131072";
-    check(it.read("sparse", None, None), Reason::TooLarge, text);
+    check(place.read("sparse", None, None), Reason::TooLarge, text);
     let text = "line 2 of sparse is too far from its beginning; the limit scan_bytes_max is \
                 67108864";
-    check(it.read("sparse", Some(2), None), Reason::TooLarge, text);
+    check(place.read("sparse", Some(2), None), Reason::TooLarge, text);
     let text = "sparse is too large to be edited; the limit file_bytes_max is 1048576";
-    check(it.edit("sparse", "a", "b"), Reason::TooLarge, text);
-    assert_eq!(it.search("x").unwrap().files, 2);
+    check(place.edit("sparse", "a", "b"), Reason::TooLarge, text);
+    assert_eq!(place.search("x").unwrap().files, 2);
 }
 
 #[test]
 fn what_is_no_text_is_said_to_be_none() {
-    let it = place();
-    fs::write(it.work("zip"), b"PK\x03\x04\0\0").unwrap();
-    fs::write(it.work("latin"), b"caf\xe9\n").unwrap();
-    check(it.read("zip", None, None), Reason::NoText, "`zip` holds no text in UTF-8");
-    check(it.read("latin", None, None), Reason::NoText, "`latin` holds no text in UTF-8");
-    fs::write(it.work("colours"), "\x1b[1mred\u{ffff}\n").unwrap();
-    let read = it.read("colours", None, None).unwrap();
+    let place = place();
+    fs::write(place.work("zip"), b"PK\x03\x04\0\0").unwrap();
+    fs::write(place.work("latin"), b"caf\xe9\n").unwrap();
+    check(place.read("zip", None, None), Reason::NoText, "`zip` holds no text in UTF-8");
+    check(place.read("latin", None, None), Reason::NoText, "`latin` holds no text in UTF-8");
+    fs::write(place.work("colours"), "\x1b[1mred\u{ffff}\n").unwrap();
+    let read = place.read("colours", None, None).unwrap();
     assert_eq!((read.text.as_str(), read.replaced), ("\u{fffd}[1mred\u{fffd}\n", Some(2)));
 }
 
 #[test]
 fn a_file_is_written_as_a_whole() {
-    let it = place();
-    let written = it.write("new/deep/x.txt", "hé\n").unwrap();
+    let place = place();
+    let written = place.write("new/deep/x.txt", "hé\n").unwrap();
     assert_eq!((written.bytes, written.created), (4, true));
-    assert_eq!(it.has("new/deep/x.txt"), "hé\n");
-    fs::set_permissions(it.work("three.txt"), fs::Permissions::from_mode(0o750)).unwrap();
-    assert!(!it.write("three.txt", "new").unwrap().created);
-    let mode = fs::metadata(it.work("three.txt")).unwrap().permissions().mode();
-    assert_eq!((it.has("three.txt").as_str(), mode & 0o777), ("new", 0o750));
+    assert_eq!(place.has("new/deep/x.txt"), "hé\n");
+    fs::set_permissions(place.work("three.txt"), fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(!place.write("three.txt", "new").unwrap().created);
+    let mode = fs::metadata(place.work("three.txt")).unwrap().permissions().mode();
+    assert_eq!((place.has("three.txt").as_str(), mode & 0o777), ("new", 0o750));
     let left: Vec<_> =
-        fs::read_dir(it.work("")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        fs::read_dir(place.work("")).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
-    check(it.write("src", "x"), Reason::WrongKind, "`src` is a folder");
-    check(it.write(".", "x"), Reason::WrongKind, "`.` is a folder");
+    check(place.write("src", "x"), Reason::WrongKind, "`src` is a folder");
+    check(place.write(".", "x"), Reason::WrongKind, "`.` is a folder");
     let small = place_with(|limits| limits.file_bytes_max = 3);
     let text = "the text has 4 bytes; the limit file_bytes_max is 3";
     check(small.write("x", "1234"), Reason::TooLarge, text);
-    fs::set_permissions(it.work("three.txt"), fs::Permissions::from_mode(0o444)).unwrap();
-    check(it.write("three.txt", "x"), Reason::Failed, "`three.txt` is read-only");
+    fs::set_permissions(place.work("three.txt"), fs::Permissions::from_mode(0o444)).unwrap();
+    check(place.write("three.txt", "x"), Reason::Failed, "`three.txt` is read-only");
 }
 
 #[test]
 fn a_text_that_stands_once_is_replaced() {
-    let it = place();
-    let edited = it.edit("src/main.rs", "main() {\n    run();", "main() {\n    walk();").unwrap();
+    let place = place();
+    let edited =
+        place.edit("src/main.rs", "main() {\n    run();", "main() {\n    walk();").unwrap();
     let diff = "@@ -1,4 +1,4 @@\n fn main() {\n-    run();\n+    walk();\n     run();\n }\n";
     assert_eq!(edited.diff, diff);
-    assert_eq!(it.has("src/main.rs"), "fn main() {\n    walk();\n    run();\n}\n");
-    it.edit("three.txt", "three", "").unwrap();
-    assert_eq!(it.has("three.txt"), "one\ntwo\n");
+    assert_eq!(place.has("src/main.rs"), "fn main() {\n    walk();\n    run();\n}\n");
+    place.edit("three.txt", "three", "").unwrap();
+    assert_eq!(place.has("three.txt"), "one\ntwo\n");
 }
 
 #[test]
 fn a_text_that_stands_twice_is_refused_with_its_lines() {
-    let it = place();
-    let refusal = it.edit("src/main.rs", "run();", "walk();").unwrap_err();
+    let place = place();
+    let refusal = place.edit("src/main.rs", "run();", "walk();").unwrap_err();
     assert_eq!((refusal.reason, &refusal.line[..]), (Reason::Ambiguous, &[2, 3][..]));
     let text = "this text stands twice in src/main.rs, in the lines 2, 3; give more of what is \
                 around the one that is meant";
     assert_eq!(refusal.text, text);
-    fs::write(it.work("a"), "aaa").unwrap();
-    assert_eq!(it.edit("a", "aa", "b").unwrap_err().line, [1, 1], "it overlaps with itself");
-    assert_eq!(it.has("src/main.rs").matches("run").count(), 2);
+    fs::write(place.work("a"), "aaa").unwrap();
+    assert_eq!(place.edit("a", "aa", "b").unwrap_err().line, [1, 1], "it overlaps with itself");
+    assert_eq!(place.has("src/main.rs").matches("run").count(), 2);
 }
 
 #[test]
 fn a_text_that_is_missing_is_refused_with_what_is_like_it() {
-    let it = place();
+    let place = place();
     let text = "this text doesn't stand in src/main.rs; line 2 is like its first one, but white \
                 space or what follows is different: read the file, and copy it exactly";
-    check(it.edit("src/main.rs", "\trun();\n", "x"), Reason::NotFound, text);
+    check(place.edit("src/main.rs", "\trun();\n", "x"), Reason::NotFound, text);
     let text = "this text doesn't stand in three.txt; read the file, and copy it exactly";
-    check(it.edit("three.txt", "four", "x"), Reason::NotFound, text);
+    check(place.edit("three.txt", "four", "x"), Reason::NotFound, text);
     let text = "`old` is empty; `write` makes a file or replaces all of it";
-    check(it.edit("three.txt", "", "x"), Reason::NotFound, text);
-    check(it.edit("three.txt", "one", "one"), Reason::Unchanged, "`old` and `new` are the same");
+    check(place.edit("three.txt", "", "x"), Reason::NotFound, text);
+    check(place.edit("three.txt", "one", "one"), Reason::Unchanged, "`old` and `new` are the same");
 }
 
 #[test]
 fn lines_keep_their_ends() {
-    let it = place();
-    fs::write(it.work("dos"), "one\r\ntwo\r\n").unwrap();
-    it.edit("dos", "one\ntwo", "1\n2").unwrap();
-    assert_eq!(it.has("dos"), "1\r\n2\r\n");
+    let place = place();
+    fs::write(place.work("dos"), "one\r\ntwo\r\n").unwrap();
+    place.edit("dos", "one\ntwo", "1\n2").unwrap();
+    assert_eq!(place.has("dos"), "1\r\n2\r\n");
 }
 
 #[test]
 fn of_two_edits_at_once_neither_is_lost() {
-    let it = place();
+    let place = place();
     let words: Vec<String> = (0..32).map(|it| format!("<{it}>")).collect();
-    fs::write(it.work("many"), words.concat()).unwrap();
+    fs::write(place.work("many"), words.concat()).unwrap();
     std::thread::scope(|scope| {
         for word in &words {
-            let it = &it;
-            scope.spawn(move || it.edit("many", word, "x").unwrap());
+            let place = &place;
+            scope.spawn(move || place.edit("many", word, "x").unwrap());
         }
     });
-    assert_eq!(it.has("many"), "x".repeat(32));
+    assert_eq!(place.has("many"), "x".repeat(32));
 }
 
 #[test]
 fn a_folder_is_listed_by_name() {
-    let it = place();
-    symlink("three.txt", it.work("link")).unwrap();
-    let listing = list::list(&it.root, ".").unwrap();
+    let place = place();
+    symlink("three.txt", place.work("link")).unwrap();
+    let listing = list::list(&place.root, ".").unwrap();
     let item = |name: &str, kind, bytes| Listed { name: name.to_owned(), kind, bytes };
     let expected = [
         item("link", Kind::Link, None),
@@ -312,26 +318,26 @@ fn a_folder_is_listed_by_name() {
 
 #[test]
 fn lines_are_found() {
-    let it = place();
-    fs::write(it.work(".hidden"), "run();").unwrap();
-    fs::write(it.work(".gitignore"), "left\n").unwrap();
-    fs::write(it.work("left"), "run();").unwrap();
-    let found = it.search(r"run\(\)").unwrap();
+    let place = place();
+    fs::write(place.work(".hidden"), "run();").unwrap();
+    fs::write(place.work(".gitignore"), "left\n").unwrap();
+    fs::write(place.work("left"), "run();").unwrap();
+    let found = place.search(r"run\(\)").unwrap();
     let lines: Vec<_> = found.hit.iter().map(|it| (it.path.as_str(), it.line, &*it.text)).collect();
     let expected = [("src/main.rs", 2, "    run();"), ("src/main.rs", 3, "    run();")];
     assert_eq!((&lines[..], found.files), (&expected[..], 2));
-    let found = search::search(&it.root, "t", "three.txt", &|| false).unwrap();
+    let found = search::search(&place.root, "t", "three.txt", &|| false).unwrap();
     let lines: Vec<u64> = found.hit.iter().map(|it| it.line).collect();
     assert_eq!(lines, [2, 3]);
-    let found = search::search(&it.root, "main", "src", &|| false).unwrap();
+    let found = search::search(&place.root, "main", "src", &|| false).unwrap();
     assert_eq!(found.hit[0].path, "src/main.rs");
 }
 
 #[test]
 fn a_search_has_its_limits() {
     let stopped = |change: fn(&mut FileLimits), pattern: &str| {
-        let it = place_with(change);
-        let found = it.search(pattern).unwrap();
+        let place = place_with(change);
+        let found = place.search(pattern).unwrap();
         (found.hit.len(), found.stopped_by)
     };
     let of = |it: &str| Some(it.to_owned());
@@ -339,15 +345,15 @@ fn a_search_has_its_limits() {
     assert_eq!(stopped(|it| it.searched_files_max = 1, "three"), (0, of("searched_files_max")));
     assert_eq!(stopped(|it| it.searched_bytes_max = 20, "}"), (0, of("searched_bytes_max")));
     assert_eq!(stopped(|it| it.searched_file_bytes_max = 20, "three|run"), (1, None));
-    let it = place_with(|it| it.hit_bytes_max = 5);
-    assert_eq!(it.search("main").unwrap().hit[0].text, "fn ma…");
-    let over = search::search(&it.root, "one|run", ".", &|| true).unwrap();
+    let place = place_with(|it| it.hit_bytes_max = 5);
+    assert_eq!(place.search("main").unwrap().hit[0].text, "fn ma…");
+    let over = search::search(&place.root, "one|run", ".", &|| true).unwrap();
     assert_eq!(over.stopped_by, of("timeout"));
     let text = "the pattern has 2000 bytes; the limit pattern_bytes_max is 1024";
-    check(it.search(&"x".repeat(2_000)), Reason::TooLarge, text);
-    let refusal = it.search("(").unwrap_err();
+    check(place.search(&"x".repeat(2_000)), Reason::TooLarge, text);
+    let refusal = place.search("(").unwrap_err();
     assert!(refusal.text.contains("unclosed group"), "{}", refusal.text);
-    assert_eq!(it.search(r"\w{500}{500}{500}").unwrap_err().reason, Reason::Pattern);
+    assert_eq!(place.search(r"\w{500}{500}{500}").unwrap_err().reason, Reason::Pattern);
 }
 
 #[test]

@@ -12,18 +12,18 @@ use super::root::{Root, is_file, relative};
 use super::{Reason, Refused, Write, Written};
 
 /// `chance` tells the file beside it from others of the same moment.
-pub(super) fn write(root: &Root, it: &Write, chance: u64) -> Result<Written, Refused> {
-    let bytes = it.text.len();
+pub(super) fn write(root: &Root, write: &Write, chance: u64) -> Result<Written, Refused> {
+    let bytes = write.text.len();
     let most = root.limits.file_bytes_max;
     if bytes > most {
         let text = format!("the text has {bytes} bytes");
-        return Err(too_large(&it.path, &text, "file_bytes_max", most));
+        return Err(too_large(&write.path, &text, "file_bytes_max", most));
     }
     let _one = root.writing();
-    let target = Target::find(root, &it.path)?;
+    let target = Target::find(root, &write.path)?;
     let created = target.there.is_none();
-    target.replace(it.text.as_bytes(), chance, |_| Ok(()))?;
-    Ok(Written { path: cut(&it.path), bytes: bytes as u64, created })
+    target.replace(write.text.as_bytes(), chance, |_| Ok(()))?;
+    Ok(Written { path: cut(&write.path), bytes: bytes as u64, created })
 }
 
 /// Where a file is to stand: a folder that is held open, and a name in it.
@@ -66,9 +66,9 @@ impl<'a> Target<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(fail(error)),
         };
-        if let Some(it) = &there {
-            is_file(path, it)?;
-            if it.permissions().readonly() {
+        if let Some(file) = &there {
+            is_file(path, file)?;
+            if file.permissions().readonly() {
                 let text = format!("`{}` is read-only", cut(path));
                 return Err(refused(Reason::Failed, path, text));
             }
@@ -113,8 +113,8 @@ impl<'a> Target<'a> {
         }
         let mut file =
             self.folder.open_with(beside, OpenOptions::new().write(true).create_new(true))?;
-        if let Some(it) = &self.there {
-            file.set_permissions(it.permissions())?;
+        if let Some(known) = &self.there {
+            file.set_permissions(known.permissions())?;
         }
         file.write_all(bytes)?;
         file.sync_all()

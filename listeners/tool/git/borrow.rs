@@ -81,9 +81,9 @@ impl Borrowed {
     pub(super) fn new(root: &Path) -> Result<Borrowed, Refused> {
         let there = root.join(".git");
         // A link or a file there leads elsewhere.
-        for it in [&there, &there.join("objects"), &there.join("refs")] {
-            if !it.symlink_metadata().is_ok_and(|it| it.is_dir()) {
-                let shown = it.strip_prefix(root).unwrap_or(it).display();
+        for path in [&there, &there.join("objects"), &there.join("refs")] {
+            if !path.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+                let shown = path.strip_prefix(root).unwrap_or(path).display();
                 return Err(none(format!("there is no folder `{shown}` below the root")));
             }
         }
@@ -109,10 +109,10 @@ impl Borrowed {
     fn fill(&self, there: &Path, taken: &str) -> io::Result<()> {
         let own = self.folder.path();
         fs::create_dir(own.join("info"))?;
-        for it in LENT {
-            let from = there.join(it);
+        for name in LENT {
+            let from = there.join(name);
             if from.symlink_metadata().is_ok_and(|it| it.is_dir() || it.is_file()) {
-                symlink(from, own.join(it))?;
+                symlink(from, own.join(name))?;
             }
         }
         fs::write(own.join("HEAD"), format!("{}\n", self.head))?;
@@ -152,9 +152,9 @@ impl Borrowed {
     pub(super) fn branch_to_commit_to(&self, root: &Path) -> Result<&str, Refused> {
         let busy = |text: String| Refused { reason: Reason::Busy, text };
         let is_there = |it: &&&str| root.join(".git").join(it).symlink_metadata().is_ok();
-        if let Some(it) = UNDER_WAY.iter().find(is_there) {
+        if let Some(name) = UNDER_WAY.iter().find(is_there) {
             let text = "something is under way that a commit here would end wrongly";
-            return Err(busy(format!("{text}: there is a `.git/{it}`")));
+            return Err(busy(format!("{text}: there is a `.git/{name}`")));
         }
         let none = || busy("no branch is checked out; a commit would be lost".to_owned());
         branch(&self.head).ok_or_else(none)
@@ -179,8 +179,8 @@ fn branch(head: &str) -> Option<&str> {
 fn taken(text: &str) -> String {
     let (mut section, mut all) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
-        if let Some(it) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-            section = it.trim().to_ascii_lowercase();
+        if let Some(inner) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            section = inner.trim().to_ascii_lowercase();
             continue;
         }
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
@@ -212,8 +212,9 @@ mod tests {
     fn a_head_names_a_branch_and_no_file_elsewhere() {
         assert_eq!(branch("ref: refs/heads/main"), Some("main"));
         assert_eq!(branch("ref: refs/heads/a/b"), Some("a/b"));
-        for it in ["", "main", "ref: refs/tags/x", "ref: refs/heads/", "ref: refs/heads/../../x"] {
-            assert_eq!(branch(it), None, "{it}");
+        for head in ["", "main", "ref: refs/tags/x", "ref: refs/heads/", "ref: refs/heads/../../x"]
+        {
+            assert_eq!(branch(head), None, "{head}");
         }
     }
 }

@@ -304,8 +304,8 @@ async fn diff(State(it): State<Arc<Repository>>, asked: Diff) -> Result<Differen
     if is_staged {
         words.push("--cached");
     }
-    if let Some(it) = &asked.commit {
-        words.extend(["--end-of-options", revision(it)?]);
+    if let Some(commit) = &asked.commit {
+        words.extend(["--end-of-options", revision(commit)?]);
     }
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
     let outcome = it.run(&borrowed, &words, &path, "").await?;
@@ -320,8 +320,8 @@ async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, R
     }
     let most = format!("--max-count={most}");
     let mut words = vec!["log", "-z", "--no-color", "--no-show-signature", read::FORMAT, &most];
-    if let Some(it) = &asked.from {
-        words.extend(["--end-of-options", revision(it)?]);
+    if let Some(commit) = &asked.from {
+        words.extend(["--end-of-options", revision(commit)?]);
     }
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
     let outcome = it.run(&borrowed, &words, &path, "").await?;
@@ -475,18 +475,18 @@ mod tests {
     fn an_author_has_a_name_and_an_address() {
         let ada = ("Ada L".to_owned(), "ada@example.org".to_owned());
         assert_eq!(author("Ada L <ada@example.org>"), Ok(ada));
-        for it in ["", "Ada", "<a@b>", "Ada <>", "Ada <a> <b>", "A\n<b>x"] {
-            assert!(author(it).unwrap_err().contains("is no author"), "{it}");
+        for signature in ["", "Ada", "<a@b>", "Ada <>", "Ada <a> <b>", "A\n<b>x"] {
+            assert!(author(signature).unwrap_err().contains("is no author"), "{signature}");
         }
     }
 
     #[test]
     fn a_commit_is_named_by_no_option_and_no_path() {
-        for it in ["HEAD", "HEAD~1", "main", "v1.0^{}", "feature/über", "8edea02"] {
-            assert_eq!(revision(it), Ok(it));
+        for name in ["HEAD", "HEAD~1", "main", "v1.0^{}", "feature/über", "8edea02"] {
+            assert_eq!(revision(name), Ok(name));
         }
-        for it in ["", "-p", "--output=x", "HEAD:secret", ":/text", "a b", "a\nb", "a..*"] {
-            assert_eq!(revision(it).unwrap_err().reason, Reason::BadRequest, "{it}");
+        for text in ["", "-p", "--output=x", "HEAD:secret", ":/text", "a b", "a\nb", "a..*"] {
+            assert_eq!(revision(text).unwrap_err().reason, Reason::BadRequest, "{text}");
         }
     }
 }

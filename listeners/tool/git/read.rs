@@ -16,14 +16,14 @@ pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
     let mut all = Changes { branch: None, commit: None, more: is_cut, change: Vec::new() };
     for record in bytes[..end].split(|it| *it == 0).map(lossy) {
         let known = |it: &str| Some(it.to_owned()).filter(|it| !it.starts_with('('));
-        if let Some(it) = record.strip_prefix("# branch.oid ") {
-            all.commit = known(it);
-        } else if let Some(it) = record.strip_prefix("# branch.head ") {
-            all.branch = known(it);
-        } else if let Some(it) = change(&record) {
+        if let Some(oid) = record.strip_prefix("# branch.oid ") {
+            all.commit = known(oid);
+        } else if let Some(head) = record.strip_prefix("# branch.head ") {
+            all.branch = known(head);
+        } else if let Some(change) = change(&record) {
             all.more |= all.change.len() == CHANGES_MAX;
             if all.change.len() < CHANGES_MAX {
-                all.change.push(it);
+                all.change.push(change);
             }
         }
     }
@@ -85,11 +85,11 @@ pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
 /// What `log` says in [`FORMAT`].
 pub(super) fn commits(bytes: &[u8]) -> Vec<Entry> {
     let fields: Vec<String> = bytes.split(|it| *it == 0).map(lossy).collect();
-    let all = fields.chunks_exact(FIELDS).map(|it| Entry {
-        id: it[0].trim().to_owned(),
-        author: it[1].trim().to_owned(),
-        time: it[2].clone(),
-        subject: it[3].trim().to_owned(),
+    let all = fields.chunks_exact(FIELDS).map(|commit| Entry {
+        id: commit[0].trim().to_owned(),
+        author: commit[1].trim().to_owned(),
+        time: commit[2].clone(),
+        subject: commit[3].trim().to_owned(),
     });
     all.collect()
 }

@@ -115,8 +115,8 @@ mod tests {
         let all = with_query(&url, &value);
         let pairs: Vec<_> = all.query_pairs().map(|(name, it)| format!("{name}:{it}")).collect();
         assert_eq!(pairs[0], "key:1");
-        for it in ["q:a & b=c", "n:3", "of:x", "of:y"] {
-            assert!(pairs.iter().any(|pair| pair == it), "{pairs:?}");
+        for wrong in ["q:a & b=c", "n:3", "of:x", "of:y"] {
+            assert!(pairs.iter().any(|pair| pair == wrong), "{pairs:?}");
         }
         assert_eq!(pairs.len(), 5);
     }

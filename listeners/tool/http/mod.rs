@@ -197,21 +197,21 @@ fn service(
     Ok((listener.on_named(taken, declared::send).stateless(), text))
 }
 
-async fn send(State(client): State<Arc<Client>>, it: Http) -> Result<Answered, Refused> {
-    client.answer(it).await.map_err(|it| client.refused(it))
+async fn send(State(client): State<Arc<Client>>, request: Http) -> Result<Answered, Refused> {
+    client.answer(request).await.map_err(|it| client.refused(it))
 }
 
 impl Client {
-    fn refused(&self, it: Refusal) -> Refused {
-        let text = self.credentials.hide(it.text);
-        Refused { reason: it.reason, limit: it.limit.map(str::to_owned), text }
+    fn refused(&self, refusal: Refusal) -> Refused {
+        let text = self.credentials.hide(refusal.text);
+        Refused { reason: refusal.reason, limit: refusal.limit.map(str::to_owned), text }
     }
 
-    async fn answer(&self, it: Http) -> Result<Answered, Refusal> {
-        let url = self.web.checked(&it.url)?;
-        let method = method(it.method.as_deref().unwrap_or("GET"))?;
-        let mut headers = self.headers(&it.headers, &url)?;
-        let body = match (it.body, it.json) {
+    async fn answer(&self, request: Http) -> Result<Answered, Refusal> {
+        let url = self.web.checked(&request.url)?;
+        let method = method(request.method.as_deref().unwrap_or("GET"))?;
+        let mut headers = self.headers(&request.headers, &url)?;
+        let body = match (request.body, request.json) {
             (Some(_), Some(_)) => return Err(bad("there is a `body` and a `json`: give one")),
             (Some(body), None) => body,
             (None, Some(json)) => {
@@ -221,7 +221,8 @@ impl Client {
             }
             (None, None) => String::new(),
         };
-        let named: usize = it.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let named: usize =
+            request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let most = self.web.limits.sent_bytes_max;
         if body.len() + named > most {
             return Err(Refusal::too_large("the request", "sent_bytes_max", most));
@@ -256,8 +257,8 @@ impl Client {
     fn shown(&self, answer: &Answer) -> Answered {
         let mut headers = BTreeMap::new();
         for name in SHOWN {
-            if let Some(it) = answer.headers.get(name) {
-                let value = String::from_utf8_lossy(it.as_bytes());
+            if let Some(header) = answer.headers.get(name) {
+                let value = String::from_utf8_lossy(header.as_bytes());
                 let value = &value[..value.floor_char_boundary(HEADER_BYTES_MAX)];
                 headers.insert(name.to_owned(), self.credentials.hide(clean(value)));
             }

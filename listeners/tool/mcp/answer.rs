@@ -72,13 +72,13 @@ struct Contents {
 
 impl Contents {
     /// One part of an answer, as text.
-    fn part(&mut self, it: &Value) -> String {
-        let said = |key: &str| it.get(key).and_then(Value::as_str);
+    fn part(&mut self, part: &Value) -> String {
+        let said = |key: &str| part.get(key).and_then(Value::as_str);
         match said("type").unwrap_or_default() {
             "text" => said("text").unwrap_or_default().to_owned(),
             "resource_link" => format!("[resource {}]", said("uri").unwrap_or_default()),
             "resource" => {
-                let inside = it.get("resource").unwrap_or(&Value::Null);
+                let inside = part.get("resource").unwrap_or(&Value::Null);
                 let said = |key: &str| inside.get(key).and_then(Value::as_str);
                 match said("text") {
                     Some(text) => text.to_owned(),
@@ -103,9 +103,10 @@ impl Contents {
         let Some(content) = content else {
             return format!("[{media_type} of {length} bytes left out]");
         };
-        let it = Attachment::new(media_type, content);
-        let text = format!("[{} of {} bytes, attached]", it.media_type, it.content.len());
-        self.all.push(it);
+        let attachment = Attachment::new(media_type, content);
+        let text =
+            format!("[{} of {} bytes, attached]", attachment.media_type, attachment.content.len());
+        self.all.push(attachment);
         text
     }
 }

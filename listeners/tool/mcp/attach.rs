@@ -40,9 +40,9 @@ pub(super) struct Attachments(BTreeMap<String, EntryId>);
 
 impl Apply for Attachments {
     fn apply(&mut self, entry: &Entry) {
-        if let Some(it) = entry.decode_if::<Attachment>() {
+        if let Some(attachment) = entry.decode_if::<Attachment>() {
             // A pushed attachment may name a wrong digest, so the digest is computed here.
-            self.0.entry(it.computed()).or_insert_with(|| entry.id().clone());
+            self.0.entry(attachment.computed()).or_insert_with(|| entry.id().clone());
         }
     }
 }
@@ -66,21 +66,21 @@ impl Outlets {
     /// Keeps each in the thread, unless a thread of the tree has it.
     pub(super) async fn keep(&self, contents: Vec<Attachment>) -> Result<Vec<Attached>, String> {
         let mut all = Vec::new();
-        for it in contents {
+        for content in contents {
             let mut attached = Attached {
                 entry: String::new(),
-                media_type: it.media_type.clone(),
-                digest: it.computed(),
-                bytes: it.content.len() as u64,
+                media_type: content.media_type.clone(),
+                digest: content.computed(),
+                bytes: content.content.len() as u64,
             };
-            attached.entry = self.entry(it).await?.to_string();
+            attached.entry = self.entry(content).await?.to_string();
             all.push(attached);
         }
         Ok(all)
     }
 
-    async fn entry(&self, it: Attachment) -> Result<EntryId, String> {
-        let digest = it.computed();
+    async fn entry(&self, attachment: Attachment) -> Result<EntryId, String> {
+        let digest = attachment.computed();
         if let Some(id) = self.kept.0.0.get(&digest) {
             return Ok(id.clone());
         }
@@ -91,7 +91,7 @@ impl Outlets {
         if let Some(id) = self.in_tree(&digest).await? {
             return Ok(id);
         }
-        self.notes.send(Note(it)).await.map_err(|it| it.to_string())?;
+        self.notes.send(Note(attachment)).await.map_err(|it| it.to_string())?;
         self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
     }
 
@@ -104,8 +104,8 @@ impl Outlets {
             let mut after = 0;
             while left > 0 {
                 let page = self.tree.read(thread, after, PAGE.min(left)).await.map_err(told)?;
-                if let Some(it) = page.iter().find(|it| is_of(it, digest)) {
-                    return Ok(Some(it.id().clone()));
+                if let Some(entry) = page.iter().find(|it| is_of(it, digest)) {
+                    return Ok(Some(entry.id().clone()));
                 }
                 let Some(last) = page.last() else { break };
                 after = last.seq();
@@ -122,17 +122,17 @@ impl Outlets {
 
     /// Shows what a tool says of its progress; it never ends.
     pub(super) async fn show(&self, mut said: mpsc::Receiver<Value>) -> Infallible {
-        while let Some(it) = said.recv().await {
-            self.live.live(&progress(&it));
+        while let Some(message) = said.recv().await {
+            self.live.live(&progress(&message));
         }
         std::future::pending().await
     }
 }
 
 /// What a server says of a call's progress.
-fn progress(it: &Value) -> Progress {
-    let number = |key: &str| it.get(key).and_then(Value::as_f64);
-    let text = it.get("message").and_then(Value::as_str).unwrap_or_default();
+fn progress(value: &Value) -> Progress {
+    let number = |key: &str| value.get(key).and_then(Value::as_f64);
+    let text = value.get("message").and_then(Value::as_str).unwrap_or_default();
     let end = text.floor_char_boundary(PROGRESS_BYTES_MAX);
     Progress { done: number("progress"), total: number("total"), text: shown(&text[..end]) }
 }

@@ -26,8 +26,8 @@ pub(super) enum Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Gone(it) | Failure::Error(it) | Failure::Nonsense(it)) = self;
-        f.write_str(it)
+        let (Failure::Gone(text) | Failure::Error(text) | Failure::Nonsense(text)) = self;
+        f.write_str(text)
     }
 }
 
@@ -135,9 +135,9 @@ fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
 pub(super) async fn within<T>(
     time: Duration,
-    it: impl Future<Output = Result<T, Failure>>,
+    future: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let seconds = time.as_secs();
     let late = |_| Failure::Gone(format!("it didn't answer within {seconds} s"));
-    tokio::time::timeout(time, it).await.map_err(late)?
+    tokio::time::timeout(time, future).await.map_err(late)?
 }

@@ -273,8 +273,8 @@ fn listener(
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
     let patterns = &settings.tools;
     let (mut all, left_out) = tools::tools(definitions, patterns, NAMESPACE, &taken);
-    for it in &mut all {
-        it.is_changed = changed.contains_key(&it.name);
+    for tool in &mut all {
+        tool.is_changed = changed.contains_key(&tool.name);
     }
     if all.is_empty() {
         let text = format!("{} has no tool that `tools` chooses and that can be said", launch.name);
@@ -309,8 +309,8 @@ fn listener(
         let tool = Arc::new(tool);
         listener = listener.on_named(
             schema,
-            move |State(server): State<Arc<Server>>, out: Outlets, it: Element| {
-                call(server, tool.clone(), out, it, limits)
+            move |State(server): State<Arc<Server>>, out: Outlets, request: Element| {
+                call(server, tool.clone(), out, request, limits)
             },
         );
     }

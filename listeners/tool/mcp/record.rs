@@ -55,8 +55,8 @@ pub type Digests = BTreeMap<String, BTreeMap<String, String>>;
 /// The file can't be read.
 pub fn digests(folder: &Path) -> Result<Digests, String> {
     let all = Record::new(folder, String::new()).all()?;
-    let tools = |it: &Value| {
-        let tools = it.get("tools").and_then(Value::as_object).into_iter().flatten();
+    let tools = |list: &Value| {
+        let tools = list.get("tools").and_then(Value::as_object).into_iter().flatten();
         let digest = |it: &Value| it.get("digest").and_then(Value::as_str).map(str::to_owned);
         tools.filter_map(|(name, it)| Some((name.clone(), digest(it)?))).collect()
     };

@@ -275,12 +275,12 @@ impl Line<'_> {
             Value::Array(all) => all,
             one => vec![one],
         };
-        for it in all {
-            let version = it.get("result").and_then(|it| it.get("protocolVersion"));
+        for header in all {
+            let version = header.get("result").and_then(|it| it.get("protocolVersion"));
             if let Some(version) = version.and_then(Value::as_str) {
                 self.session().version = HeaderValue::from_str(version).ok();
             }
-            heard(it, self.shared, self.writes);
+            heard(header, self.shared, self.writes);
         }
         Ok(())
     }

@@ -70,8 +70,8 @@ impl Launch {
             Place::Program { path, arguments, bounds } => {
                 self.begin_program(path, arguments, bounds).await?
             }
-            Place::Remote(it) => {
-                let (wire, driver) = Wire::remote(it.clone());
+            Place::Remote(remote) => {
+                let (wire, driver) = Wire::remote(remote.clone());
                 beside(driver);
                 wire
             }
@@ -110,8 +110,8 @@ async fn told(err: Option<ChildStderr>, server: &str) {
         let mut err = BufReader::new(err);
         loop {
             match line::next(&mut err, ERROR_BYTES_MAX).await {
-                Ok(Line::Whole(it)) => {
-                    let text: String = lossy(&it).escape_debug().collect();
+                Ok(Line::Whole(line)) => {
+                    let text: String = lossy(&line).escape_debug().collect();
                     tracing::debug!(server, text, "standard error");
                 }
                 Ok(Line::TooLong) => {
@@ -213,6 +213,6 @@ impl Server {
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with its connection, and sends no message")]
-fn beside(it: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::task::spawn(it));
+fn beside(future: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::task::spawn(future));
 }

@@ -28,9 +28,10 @@ pub(super) struct Tool {
 /// What is pinned of the definitions, by name; of two of one name the first counts.
 pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
     let mut all = Map::new();
-    for it in definitions {
-        let Some(name) = it.get("name").and_then(Value::as_str) else { continue };
-        let said = SAID.into_iter().filter_map(|key| Some((key.to_owned(), it.get(key)?.clone())));
+    for definition in definitions {
+        let Some(name) = definition.get("name").and_then(Value::as_str) else { continue };
+        let said =
+            SAID.into_iter().filter_map(|key| Some((key.to_owned(), definition.get(key)?.clone())));
         all.entry(name).or_insert_with(|| Value::Object(said.collect()));
     }
     all
@@ -100,8 +101,8 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 /// What a server wrote, without what a terminal would obey.
 pub(in super::super) fn shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    let plain = |it: char| match it {
-        '\n' | '\t' => it,
+    let plain = |letter: char| match letter {
+        '\n' | '\t' => letter,
         it if it.is_control() || turns(it) => '\u{FFFD}',
         it => known(it),
     };

@@ -155,8 +155,8 @@ fn root() -> Vec<Beside> {
 /// # Errors
 /// A disk's folder isn't there.
 pub fn system_monitor(settings: &Settings) -> Result<Listener, String> {
-    for it in &settings.disks {
-        disk(it)?;
+    for mount in &settings.disks {
+        disk(mount)?;
     }
     Ok(Listener::with_state(NAME, Arc::new(settings.disks.clone()))
         .own_namespace()

@@ -38,15 +38,15 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes_is_read_and_what_is_odd_is_none() {
-        let it = load("0.42 0.40 1.35 2/212 7\n", 4).unwrap();
-        assert_eq!((it.one, it.five, it.fifteen, it.cpus), (0.42, 0.4, 1.35, 4));
+        let read = load("0.42 0.40 1.35 2/212 7\n", 4).unwrap();
+        assert_eq!((read.one, read.five, read.fifteen, read.cpus), (0.42, 0.4, 1.35, 4));
         assert_eq!(load("0.42 x", 4), None);
-        let it = memory("MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable: 8 kB\nSwapFree: 2 kB\n");
+        let read = memory("MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable: 8 kB\nSwapFree: 2 kB\n");
         let expected = Memory { total: 16_384, available: 8_192, swap: 0, swap_free: 2_048 };
-        assert_eq!(it, Some(expected));
+        assert_eq!(read, Some(expected));
         assert_eq!(memory("MemTotal: 16 kB"), None);
-        let it = process(7, "Name:\ta b\nState:\tS\nVmRSS:\t      12 kB\n").unwrap();
-        assert_eq!((it.name.as_str(), it.memory), ("a b", 12_288));
+        let read = process(7, "Name:\ta b\nState:\tS\nVmRSS:\t      12 kB\n").unwrap();
+        assert_eq!((read.name.as_str(), read.memory), ("a b", 12_288));
         assert_eq!(process(7, "Name:\tkthreadd\n").unwrap().memory, 0);
         assert_eq!(process(7, ""), None);
     }

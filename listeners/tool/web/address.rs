@@ -57,17 +57,17 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-fn is_public_v4(it: Ipv4Addr) -> bool {
-    let bits = it.to_bits();
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let bits = address.to_bits();
     !PRIVATE_V4.iter().any(|(network, prefix)| (bits ^ network.to_bits()) >> (32 - prefix) == 0)
 }
 
-fn is_public_v6(it: Ipv6Addr) -> bool {
-    let bits = it.to_bits();
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let bits = address.to_bits();
     let is_in =
         |(network, prefix): &(Ipv6Addr, u32)| (bits ^ network.to_bits()) >> (128 - prefix) == 0;
     if V4_IN_V6.iter().any(is_in) {
-        let [.., a, b, c, d] = it.octets();
+        let [.., a, b, c, d] = address.octets();
         return is_public_v4(Ipv4Addr::new(a, b, c, d));
     }
     is_in(&PUBLIC_V6) && !PRIVATE_V6.iter().any(is_in)
@@ -87,8 +87,8 @@ mod tests {
                        64:ff9b::10.0.0.1 64:ff9b::169.254.169.254 64:ff9b:1::8.8.8.8 100::1 \
                        2001::1 2001:db8::1 2002:7f00:1::1 3fff::1 5f00::1 fc00::1 fd00:ec2::254 \
                        fe80::1 fec0::1 ff02::1";
-        for it in private.split_whitespace() {
-            assert!(!is_public(it.parse().unwrap()), "{it}");
+        for address in private.split_whitespace() {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
         }
     }
 
@@ -98,8 +98,8 @@ mod tests {
                       172.15.255.255 172.32.0.1 192.0.1.1 198.17.255.255 198.20.0.1 \
                       223.255.255.255 2606:4700::1111 2a00:1450::1 2001:4860::8888 \
                       ::ffff:8.8.8.8 64:ff9b::8.8.8.8";
-        for it in public.split_whitespace() {
-            assert!(is_public(it.parse().unwrap()), "{it}");
+        for address in public.split_whitespace() {
+            assert!(is_public(address.parse().unwrap()), "{address}");
         }
     }
 }

@@ -268,8 +268,8 @@ impl<'a> Writer<'a> {
 }
 
 /// HTML's white space; a space that doesn't break is one, too, for a reader of text.
-fn is_space(it: char) -> bool {
-    matches!(it, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
+fn is_space(letter: char) -> bool {
+    matches!(letter, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
 }
 
 /// An element whose text nobody sees.
@@ -334,20 +334,22 @@ mod tests {
 
     #[test]
     fn what_is_no_html_is_read_all_the_same() {
-        for it in ["", "<", "</", "<a", "<a href=", "</a></ul></li></pre>", "<!", "<![CDATA[", "\0"]
+        for text in
+            ["", "<", "</", "<a", "<a href=", "</a></ul></li></pre>", "<!", "<![CDATA[", "\0"]
         {
-            read_all(it);
+            read_all(text);
         }
         check("</ul></ol><li>a", "- a");
     }
 
     #[test]
     fn depth_and_number_cost_no_more_than_their_bytes() {
-        for it in ["<div>", "<ul>", "<a href=x>", "<b>", "<p><table>", "<svg>", "<li>", "</p>", "&"]
+        for tag in
+            ["<div>", "<ul>", "<a href=x>", "<b>", "<p><table>", "<svg>", "<li>", "</p>", "&"]
         {
-            let html = it.repeat(1_000_000 / it.len()) + "end";
+            let html = tag.repeat(1_000_000 / tag.len()) + "end";
             let Page { text, .. } = read_all(&html);
-            assert!(text.len() <= 1_000_000, "{it}");
+            assert!(text.len() <= 1_000_000, "{tag}");
         }
         let attributes =
             format!("<p {}>end", (0..100_000).map(|it| format!("a{it} ")).collect::<String>());

@@ -25,11 +25,11 @@ impl Reach {
     /// Reads a list of hosts: `example.org`, `127.0.0.1:9000`, `[::1]:9000`.
     pub(super) fn to(hosts: &[String]) -> Result<Reach, String> {
         let mut all = BTreeSet::new();
-        for it in hosts {
-            let wrong = || format!("`{it}` is no host, as in `example.org` or `127.0.0.1:9000`");
-            let has_more = it.contains(['/', '@', '?', '#', '*', '\\']) || it.trim() != it;
-            let url: Url = format!("http://{it}/").parse().map_err(|_| wrong())?;
-            let port = it.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
+        for host in hosts {
+            let wrong = || format!("`{host}` is no host, as in `example.org` or `127.0.0.1:9000`");
+            let has_more = host.contains(['/', '@', '?', '#', '*', '\\']) || host.trim() != host;
+            let url: Url = format!("http://{host}/").parse().map_err(|_| wrong())?;
+            let port = host.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
             let named = port.map(str::parse::<u16>).transpose().map_err(|_| wrong())?;
             if has_more || host_of(&url).is_empty() {
                 return Err(wrong());
@@ -127,8 +127,8 @@ mod tests {
         check(&[], "http://example.org/", "ok");
         check(&[], "https://8.8.8.8/", "ok");
         check(&[], "http://example.org:8080/", "the port 8080 is out of reach");
-        for it in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "017700000001", "127.0.0.1."] {
-            check(&[], &format!("http://{it}/"), "127.0.0.1 has no public address");
+        for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "017700000001", "127.0.0.1."] {
+            check(&[], &format!("http://{host}/"), "127.0.0.1 has no public address");
         }
         check(&[], "http://169.254.169.254/latest", "has no public address");
         check(&[], "http://[::ffff:7f00:1]/", "has no public address");
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn with_hosts_there_are_those_alone() {
         let hosts = ["Example.org", "127.0.0.1:9000", "[::1]:9000", "b.org:80"];
-        for it in ["http://example.org", "https://EXAMPLE.org.", "http://127.0.0.1:9000"] {
-            check(&hosts, it, "ok");
+        for url in ["http://example.org", "https://EXAMPLE.org.", "http://127.0.0.1:9000"] {
+            check(&hosts, url, "ok");
         }
         check(&hosts, "http://[::1]:9000/", "ok");
         check(&hosts, "http://example.org:81/", "example.org:81 is out of reach; there is ");
@@ -152,9 +152,9 @@ mod tests {
     fn what_is_no_host_is_told() {
         let wrong =
             ["", " a", "a/b", "http://a", "a:", "a:x", "a:70000", "u@a", "*.a.org", "a?b", "::1"];
-        for it in wrong {
-            let why = Reach::to(&[it.to_owned()]).unwrap_err();
-            assert!(why.contains("is no host"), "{it}: {why}");
+        for url in wrong {
+            let why = Reach::to(&[url.to_owned()]).unwrap_err();
+            assert!(why.contains("is no host"), "{url}: {why}");
         }
         assert!(Reach::to(&[]).unwrap_err().contains("`hosts` is empty"));
     }

@@ -45,8 +45,8 @@ impl Refusal {
     /// A request that got no answer.
     pub(super) fn unsent(error: &reqwest::Error, url: &Url) -> Refusal {
         let host = host_of(url);
-        if let Some(it) = causes(error).find_map(|it| it.downcast_ref::<NotPublic>()) {
-            return Refusal::new(Reason::OutOfReach, it.to_string());
+        if let Some(refusal) = causes(error).find_map(|it| it.downcast_ref::<NotPublic>()) {
+            return Refusal::new(Reason::OutOfReach, refusal.to_string());
         }
         if error.is_connect() && error.is_timeout() {
             let text = format!(

@@ -115,8 +115,8 @@ fn kind_of(name: &str) -> Result<Kind, Refusal> {
             Ok(Kind::Text)
         }
         it if TEXTS.contains(&it) => Ok(Kind::Text),
-        it => {
-            let shown: String = it.chars().take(100).map(known).collect();
+        other => {
+            let shown: String = other.chars().take(100).map(known).collect();
             Err(Refusal::new(
                 Reason::WrongKind,
                 format!("the answer is {shown}; HTML, plain text, PDF, JSON and XML are read"),

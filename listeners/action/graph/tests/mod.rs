@@ -35,29 +35,29 @@ pub(super) fn plain(id: &str, mode: Mode) -> Action {
 /// An action from words: `a async on=b,c retry=2 turn=2`.
 fn action(words: &str) -> Action {
     let mut words = words.split(' ');
-    let mut it = plain(words.next().unwrap(), Mode::Sync);
+    let mut action = plain(words.next().unwrap(), Mode::Sync);
     for word in words {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
         match key {
-            "async" => it.mode = Mode::Async,
-            "sync" => it.mode = Mode::Sync,
-            "forget" => it.mode = Mode::FireAndForget,
-            "tool_use" => it.dialect = Some(Dialect::ToolUse),
-            "on" => it.depends_on = value.split(',').map(str::to_owned).collect(),
-            "key" => it.output_key = Some(value.to_owned()),
-            "retry" => it.retry = value.parse().ok(),
-            "timeout" => it.timeout = value.parse().ok().map(SignedDuration::from_secs),
-            "skip" => it.on_error = Some(OnError::Skip),
-            "again" => it.on_error = Some(OnError::Retry),
-            "turn" => it.turn = value.parse().ok(),
-            "alone" => it.turn = None,
-            "to" => it.name = value.to_owned(),
-            "item" => it.parameters = Some(format!("{{\"item_id\":\"{value}\"}}")),
-            "with" => it.parameters = Some(format!("{{\"it\":\"{value}\"}}")),
+            "async" => action.mode = Mode::Async,
+            "sync" => action.mode = Mode::Sync,
+            "forget" => action.mode = Mode::FireAndForget,
+            "tool_use" => action.dialect = Some(Dialect::ToolUse),
+            "on" => action.depends_on = value.split(',').map(str::to_owned).collect(),
+            "key" => action.output_key = Some(value.to_owned()),
+            "retry" => action.retry = value.parse().ok(),
+            "timeout" => action.timeout = value.parse().ok().map(SignedDuration::from_secs),
+            "skip" => action.on_error = Some(OnError::Skip),
+            "again" => action.on_error = Some(OnError::Retry),
+            "turn" => action.turn = value.parse().ok(),
+            "alone" => action.turn = None,
+            "to" => action.name = value.to_owned(),
+            "item" => action.parameters = Some(format!("{{\"item_id\":\"{value}\"}}")),
+            "with" => action.parameters = Some(format!("{{\"it\":\"{value}\"}}")),
             other => panic!("no word {other}"),
         }
     }
-    it
+    action
 }
 
 /// A graph that is played: time passes when it is told to.

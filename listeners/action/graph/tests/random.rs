@@ -65,8 +65,8 @@ struct Story {
 impl Story {
     fn happen(&mut self, input: Input) {
         let outputs = self.graph.step(self.now, input.clone());
-        for it in &outputs {
-            match it {
+        for output in &outputs {
+            match output {
                 Output::Call { action, attempt, .. } => self.open.push((*action, *attempt)),
                 Output::Wake { time, .. } => {
                     assert!(time.at > self.now, "a time that is over is not waited for");
@@ -83,15 +83,15 @@ impl Story {
         match happens {
             Happens::Define { mode, on, refers, retry, skip, id } => {
                 let modes = [Mode::Sync, Mode::Async, Mode::FireAndForget];
-                let mut it = plain(&format!("n{id}"), modes[usize::from(mode)]);
-                it.depends_on = on.iter().map(|it| format!("n{it}")).collect();
-                it.parameters = refers.map(|it| format!("{{\"it\":\"$n{it}\"}}"));
-                it.retry = Some(u32::from(retry));
-                it.on_error = skip.then_some(OnError::Skip);
-                it.name = format!("to-{}", id % 3);
+                let mut action = plain(&format!("n{id}"), modes[usize::from(mode)]);
+                action.depends_on = on.iter().map(|it| format!("n{it}")).collect();
+                action.parameters = refers.map(|it| format!("{{\"it\":\"$n{it}\"}}"));
+                action.retry = Some(u32::from(retry));
+                action.on_error = skip.then_some(OnError::Skip);
+                action.name = format!("to-{}", id % 3);
                 let place = self.inputs.len() as Id + 1;
-                self.defined.insert(place, it.clone());
-                self.happen(Input::Defined(AGENT.into(), place, Box::new(it)));
+                self.defined.insert(place, action.clone());
+                self.happen(Input::Defined(AGENT.into(), place, Box::new(action)));
             }
             Happens::CallOutcome { which, kind } if !self.open.is_empty() => {
                 let (id, attempt) = self.open.remove(usize::from(which) % self.open.len());
@@ -162,8 +162,8 @@ impl Story {
     ) {
         match output {
             Output::Call { action, attempt, definition, .. } => {
-                let same = |it: &&Output| {
-                    matches!(it, Output::Call { action: id, attempt: at, .. }
+                let same = |output: &&Output| {
+                    matches!(output, Output::Call { action: id, attempt: at, .. }
                         if (id, at) == (action, attempt))
                 };
                 let times = self.outputs.iter().flatten().filter(same).count();
@@ -215,8 +215,8 @@ impl Story {
         {
             assert!(done.contains_key(&on), "{id} ran before {on}, which it refers to");
         }
-        for (other, it) in self.defined.range(..id) {
-            assert!(it.mode != Mode::Sync || done.contains_key(other), "{id} overtook {other}");
+        for (other, node) in self.defined.range(..id) {
+            assert!(node.mode != Mode::Sync || done.contains_key(other), "{id} overtook {other}");
         }
     }
 }
