@@ -31,8 +31,12 @@ pub struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn new(client: &'a mut Client, thread: ThreadId, it: &Following) -> Follow<'a> {
-        Follow { client, thread, after: it.after, last: it.last }
+    pub(super) fn new(
+        client: &'a mut Client,
+        thread: ThreadId,
+        following: &Following,
+    ) -> Follow<'a> {
+        Follow { client, thread, after: following.after, last: following.last }
     }
 
     /// The thread's next entry, or a live payload; nothing once the connection has ended.
@@ -92,12 +96,12 @@ impl<'a> Follow<'a> {
     }
 }
 
-fn is_of(thread: &ThreadId, it: &Incoming) -> bool {
-    matches!(it, Incoming::Message(message) if is_shown(thread, message))
+fn is_of(thread: &ThreadId, incoming: &Incoming) -> bool {
+    matches!(incoming, Incoming::Message(message) if is_shown(thread, message))
 }
 
-fn is_shown(thread: &ThreadId, it: &Message) -> bool {
-    it.shown != Shown::Sent && it.thread.as_ref() == Some(thread)
+fn is_shown(thread: &ThreadId, message: &Message) -> bool {
+    message.shown != Shown::Sent && message.thread.as_ref() == Some(thread)
 }
 
 /// What asks a door to follow.

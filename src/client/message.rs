@@ -116,33 +116,33 @@ impl Message {
             shown: Shown::Sent,
             payload: payload.to_element(),
         };
-        for it in meta.elements() {
-            message.read(it);
+        for element in meta.elements() {
+            message.read(element);
         }
         if message.from.is_empty() { Err(unexpected()) } else { Ok(message) }
     }
 
-    fn read(&mut self, it: View<'_>) {
-        if it.is(CORE, "entry") {
-            let id = |name: &str| it.attribute(name).and_then(|text| text.parse().ok());
+    fn read(&mut self, view: View<'_>) {
+        if view.is(CORE, "entry") {
+            let id = |name: &str| view.attribute(name).and_then(|text| text.parse().ok());
             (self.entry, self.cause) = (id("id"), id("cause"));
-            self.time = it.attribute("time").map(str::to_owned);
-            self.failed = it.attribute("failed") == Some("true");
+            self.time = view.attribute("time").map(str::to_owned);
+            self.failed = view.attribute("failed") == Some("true");
         }
-        if it.is(CORE, "followed") {
+        if view.is(CORE, "followed") {
             self.shown = Shown::Followed;
-            if it.attribute("live") == Some("true") {
+            if view.attribute("live") == Some("true") {
                 self.shown = Shown::Live;
-                self.cause = it.attribute("cause").and_then(|text| text.parse().ok());
+                self.cause = view.attribute("cause").and_then(|text| text.parse().ok());
             }
         }
-        if it.namespace() != ENVELOPE {
+        if view.namespace() != ENVELOPE {
             return;
         }
-        match it.local() {
-            "from" => self.from = it.text().into_owned(),
-            "to" => self.to = Some(it.text().into_owned()),
-            "thread" => self.thread = Some(ThreadId::new(&it.text())),
+        match view.local() {
+            "from" => self.from = view.text().into_owned(),
+            "to" => self.to = Some(view.text().into_owned()),
+            "thread" => self.thread = Some(ThreadId::new(&view.text())),
             _ => {}
         }
     }

@@ -209,17 +209,17 @@ impl Client {
             let message = follow.next().await?.ok_or(Error::Closed)?;
             if message.to == identity && message.comes_of(accepted) {
                 follow.end().await?;
-                let it = Message { shown: Shown::Sent, ..message };
-                self.found.extend(it.entry.clone());
+                let message = Message { shown: Shown::Sent, ..message };
+                self.found.extend(message.entry.clone());
                 if self.found.len() > FOUND_MAX {
                     self.found.pop_front();
                 }
                 let is_it = |other: &Incoming| match other {
-                    Incoming::Message(other) => other.is_sent() && other.entry == it.entry,
+                    Incoming::Message(other) => other.is_sent() && other.entry == message.entry,
                     _ => false,
                 };
                 self.waiting.retain(|it| !is_it(it));
-                return Ok(it);
+                return Ok(message);
             }
         }
     }
@@ -258,8 +258,8 @@ impl Client {
     }
 
     /// Keeps what comes while something else is waited for, unless it says that that won't come.
-    fn keep(&mut self, it: Incoming, number: u64) -> Result<(), Error> {
-        match it {
+    fn keep(&mut self, incoming: Incoming, number: u64) -> Result<(), Error> {
+        match incoming {
             Incoming::Refused { push: Some(push), huh } if push == number => {
                 Err(Error::Refused(Box::new(huh)))
             }

@@ -219,9 +219,9 @@ impl Resuming {
         };
         self.connections += 1;
         self.asked.clear();
-        for (thread, it) in &self.follows {
-            client.push(&follow::asked(thread, it.after, it.live)?);
-            self.asked.push_back(Asked::Following(it.number));
+        for (thread, follow) in &self.follows {
+            client.push(&follow::asked(thread, follow.after, follow.live)?);
+            self.asked.push_back(Asked::Following(follow.number));
         }
         for (number, push) in &self.unanswered {
             client.push(push);

@@ -57,11 +57,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut timer: Timer = None;
         loop {
             let orders = self.mailbox.take(&mut news);
-            for (number, it) in news.drain(..) {
-                if let PushEvent::Refused(fault) = &it {
+            for (number, event) in news.drain(..) {
+                if let PushEvent::Refused(fault) = &event {
                     self.pump.told_refusal(&self.session.sender(), fault);
                 }
-                self.session.hear(number, it);
+                self.session.hear(number, event);
             }
             for order in orders {
                 self.obey(order);
@@ -133,15 +133,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         }
                     }
                 }
-                (Step::Follow(number, it), Some(who)) => {
-                    if let Err(fault) = self.follows.begin(number, &it, who) {
+                (Step::Follow(number, follow), Some(who)) => {
+                    if let Err(fault) = self.follows.begin(number, &follow, who) {
                         self.refuse(number, fault);
                     }
                 }
-                (Step::Unfollow(number, it), _) => {
-                    let thread = it.thread.as_deref().map(ThreadId::new);
+                (Step::Unfollow(number, unfollow), _) => {
+                    let thread = unfollow.thread.as_deref().map(ThreadId::new);
                     self.follows.end(thread.as_ref());
-                    self.session.unfollow(number, it);
+                    self.session.unfollow(number, unfollow);
                 }
                 (Step::Refused(number, fault), _) => self.refuse(number, fault),
                 (Step::Push(..) | Step::Follow(..), None) => {}
@@ -177,8 +177,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut busy = self.mailbox.poll(context.waker()) || more;
         busy |= self.follows.poll(context, &mut self.session);
         while let Poll::Ready(Some(routed)) = self.waiting.poll_next_unpin(context) {
-            if let Some(it) = routed {
-                self.pump.go(it);
+            if let Some(routed) = routed {
+                self.pump.go(routed);
             }
             busy = true;
         }

@@ -50,8 +50,13 @@ impl Follows {
     }
 
     /// Begins to follow, if that is allowed: the session hears of it.
-    pub(super) fn begin(&mut self, number: u64, it: &Follow, who: &Identity) -> Result<(), Fault> {
-        let thread = ThreadId::new(&it.thread);
+    pub(super) fn begin(
+        &mut self,
+        number: u64,
+        follow: &Follow,
+        who: &Identity,
+    ) -> Result<(), Fault> {
+        let thread = ThreadId::new(&follow.thread);
         self.end(Some(&thread));
         let max = self.pump.limits().follows_max;
         // What was ended before it was allowed is only answered yet.
@@ -59,7 +64,7 @@ impl Follows {
             let text = format!("follows_max is {max}, and this connection follows that many");
             return Err(Fault::new(Code::Limit, text));
         }
-        let (after, live) = (it.after.unwrap_or(0), it.live.unwrap_or(false));
+        let (after, live) = (follow.after.unwrap_or(0), follow.live.unwrap_or(false));
         let (pump, who, id) = (self.pump.clone(), who.clone(), thread.clone());
         let permitted = async move { pump.may_follow(&who, &id).await.map(Heard::Begun) };
         let (pump, id) = (self.pump.clone(), thread.clone());
@@ -73,10 +78,10 @@ impl Follows {
 
     /// Ends following a thread, or every one.
     pub(super) fn end(&mut self, thread: Option<&ThreadId>) {
-        self.all.retain_mut(|it| {
-            let stays = thread.is_some_and(|thread| it.thread != *thread);
-            it.ended |= !stays;
-            stays || !it.begun
+        self.all.retain_mut(|followed| {
+            let stays = thread.is_some_and(|thread| followed.thread != *thread);
+            followed.ended |= !stays;
+            stays || !followed.begun
         });
     }
 
@@ -86,8 +91,8 @@ impl Follows {
             return;
         }
         self.all.retain(|it| it.begun);
-        for it in &mut self.all {
-            it.heard = logged(self.pump.follow_log(&it.thread, it.after));
+        for followed in &mut self.all {
+            followed.heard = logged(self.pump.follow_log(&followed.thread, followed.after));
         }
     }
 
@@ -98,21 +103,21 @@ impl Follows {
             self.all.rotate_left(1);
         }
         let (mut busy, pump) = (false, &self.pump);
-        self.all.retain_mut(|it| {
-            while it.may_tell(session) {
-                let Poll::Ready(heard) = it.heard.poll_next_unpin(context) else { break };
+        self.all.retain_mut(|followed| {
+            while followed.may_tell(session) {
+                let Poll::Ready(heard) = followed.heard.poll_next_unpin(context) else { break };
                 busy = true;
                 match heard {
                     Some(Ok(heard)) => {
-                        it.tell(heard, session);
-                        if it.ended {
+                        followed.tell(heard, session);
+                        if followed.ended {
                             return false;
                         }
                     }
                     Some(Err(fault)) => {
-                        tracing::debug!(%fault, thread = %it.thread, "a follow is refused");
+                        tracing::debug!(%fault, thread = %followed.thread, "a follow is refused");
                         pump.refused(&session.sender(), &fault);
-                        session.stop_following(it.number, fault);
+                        session.stop_following(followed.number, fault);
                         return false;
                     }
                     None => return false,
@@ -137,11 +142,11 @@ impl Follower {
                 let (thread, after) = (self.thread.as_str().to_owned(), self.after);
                 session.follow(self.number, Following { thread, after, last });
             }
-            Heard::More(it) => {
-                if let Followed::Entry(entry) = &*it {
+            Heard::More(followed) => {
+                if let Followed::Entry(entry) = &*followed {
                     self.after = entry.seq();
                 }
-                session.show(&self.thread, &it);
+                session.show(&self.thread, &followed);
             }
         }
     }

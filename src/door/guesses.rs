@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_network_is_one_and_what_is_long_ago_is_forgotten() {
         let guesses = Guesses::default();
-        for it in 0..FREE {
-            guesses.wrong(at(&format!("2001:db8::{it}")), 0);
+        for attempt in 0..FREE {
+            guesses.wrong(at(&format!("2001:db8::{attempt}")), 0);
         }
         assert!(guesses.wait(at("2001:db8::9"), 0).is_some());
         assert_eq!(guesses.wait(at("2001:db8:0:1::9"), 0), None);
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn the_table_has_an_end() {
         let guesses = Guesses::default();
-        for it in 0..2 * MACHINES_MAX as u32 {
-            guesses.wrong(IpAddr::V4(it.into()), u64::from(it));
+        for machine in 0..2 * MACHINES_MAX as u32 {
+            guesses.wrong(IpAddr::V4(machine.into()), u64::from(machine));
         }
         assert_eq!(guesses.all().len(), MACHINES_MAX);
         assert!(guesses.all().contains_key(&IpAddr::V4((2 * MACHINES_MAX as u32 - 1).into())));

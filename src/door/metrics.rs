@@ -214,13 +214,13 @@ async fn show(
     loads(&mut page, &models);
     asking(&mut page, &models);
     let mut last = "";
-    for it in &*gauges {
-        if it.name != last {
-            page.head(it.name, "gauge", it.help);
+    for gauge in &*gauges {
+        if gauge.name != last {
+            page.head(gauge.name, "gauge", gauge.help);
         }
-        last = it.name;
-        let label = it.label.as_ref().map(|(label, text)| (*label, text.as_str()));
-        page.line(it.name, label.as_slice(), it.value.load(Ordering::Relaxed));
+        last = gauge.name;
+        let label = gauge.label.as_ref().map(|(label, text)| (*label, text.as_str()));
+        page.line(gauge.name, label.as_slice(), gauge.value.load(Ordering::Relaxed));
     }
     ([(CONTENT_TYPE, FORMAT)], page.0)
 }
@@ -239,22 +239,22 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> Page {
         page.line("refusals_total", &[("fault", &code.to_string())], count);
     }
     page.head("handlers_total", "counter", "Handlers that came to an end, by listener and how.");
-    for it in &metrics.handled {
+    for handled in &metrics.handled {
         let outcomes = [
-            ("returned", it.returned),
-            ("failed", it.failed),
-            ("panicked", it.panicked),
-            ("stopped", it.stopped),
+            ("returned", handled.returned),
+            ("failed", handled.failed),
+            ("panicked", handled.panicked),
+            ("stopped", handled.stopped),
         ];
         for (outcome, count) in outcomes {
-            let labels = [("listener", &*it.listener), ("outcome", outcome)];
+            let labels = [("listener", &*handled.listener), ("outcome", outcome)];
             page.line("handlers_total", &labels, count);
         }
     }
     let held_up = "Messages that waited, since as many handlers of their listener ran as may.";
     page.head("held_up_total", "counter", held_up);
-    for it in &metrics.handled {
-        page.line("held_up_total", &[("listener", &*it.listener)], it.held_up);
+    for handled in &metrics.handled {
+        page.line("held_up_total", &[("listener", &*handled.listener)], handled.held_up);
     }
     page.one("connections", "gauge", "Connections that are open.", metrics.connections);
     let owed = "Bytes that wait for clients to read them.";
@@ -286,8 +286,8 @@ fn asking(page: &mut Page, models: &Models) {
     let mut each = |name: &str, help: &str, count: fn(&Asking) -> u64| {
         page.head(name, "counter", help);
         for (router, asking) in &all {
-            for it in asking {
-                page.line(name, &[("router", router), ("model", &it.name)], count(it));
+            for asked in asking {
+                page.line(name, &[("router", router), ("model", &asked.name)], count(asked));
             }
         }
     };

@@ -323,13 +323,13 @@ impl Session {
     }
 
     /// Says that a thread is followed from here on.
-    pub(super) fn follow(&mut self, number: u64, it: Following) {
-        self.answer(number, Answer::Following(it));
+    pub(super) fn follow(&mut self, number: u64, following: Following) {
+        self.answer(number, Answer::Following(following));
     }
 
     /// Says that a thread is followed no more.
-    pub(super) fn unfollow(&mut self, number: u64, it: Unfollow) {
-        self.answer(number, Answer::Unfollowed(Unfollowed { thread: it.thread }));
+    pub(super) fn unfollow(&mut self, number: u64, unfollow: Unfollow) {
+        self.answer(number, Answer::Unfollowed(Unfollowed { thread: unfollow.thread }));
     }
 
     /// Says why a thread isn't followed; where its client thinks it is, that ends the connection.

@@ -134,14 +134,14 @@ mod tests {
         let share = Arc::new(Share::default());
         let mut parts: Vec<Part> = (0..300).map(|_| Part::of(&share)).collect();
         let mut turns = Vec::new();
-        for (busy, it) in (1..).zip(&mut parts) {
-            assert!(!it.has_one());
-            it.add(10);
-            assert!(it.has_one());
-            it.add(10);
-            assert!(!it.has_one());
+        for (busy, part) in (1..).zip(&mut parts) {
+            assert!(!part.has_one());
+            part.add(10);
+            assert!(part.has_one());
+            part.add(10);
+            assert!(!part.has_one());
             if [1, 4, 8, 64, 300].contains(&busy) {
-                turns.push(it.turn());
+                turns.push(part.turn());
             }
         }
         assert_eq!(turns, [32, 32, 16, 2, 1]);

@@ -82,11 +82,11 @@ fn an_acceptance_is_written_as_its_type_would_be() {
         assert_eq!(pushes(&mut session), [0]);
         session.hear(0, accepted(12, client_id));
         let id = client_id.map(str::to_owned);
-        let it = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
+        let accepted = Accepted { thread: "sess-a".into(), seq: 12, id }.encode().unwrap();
         let (to, thread) = (Some("console"), Some("sess-a"));
         let outside = Outside { from: "core", to, thread, entry: None, shown: None, meta: None };
         let mut expected = String::new();
-        enclose(&outside, &it, &mut expected);
+        enclose(&outside, &accepted, &mut expected);
         assert_eq!(said(&mut session), expected + "\n");
     }
 }
@@ -239,10 +239,10 @@ fn a_large_message_arrives_only_with_a_place() {
     let waker = futures_util::task::noop_waker();
     let context = &mut std::task::Context::from_waker(&waker);
     let text = format!("<a xmlns=\"urn:a\">{}</a>", "x".repeat(100_000));
-    for it in [&mut one, &mut other] {
-        it.feed(&text.as_bytes()[..70_000]);
-        assert!(pushes(it).is_empty());
-        assert!(!it.wants_bytes());
+    for session in [&mut one, &mut other] {
+        session.feed(&text.as_bytes()[..70_000]);
+        assert!(pushes(session).is_empty());
+        assert!(!session.wants_bytes());
     }
     assert!(one.poll_place(context) && one.wants_bytes());
     assert!(!other.poll_place(context) && !other.wants_bytes());

@@ -66,8 +66,8 @@ impl KeptPosition {
         let there = file.as_deref().map_or(Ok(None), position_in);
         let kept = match there.map_err(NoPosition::File)? {
             // A log that was put back may end before what was sent of it.
-            Some(it) if it.log == uuid => {
-                it.position.min(audit::last_position(log).await.map_err(NoPosition::Log)?)
+            Some(known) if known.log == uuid => {
+                known.position.min(audit::last_position(log).await.map_err(NoPosition::Log)?)
             }
             _ => 0,
         };

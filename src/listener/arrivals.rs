@@ -120,7 +120,7 @@ impl<S> FromContext<S> for Arrivals {
         vec![Need::Arrivals]
     }
 
-    fn from_context(it: &Context<S>) -> Result<Arrivals, Fault> {
-        Ok(Arrivals(it.call.arrivals.clone()))
+    fn from_context(context: &Context<S>) -> Result<Arrivals, Fault> {
+        Ok(Arrivals(context.call.arrivals.clone()))
     }
 }

@@ -55,10 +55,10 @@ impl<S> FromContext<S> for Asked {
         vec![Need::Asked, Need::Reply]
     }
 
-    fn from_context(it: &Context<S>) -> Result<Asked, Fault> {
-        Option::<Asked>::from_context(it)?.ok_or_else(|| {
-            let message = it.message();
-            let text = format!("{} answers nothing that {} sent", message.id(), it.listener());
+    fn from_context(context: &Context<S>) -> Result<Asked, Fault> {
+        Option::<Asked>::from_context(context)?.ok_or_else(|| {
+            let message = context.message();
+            let text = format!("{} answers nothing that {} sent", message.id(), context.listener());
             Fault::new(Code::Context, text)
         })
     }
@@ -70,9 +70,10 @@ impl<S> FromContext<S> for Option<Asked> {
         vec![Need::Asked]
     }
 
-    fn from_context(it: &Context<S>) -> Result<Option<Asked>, Fault> {
-        let read = it.call.asked.get().ok_or_else(|| {
-            let text = format!("{} takes an Asked that its needs() don't tell of", it.listener());
+    fn from_context(context: &Context<S>) -> Result<Option<Asked>, Fault> {
+        let read = context.call.asked.get().ok_or_else(|| {
+            let text =
+                format!("{} takes an Asked that its needs() don't tell of", context.listener());
             Fault::new(Code::Context, text)
         });
         Ok(read?.clone().map(Asked))

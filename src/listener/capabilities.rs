@@ -199,8 +199,10 @@ impl Capabilities {
         let Some(own) = self.listener(listener) else { return self.clone() };
         let Some(peers) = &own.peers else { return self.clone() };
         let is_there = |names: &[String], it: &Described| names.contains(&it.name);
-        let seen = |it: &&Described| {
-            it.name == listener || is_there(peers, it) || is_there(&own.relies_on, it)
+        let seen = |described: &&Described| {
+            described.name == listener
+                || is_there(peers, described)
+                || is_there(&own.relies_on, described)
         };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
         // Gathered first: an organism may have thousands of payloads.
@@ -217,8 +219,9 @@ impl Capabilities {
     }
 
     fn dotted(&self, word: &str) -> Vec<&Name> {
-        let taken = |it: &Described, name: &Name| {
-            word.strip_prefix(&*it.name).and_then(|it| it.strip_prefix('.')) == Some(name.local())
+        let taken = |described: &Described, name: &Name| {
+            word.strip_prefix(&*described.name).and_then(|it| it.strip_prefix('.'))
+                == Some(name.local())
         };
         let all = self.listeners().iter();
         all.flat_map(|it| it.takes.iter().filter(|name| taken(it, name))).collect()
@@ -262,8 +265,8 @@ impl fmt::Debug for Capabilities {
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Capabilities {
-    fn from_context(it: &Context<S>) -> Result<Capabilities, Fault> {
-        Ok(it.call.host.capabilities().clone())
+    fn from_context(context: &Context<S>) -> Result<Capabilities, Fault> {
+        Ok(context.call.host.capabilities().clone())
     }
 }
 

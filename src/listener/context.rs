@@ -99,8 +99,8 @@ pub struct Message(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Message {
-    fn from_context(it: &Context<S>) -> Result<Message, Fault> {
-        Ok(Message(it.call.message.clone()))
+    fn from_context(context: &Context<S>) -> Result<Message, Fault> {
+        Ok(Message(context.call.message.clone()))
     }
 }
 
@@ -121,8 +121,8 @@ pub struct Thread(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Thread {
-    fn from_context(it: &Context<S>) -> Result<Thread, Fault> {
-        Ok(Thread(it.call.message.thread().clone()))
+    fn from_context(context: &Context<S>) -> Result<Thread, Fault> {
+        Ok(Thread(context.call.message.thread().clone()))
     }
 }
 
@@ -135,8 +135,8 @@ pub struct Sender(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Sender {
-    fn from_context(it: &Context<S>) -> Result<Sender, Fault> {
-        Ok(Sender(it.call.message.sender().clone()))
+    fn from_context(context: &Context<S>) -> Result<Sender, Fault> {
+        Ok(Sender(context.call.message.sender().clone()))
     }
 }
 
@@ -157,8 +157,8 @@ pub enum Role {
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Role {
-    fn from_context(it: &Context<S>) -> Result<Role, Fault> {
-        let message = &it.call.message;
+    fn from_context(context: &Context<S>) -> Result<Role, Fault> {
+        let message = &context.call.message;
         Ok(match message.is_from_identity() {
             _ if message.flags().contains(Flags::FROM_OPERATOR) => Role::Operator,
             true if message.from() == CONSOLE => Role::Anyone,
@@ -176,8 +176,8 @@ pub struct Peers(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Peers {
-    fn from_context(it: &Context<S>) -> Result<Peers, Fault> {
-        Ok(Peers(it.call.peers.clone()))
+    fn from_context(context: &Context<S>) -> Result<Peers, Fault> {
+        Ok(Peers(context.call.peers.clone()))
     }
 }
 
@@ -189,8 +189,8 @@ pub struct Cancel(Option<CancellationToken>);
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Cancel {
-    fn from_context(it: &Context<S>) -> Result<Cancel, Fault> {
-        Ok(Cancel(it.call.cancel.clone()))
+    fn from_context(context: &Context<S>) -> Result<Cancel, Fault> {
+        Ok(Cancel(context.call.cancel.clone()))
     }
 }
 
@@ -219,8 +219,8 @@ pub struct Clock {
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Clock {
-    fn from_context(it: &Context<S>) -> Result<Clock, Fault> {
-        Ok(Clock { now_us: it.call.message.at_us(), ahead_us: it.call.host.ahead_us() })
+    fn from_context(context: &Context<S>) -> Result<Clock, Fault> {
+        Ok(Clock { now_us: context.call.message.at_us(), ahead_us: context.call.host.ahead_us() })
     }
 }
 
@@ -245,12 +245,12 @@ pub struct Random(blake3::OutputReader);
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Random {
-    fn from_context(it: &Context<S>) -> Result<Random, Fault> {
-        let id = it.call.message.id();
-        let mut hasher = blake3::Hasher::new_keyed(&it.call.key);
+    fn from_context(context: &Context<S>) -> Result<Random, Fault> {
+        let id = context.call.message.id();
+        let mut hasher = blake3::Hasher::new_keyed(&context.call.key);
         let thread = id.thread.as_str().as_bytes();
         hasher.update(&(thread.len() as u64).to_le_bytes()).update(thread);
-        hasher.update(&id.seq.to_le_bytes()).update(it.call.listener.as_bytes());
+        hasher.update(&id.seq.to_le_bytes()).update(context.call.listener.as_bytes());
         Ok(Random(hasher.finalize_xof()))
     }
 }
@@ -273,8 +273,8 @@ pub struct Attempt(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Attempt {
-    fn from_context(it: &Context<S>) -> Result<Attempt, Fault> {
-        Ok(Attempt(it.call.attempt))
+    fn from_context(context: &Context<S>) -> Result<Attempt, Fault> {
+        Ok(Attempt(context.call.attempt))
     }
 }
 
@@ -289,8 +289,8 @@ pub struct Record(
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Record {
-    fn from_context(it: &Context<S>) -> Result<Record, Fault> {
-        Ok(Record(it.call.host.record()))
+    fn from_context(context: &Context<S>) -> Result<Record, Fault> {
+        Ok(Record(context.call.host.record()))
     }
 }
 
@@ -309,8 +309,8 @@ impl<S> FromContext<S> for Queue {
         vec![Need::Queue]
     }
 
-    fn from_context(it: &Context<S>) -> Result<Queue, Fault> {
-        Ok(Queue(it.call.queue.clone()))
+    fn from_context(context: &Context<S>) -> Result<Queue, Fault> {
+        Ok(Queue(context.call.queue.clone()))
     }
 }
 
@@ -327,8 +327,8 @@ impl<S> FromContext<S> for History {
         vec![Need::Log]
     }
 
-    fn from_context(it: &Context<S>) -> Result<History, Fault> {
-        Ok(History(it.log("History")?))
+    fn from_context(context: &Context<S>) -> Result<History, Fault> {
+        Ok(History(context.log("History")?))
     }
 }
 
@@ -377,8 +377,8 @@ impl History {
 /// What bounds the organism: a listener holds to the bounds that it has a use for.
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Limits {
-    fn from_context(it: &Context<S>) -> Result<Limits, Fault> {
-        Ok(it.call.host.limits().clone())
+    fn from_context(context: &Context<S>) -> Result<Limits, Fault> {
+        Ok(context.call.host.limits().clone())
     }
 }
 
@@ -393,9 +393,9 @@ impl<S, T: Apply> FromContext<S> for Fold<T> {
         vec![Need::Fold(FoldType(FoldOf::id::<T>()))]
     }
 
-    fn from_context(it: &Context<S>) -> Result<Fold<T>, Fault> {
-        let found = it.call.folds.iter().find_map(|it| it.clone().downcast().ok());
-        let missing = || format!("{} has no .fold::<{}>()", it.listener(), type_name::<T>());
+    fn from_context(context: &Context<S>) -> Result<Fold<T>, Fault> {
+        let found = context.call.folds.iter().find_map(|it| it.clone().downcast().ok());
+        let missing = || format!("{} has no .fold::<{}>()", context.listener(), type_name::<T>());
         Ok(Fold(found.ok_or_else(|| Fault::new(Code::Context, missing()))?))
     }
 }
@@ -416,8 +416,8 @@ pub struct State<T>(
 );
 
 impl<S: Clone> FromContext<S> for State<S> {
-    fn from_context(it: &Context<S>) -> Result<State<S>, Fault> {
-        Ok(State(it.state.clone()))
+    fn from_context(context: &Context<S>) -> Result<State<S>, Fault> {
+        Ok(State(context.state.clone()))
     }
 }
 
@@ -430,32 +430,32 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
         E::emits()
     }
 
-    fn from_context(it: &Context<S>) -> Result<Outbox<E>, Fault> {
-        Ok(Outbox(it.call.clone(), PhantomData))
+    fn from_context(context: &Context<S>) -> Result<Outbox<E>, Fault> {
+        Ok(Outbox(context.call.clone(), PhantomData))
     }
 }
 
 impl<E: IntoEmit> Outbox<E> {
     /// Takes its place at once and keeps it whatever the handler comes to. It goes on when the
     /// handler next yields: await it to be sure that it is in the log.
-    pub fn send(&self, it: E) -> Boxed<'static, ()> {
+    pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
-        self.0.host.commit(&self.0, it.into_emit())
+        self.0.host.commit(&self.0, payload.into_emit())
     }
 
     /// Answers an earlier message of this thread.
-    pub fn reply_to(&self, message: &Entry, it: E) -> Boxed<'static, ()> {
+    pub fn reply_to(&self, message: &Entry, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         let target = Target::Entry(Box::new(message.clone()));
-        self.0.host.commit(&self.0, aim(it.into_emit(), &target))
+        self.0.host.commit(&self.0, aim(payload.into_emit(), &target))
     }
 
     /// Reaches followers only and may be dropped, so there is nothing to await.
-    pub fn live(&self, it: &E)
+    pub fn live(&self, payload: &E)
     where
         E: Live,
     {
-        match it.encode() {
+        match payload.encode() {
             Ok(element) => self.0.host.live(&self.0, element),
             Err(fault) => {
                 let (listener, fault) = (&*self.0.listener, fault.code);

@@ -237,7 +237,7 @@ impl<E> ThreadControl<E> {
 /// It is in the log at once and survives a stop. A listener with
 /// [`wakes`](crate::Listener::wakes) may get it earlier.
 pub struct Later<E> {
-    it: E,
+    payload: E,
     until_us: u64,
     is_awaited: bool,
     by_clock: bool,
@@ -249,8 +249,8 @@ impl<E> Later<E> {
     /// clock.
     ///
     /// [`Clock::now_us`]: crate::listener::Clock::now_us
-    pub fn at(until_us: u64, it: E) -> Later<E> {
-        Later { it, until_us, is_awaited: true, by_clock: false }
+    pub fn at(until_us: u64, payload: E) -> Later<E> {
+        Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
     /// The time is the wall clock's, as [`Clock::wall_us`] says it, wherever that is set. Where it
@@ -263,8 +263,8 @@ impl<E> Later<E> {
     }
 
     /// Once the listener's [`wakes`](crate::Listener::wakes) says so.
-    pub fn woken(it: E) -> Later<E> {
-        Later::at(u64::MAX, it)
+    pub fn woken(payload: E) -> Later<E> {
+        Later::at(u64::MAX, payload)
     }
 
     /// Nobody waits for it: a push that it comes of is done without it. If it has no time either,
@@ -317,12 +317,12 @@ pub struct Charge(budget::Charge);
 impl Charge {
     /// Spends so much, if there is so much.
     #[must_use]
-    pub fn reserve(it: Cost) -> Charge {
+    pub fn reserve(cost: Cost) -> Charge {
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
         Charge(budget::Charge {
-            turns: whole(it.turns),
-            tokens: whole(it.tokens),
-            cost_micros: whole(it.micros),
+            turns: whole(cost.turns),
+            tokens: whole(cost.tokens),
+            cost_micros: whole(cost.micros),
             ..budget::Charge::default()
         })
     }
@@ -344,8 +344,8 @@ impl Charge {
 
 /// One that says more: which model is asked, and what its tokens are.
 impl From<budget::Charge> for Charge {
-    fn from(it: budget::Charge) -> Charge {
-        Charge(it)
+    fn from(charge: budget::Charge) -> Charge {
+        Charge(charge)
     }
 }
 
@@ -494,11 +494,12 @@ impl<E: IntoEmit> IntoEmit for Partial<E> {
 impl<E: IntoEmit> IntoEmit for Note<E> {
     fn into_emit(self) -> Emit {
         let mut emit = self.0.into_emit();
-        for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
-            it.target = Target::Note(match std::mem::replace(&mut it.target, Target::Sender) {
-                Target::Listener(to) => Some(to),
-                _ => None,
-            });
+        for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
+            emission.target =
+                Target::Note(match std::mem::replace(&mut emission.target, Target::Sender) {
+                    Target::Listener(to) => Some(to),
+                    _ => None,
+                });
         }
         emit
     }
@@ -534,8 +535,8 @@ impl<E: IntoEmit> IntoEmit for ThreadControl<E> {
 #[diagnostic::do_not_recommend]
 impl<E: IntoEmit> IntoEmit for Later<E> {
     fn into_emit(self) -> Emit {
-        let Later { it, until_us, is_awaited, by_clock } = self;
-        aim(it.into_emit(), &Target::Later { until_us, is_awaited, by_clock })
+        let Later { payload, until_us, is_awaited, by_clock } = self;
+        aim(payload.into_emit(), &Target::Later { until_us, is_awaited, by_clock })
     }
 
     fn emits() -> Vec<Need> {
@@ -567,8 +568,8 @@ impl IntoEmit for Raise {
 
 /// Marks what an `Err` holds as a failure in the log, whichever receiver it has.
 fn wrong(mut emit: Emit) -> Emit {
-    for it in emit.iter_mut().filter(|it| it.what.is_ok()) {
-        it.marks.flags = it.marks.flags.with(Flags::ERROR);
+    for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
+        emission.marks.flags = emission.marks.flags.with(Flags::ERROR);
     }
     emit
 }

@@ -234,9 +234,9 @@ impl From<&log::Entry> for Entry {
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let it = &self.0;
-        write!(f, "{} {} → {}: ", it.id, it.from, it.to.as_deref().unwrap_or("*"))?;
-        f.write_str(&String::from_utf8_lossy(&it.body))
+        let entry = &self.0;
+        write!(f, "{} {} → {}: ", entry.id, entry.from, entry.to.as_deref().unwrap_or("*"))?;
+        f.write_str(&String::from_utf8_lossy(&entry.body))
     }
 }
 
@@ -255,9 +255,9 @@ mod tests {
     #[test]
     fn a_payload_is_decoded_where_it_is_of_that_type_and_can_be_read() {
         let done = "<done xmlns=\"https://xml-pipeline.org/ns/core/v1\"></done>";
-        let it = entry(&Done::NAME, done);
-        assert!(it.decode_if::<Done>().is_some());
-        assert!(it.decode_if::<Huh>().is_none());
+        let settled = entry(&Done::NAME, done);
+        assert!(settled.decode_if::<Done>().is_some());
+        assert!(settled.decode_if::<Huh>().is_none());
         assert!(entry(&Huh::NAME, done).decode_if::<Huh>().is_none());
     }
 }

@@ -171,10 +171,10 @@ impl<S, P: Payload> FromContext<S> for Join<P> {
         needs
     }
 
-    fn from_context(it: &Context<S>) -> Result<Join<P>, Fault> {
-        let branches = Fold::from_context(it)?;
-        let history = History::from_context(it)?;
-        Ok(Join { branches, history, at: it.message().seq(), answers: PhantomData })
+    fn from_context(context: &Context<S>) -> Result<Join<P>, Fault> {
+        let branches = Fold::from_context(context)?;
+        let history = History::from_context(context)?;
+        Ok(Join { branches, history, at: context.message().seq(), answers: PhantomData })
     }
 }
 

@@ -38,8 +38,8 @@ impl<S> Listener<S> {
     /// # let _ = shop;
     /// ```
     #[must_use]
-    pub fn announce<P: Payload>(mut self, it: &P) -> Listener<S> {
-        let element = it.encode();
+    pub fn announce<P: Payload>(mut self, payload: &P) -> Listener<S> {
+        let element = payload.encode();
         self.spec.needs.push(Need::Emit(std::borrow::Cow::Borrowed(P::schema())));
         self.spec.announcements.push(Announcement { name: P::NAME, element });
         self

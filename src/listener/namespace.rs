@@ -79,17 +79,17 @@ impl Move {
         Move { from: self.to.clone(), to: self.from.clone() }
     }
 
-    fn name(&self, it: &Name) -> Name {
-        match it.namespace() == self.from {
-            true => Name::new(self.to.clone(), it.local().to_owned()),
-            false => it.clone(),
+    fn name(&self, name: &Name) -> Name {
+        match name.namespace() == self.from {
+            true => Name::new(self.to.clone(), name.local().to_owned()),
+            false => name.clone(),
         }
     }
 
     /// The payload with its elements of the one namespace in the other.
-    pub(crate) fn element(&self, it: &Element) -> Result<Element, Fault> {
+    pub(crate) fn element(&self, element: &Element) -> Result<Element, Fault> {
         let mut writer = Writer::new(XmlLimits::INSIDE);
-        self.write(it.view(), &mut writer);
+        self.write(element.view(), &mut writer);
         Ok(writer.finish()?)
     }
 
@@ -98,8 +98,8 @@ impl Move {
             return writer.element(view);
         }
         writer.start(&self.to, view.local());
-        for it in view.attributes().filter(|it| it.namespace.is_empty()) {
-            writer.attribute(it.local, it.value);
+        for attribute in view.attributes().filter(|it| it.namespace.is_empty()) {
+            writer.attribute(attribute.local, attribute.value);
         }
         for child in view.children() {
             match child {
@@ -128,10 +128,10 @@ impl Move {
     /// All that a listener owns and emits.
     pub(crate) fn spec(&self, spec: &mut Spec) {
         for need in &mut spec.needs {
-            if let Need::Accept(it) | Need::Emit(it) = need
-                && it.name.namespace() == self.from
+            if let Need::Accept(used) | Need::Emit(used) = need
+                && used.name.namespace() == self.from
             {
-                let schema = it.to_mut();
+                let schema = used.to_mut();
                 schema.name = self.name(&schema.name);
             }
         }
@@ -145,9 +145,10 @@ impl Move {
                 (self.name(&name), all)
             })
             .collect();
-        for it in &mut spec.announcements {
-            it.name = self.name(&it.name);
-            it.element = it.element.as_ref().map_err(Clone::clone).and_then(|it| self.element(it));
+        for announcement in &mut spec.announcements {
+            announcement.name = self.name(&announcement.name);
+            announcement.element =
+                announcement.element.as_ref().map_err(Clone::clone).and_then(|it| self.element(it));
         }
         for (way, _) in &mut spec.handlers {
             if let Way::Route(name) | Way::Reply(name) = way {

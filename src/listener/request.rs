@@ -34,14 +34,14 @@ use crate::log::Flags;
 /// assert!(pumphouse::builder().with((asks, keeps)).build().is_ok());
 /// ```
 pub struct Request<E> {
-    it: E,
+    payload: E,
     key: Option<String>,
 }
 
 impl<E> Request<E> {
     /// Such a message: a [`To`] or an [`Again`].
-    pub fn new(it: E) -> Request<E> {
-        Request { it, key: None }
+    pub fn new(payload: E) -> Request<E> {
+        Request { payload, key: None }
     }
 
     /// Gives it a key, which its receiver reads with [`Entry::key`](crate::listener::Entry::key):
@@ -64,10 +64,10 @@ pub struct Reply<E>(
 #[diagnostic::do_not_recommend]
 impl<E: IntoEmit> IntoEmit for Request<E> {
     fn into_emit(self) -> Emit {
-        let mut emit = self.it.into_emit();
-        for it in &mut emit {
-            it.marks.flags = it.marks.flags.with(Flags::ANSWER_WANTED);
-            it.marks.key.clone_from(&self.key);
+        let mut emit = self.payload.into_emit();
+        for emission in &mut emit {
+            emission.marks.flags = emission.marks.flags.with(Flags::ANSWER_WANTED);
+            emission.marks.key.clone_from(&self.key);
         }
         emit
     }

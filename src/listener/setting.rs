@@ -219,8 +219,8 @@ impl<'de> Visitor<'de> for Several {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Besides, A::Error> {
         let mut all = Vec::new();
-        while let Some(it) = from.next_element()? {
-            all.push(it);
+        while let Some(value) = from.next_element()? {
+            all.push(value);
         }
         Ok(Besides(all))
     }

@@ -421,8 +421,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
         let name = name.into();
         let group = self.spec.traits.own_namespace;
-        if let Some(it) = group.and_then(|group| Move::between(group, &self.spec.name, &name)) {
-            it.spec(&mut self.spec);
+        if let Some(moved) = group.and_then(|group| Move::between(group, &self.spec.name, &name)) {
+            moved.spec(&mut self.spec);
         }
         self.spec.name = name;
         self
@@ -528,9 +528,9 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         let run: Run = Arc::new(move |call: Arc<Call>| {
             let away =
                 home.as_ref().and_then(|(group, home)| Move::between(group, home, &call.listener));
-            let last = call.message.element().and_then(|it| match &away {
-                Some(away) => last(&away.reversed().element(it)?),
-                None => last(it),
+            let last = call.message.element().and_then(|element| match &away {
+                Some(away) => last(&away.reversed().element(element)?),
+                None => last(element),
             });
             let context = Context { state: state.clone(), call };
             let future = last.and_then(|last| A::take(&context, last)).map(|all| f.invoke(all));

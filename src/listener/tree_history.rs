@@ -33,8 +33,8 @@ impl<S> FromContext<S> for TreeHistory {
         vec![Need::Log, Need::MayGrant(ReadIdentity::GRANT)]
     }
 
-    fn from_context(it: &Context<S>) -> Result<TreeHistory, Fault> {
-        Ok(TreeHistory(it.log("TreeHistory")?))
+    fn from_context(context: &Context<S>) -> Result<TreeHistory, Fault> {
+        Ok(TreeHistory(context.log("TreeHistory")?))
     }
 }
 

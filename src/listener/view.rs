@@ -45,9 +45,9 @@ impl<S> FromContext<S> for View {
         vec![Need::Log, Need::keep::<Clears>()]
     }
 
-    fn from_context(it: &Context<S>) -> Result<View, Fault> {
-        let Fold(clears) = Fold::from_context(it)?;
-        Ok(View { history: History::from_context(it)?, clears })
+    fn from_context(context: &Context<S>) -> Result<View, Fault> {
+        let Fold(clears) = Fold::from_context(context)?;
+        Ok(View { history: History::from_context(context)?, clears })
     }
 }
 
@@ -115,8 +115,8 @@ impl Apply for Clears {
         if entry.is_refused() {
             return;
         }
-        if let Some(it) = entry.decode_if::<ContextCleared>() {
-            self.clear(&it, entry);
+        if let Some(cleared) = entry.decode_if::<ContextCleared>() {
+            self.clear(&cleared, entry);
         } else if entry.is::<ContextRestored>() {
             self.in_force.pop();
         }
@@ -149,14 +149,14 @@ impl Clears {
         self.in_force.last().is_some_and(|it| it.hides(seq))
     }
 
-    fn clear(&mut self, it: &ContextCleared, entry: &Entry) {
+    fn clear(&mut self, cleared: &ContextCleared, entry: &Entry) {
         let asked = entry.cause().filter(|it| it.thread == *entry.thread());
         let asked = asked.map_or(entry.seq(), |it| it.seq);
         // What comes after the request stays in view, whatever a listener says.
-        let upto = it.upto.unwrap_or_else(|| asked.saturating_sub(it.kept_messages));
+        let upto = cleared.upto.unwrap_or_else(|| asked.saturating_sub(cleared.kept_messages));
         let upto = upto.min(asked.saturating_sub(1));
-        let except = it.except.iter().flatten().copied().collect();
-        let new = Hidden { upto, except, messages: it.hidden };
+        let except = cleared.except.iter().flatten().copied().collect();
+        let new = Hidden { upto, except, messages: cleared.hidden };
         let before = self.in_force.last();
         self.in_force.push(before.map_or_else(|| new.clone(), |before| before.and(&new)));
     }

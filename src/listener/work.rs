@@ -43,7 +43,7 @@ use crate::wire::core::Done;
 pub struct Answer<E> {
     asked: Vec<Entry>,
     outcome: Outcome,
-    it: E,
+    payload: E,
 }
 
 /// What an answer says of the work that it is about.
@@ -63,14 +63,14 @@ pub enum Outcome {
 impl<E> Answer<E> {
     /// The last answer to these messages.
     #[must_use]
-    pub fn new(asked: Vec<Entry>, it: E) -> Answer<E> {
-        Answer { asked, outcome: Outcome::Completed, it }
+    pub fn new(asked: Vec<Entry>, payload: E) -> Answer<E> {
+        Answer { asked, outcome: Outcome::Completed, payload }
     }
 
     /// An answer after which more follows.
     #[must_use]
-    pub fn partial(asked: Vec<Entry>, it: E) -> Answer<E> {
-        Answer { asked, outcome: Outcome::Partial, it }
+    pub fn partial(asked: Vec<Entry>, payload: E) -> Answer<E> {
+        Answer { asked, outcome: Outcome::Partial, payload }
     }
 
     /// Says how the work ended.
@@ -84,7 +84,7 @@ impl<E> Answer<E> {
 impl<E: IntoEmit> IntoEmit for Answer<E> {
     fn into_emit(self) -> Emit {
         let target = Target::Askers(self.asked, self.outcome);
-        aim(self.it.into_emit(), &target)
+        aim(self.payload.into_emit(), &target)
     }
 
     fn emits() -> Vec<Need> {

@@ -153,8 +153,8 @@ pub(super) fn admit(
         | Mark::Waits { entry, .. }) = mark;
         let standing = ledger.standing(&entry.thread)?;
         match standing {
-            Some(it) if entry.seq > it.link_seq() && entry.seq <= it.last_seq => {
-                done.marks.push(it.number);
+            Some(thread) if entry.seq > thread.link_seq() && entry.seq <= thread.last_seq => {
+                done.marks.push(thread.number);
             }
             _ => return Err(invalid(format!("a mark is for {entry}, which isn't there"))),
         }

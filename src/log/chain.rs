@@ -101,68 +101,68 @@ struct Parts<'a> {
 }
 
 /// The digest that a draft's entry has; `space` is lent for the work.
-pub(super) fn of_draft(it: &Draft, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+pub(super) fn of_draft(draft: &Draft, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     let parts = Parts {
-        id: &it.id,
-        at_us: it.at_us,
-        from: &it.from,
-        to: it.to.as_deref(),
-        name: &it.name,
-        cause: it.cause.as_ref(),
-        reply_to: it.reply_to.as_ref(),
-        flags: it.flags.bits(),
-        receivers: it.receivers,
-        client_id: it.client_id.as_deref(),
-        key: it.key,
-        meta: it.meta.as_deref(),
-        body: &it.body,
+        id: &draft.id,
+        at_us: draft.at_us,
+        from: &draft.from,
+        to: draft.to.as_deref(),
+        name: &draft.name,
+        cause: draft.cause.as_ref(),
+        reply_to: draft.reply_to.as_ref(),
+        flags: draft.flags.bits(),
+        receivers: draft.receivers,
+        client_id: draft.client_id.as_deref(),
+        key: draft.key,
+        meta: draft.meta.as_deref(),
+        body: &draft.body,
     };
     digest(&parts, origin, space)
 }
 
 /// The digest that an entry should have.
-pub(super) fn of_entry(it: &Entry, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+pub(super) fn of_entry(entry: &Entry, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     let parts = Parts {
-        id: &it.id,
-        at_us: it.at_us,
-        from: &it.from,
-        to: it.to.as_deref(),
-        name: &it.name,
-        cause: it.cause.as_ref(),
-        reply_to: it.reply_to.as_ref(),
-        flags: it.flags.bits(),
-        receivers: it.receivers,
-        client_id: it.client_id.as_deref(),
-        key: it.key,
-        meta: it.meta.as_deref(),
-        body: &it.body,
+        id: &entry.id,
+        at_us: entry.at_us,
+        from: &entry.from,
+        to: entry.to.as_deref(),
+        name: &entry.name,
+        cause: entry.cause.as_ref(),
+        reply_to: entry.reply_to.as_ref(),
+        flags: entry.flags.bits(),
+        receivers: entry.receivers,
+        client_id: entry.client_id.as_deref(),
+        key: entry.key,
+        meta: entry.meta.as_deref(),
+        body: &entry.body,
     };
     digest(&parts, origin, space)
 }
 
-fn digest(it: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
+fn digest(parts: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     space.clear();
     space.extend_from_slice(ENTRY);
-    put_entry(space, it.id);
+    put_entry(space, parts.id);
     put_origin(space, origin);
-    put_u64(space, it.at_us);
-    put_bytes(space, it.from.as_bytes());
-    put_option(space, it.to, |space, to| put_bytes(space, to.as_bytes()));
-    put_bytes(space, it.name.namespace().as_bytes());
-    put_bytes(space, it.name.local().as_bytes());
-    put_option(space, it.cause, put_entry);
-    put_option(space, it.reply_to, put_entry);
-    space.extend_from_slice(&it.flags.to_le_bytes());
-    space.extend_from_slice(&it.receivers.to_le_bytes());
-    put_option(space, it.client_id, |space, id| put_bytes(space, id.as_bytes()));
-    put_option(space, it.key, put_u64);
-    put_option(space, it.meta, put_bytes);
-    put_u64(space, it.body.len() as u64);
-    if it.body.len() <= COPIED_BYTES_MAX {
-        space.extend_from_slice(it.body);
+    put_u64(space, parts.at_us);
+    put_bytes(space, parts.from.as_bytes());
+    put_option(space, parts.to, |space, to| put_bytes(space, to.as_bytes()));
+    put_bytes(space, parts.name.namespace().as_bytes());
+    put_bytes(space, parts.name.local().as_bytes());
+    put_option(space, parts.cause, put_entry);
+    put_option(space, parts.reply_to, put_entry);
+    space.extend_from_slice(&parts.flags.to_le_bytes());
+    space.extend_from_slice(&parts.receivers.to_le_bytes());
+    put_option(space, parts.client_id, |space, id| put_bytes(space, id.as_bytes()));
+    put_option(space, parts.key, put_u64);
+    put_option(space, parts.meta, put_bytes);
+    put_u64(space, parts.body.len() as u64);
+    if parts.body.len() <= COPIED_BYTES_MAX {
+        space.extend_from_slice(parts.body);
         return blake3::hash(space).into();
     }
-    Hasher::new().update(space).update(it.body).finalize().into()
+    Hasher::new().update(space).update(parts.body).finalize().into()
 }
 
 /// Whether a log may name this writer as the one that made it: the log's own UUID. Older versions
@@ -170,8 +170,8 @@ fn digest(it: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 
 pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
     /// How long before, at the most.
     const BEFORE_US: u64 = 60_000_000;
-    let made_us = writer.get_timestamp().map(|it| {
-        let (seconds, nanos) = it.to_unix();
+    let made_us = writer.get_timestamp().map(|time| {
+        let (seconds, nanos) = time.to_unix();
         seconds.saturating_mul(1_000_000).saturating_add(u64::from(nanos) / 1_000)
     });
     let is_before = |us| (us..=us + BEFORE_US).contains(&log.created_us);
@@ -219,14 +219,14 @@ pub(super) struct Commit {
 }
 
 impl Link {
-    pub(super) fn new(previous: [u8; 32], it: Commit) -> Link {
+    pub(super) fn new(previous: [u8; 32], commit: Commit) -> Link {
         let mut space = Vec::with_capacity(1024);
         space.extend_from_slice(COMMIT);
         space.extend_from_slice(&previous);
-        put_u64(&mut space, it.number);
-        space.extend_from_slice(it.writer.as_bytes());
-        put_u64(&mut space, it.last_position);
-        put_u64(&mut space, it.last_thread);
+        put_u64(&mut space, commit.number);
+        space.extend_from_slice(commit.writer.as_bytes());
+        put_u64(&mut space, commit.last_position);
+        put_u64(&mut space, commit.last_thread);
         Link { hasher: Hasher::new(), space }
     }
 
@@ -382,12 +382,12 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-fn put_option<T>(to: &mut Vec<u8>, it: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
-    match it {
+fn put_option<T>(to: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+    match value {
         None => to.push(0),
-        Some(it) => {
+        Some(content) => {
             to.push(1);
-            put(to, it);
+            put(to, content);
         }
     }
 }

@@ -465,9 +465,9 @@ mod tests {
     #[test]
     fn the_flag_of_a_state_says_the_state() {
         let all = [State::Open, State::Paused, State::Closed, State::Cancelled];
-        for it in all.into_iter().chain([State::OverBudget, State::Failed]) {
-            assert_eq!(it.flag().with(Flags::REFUSED).state(), Some(it));
-            assert!(Flags::STATES.contains(it.flag()), "{it}");
+        for state in all.into_iter().chain([State::OverBudget, State::Failed]) {
+            assert_eq!(state.flag().with(Flags::REFUSED).state(), Some(state));
+            assert!(Flags::STATES.contains(state.flag()), "{state}");
         }
         assert_eq!(Flags::NONE.state(), None);
     }

@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn the_key_is_not_printed() {
-        let it = Identity { key: [201; 32], ..Identity::fresh() };
-        let text = format!("{it:?}");
+        let identity = Identity { key: [201; 32], ..Identity::fresh() };
+        let text = format!("{identity:?}");
         assert!(!text.contains("201, 201") && !text.contains("c9c9"), "{text}");
     }
 }

@@ -377,8 +377,8 @@ fn a_tree_has_what_became_of_its_threads(log: &dyn Log) {
     ];
     keep(log, first);
     let tree = |root: &str| -> Vec<String> {
-        let told = |it: crate::log::ThreadRecord| {
-            format!("{} {} {} {}", it.id, it.state, it.last_seq, it.first.is_some())
+        let told = |record: crate::log::ThreadRecord| {
+            format!("{} {} {} {}", record.id, record.state, record.last_seq, record.first.is_some())
         };
         wait(log.tree(&ThreadId::new(root))).unwrap().into_iter().map(told).collect()
     };

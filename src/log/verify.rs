@@ -109,18 +109,18 @@ impl Verifier {
         expect: Option<Head>,
     ) -> Verifier {
         let head = Head { number: 0, chain: chain::genesis(identity) };
-        let mut it = Verifier::at(head, 0, 0, expect);
+        let mut verifier = Verifier::at(head, 0, 0, expect);
         match genesis {
-            None => it.wrong(Wrong::Chain, None, Some(0), "it is missing".to_owned()),
-            Some(row) if row.chain == head.chain => it.begins_with(identity, row),
+            None => verifier.wrong(Wrong::Chain, None, Some(0), "it is missing".to_owned()),
+            Some(row) if row.chain == head.chain => verifier.begins_with(identity, row),
             Some(row) => {
                 let what = "format, uuid, key or time of making was changed".to_owned();
-                it.wrong(Wrong::Identity, None, Some(0), what);
-                it.head = row.head();
+                verifier.wrong(Wrong::Identity, None, Some(0), what);
+                verifier.head = row.head();
             }
         }
-        it.compare();
-        it
+        verifier.compare();
+        verifier
     }
 
     /// The commit of number 0 covers nothing; its chain is over none of the rest of it.

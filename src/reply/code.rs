@@ -171,15 +171,15 @@ impl Code {
     /// A tag of ours ended in the middle of a value in such a quote.
     pub(super) fn torn(&mut self, quote: Option<u8>) {
         self.reset();
-        if let Code::Now(it) = self {
-            it.torn = quote;
+        if let Code::Now(code) = self {
+            code.torn = quote;
         }
     }
 
     /// What was taken for the rest of a value is none: the element is closed.
     pub(super) fn mend(&mut self) {
-        if let Code::Now(it) = self {
-            it.torn = None;
+        if let Code::Now(code) = self {
+            code.torn = None;
         }
     }
 
@@ -201,9 +201,9 @@ impl Code {
 
     /// Takes text in which no tag is looked for.
     pub(super) fn read(&mut self, mut text: &[u8]) {
-        if let Code::Now(it) = self {
-            while let Some(at) = it.next(text) {
-                it.step(text[at]);
+        if let Code::Now(code) = self {
+            while let Some(at) = code.next(text) {
+                code.step(text[at]);
                 text = &text[at + 1..];
             }
         }
@@ -211,8 +211,8 @@ impl Code {
 
     /// Where a tag stands that begins behind what was read.
     pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
-        if let Code::Now(it) = self {
-            it.settle(b'<');
+        if let Code::Now(code) = self {
+            code.settle(b'<');
         }
         self.spot(within)
     }
@@ -220,10 +220,10 @@ impl Code {
     /// Where a tag stands that begins here; whether an element of ours is open around it.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
-            Code::First(it) => {
-                let is_span = it.in_span() && !it.is_fresh();
+            Code::First(first) => {
+                let is_span = first.in_span() && !first.is_fresh();
                 let why = is_span.then_some(Why::Span);
-                Spot { why, begins: it.is_fresh(), fresh: it.is_fresh() }
+                Spot { why, begins: first.is_fresh(), fresh: first.is_fresh() }
             }
             Code::Now(it) => it.spot(within),
         }
@@ -241,8 +241,8 @@ impl Code {
     fn is_code(&self) -> bool {
         match self {
             Code::First(it) => it.is_code(),
-            Code::Now(it) => {
-                it.blocks.is_fenced() || it.deep.is_code() || it.blocks.inline.is_code()
+            Code::Now(code) => {
+                code.blocks.is_fenced() || code.deep.is_code() || code.blocks.inline.is_code()
             }
         }
     }
@@ -396,9 +396,9 @@ impl Now {
 
 /// How many bytes of a text come before one that matters; a brace does where JSON is looked for.
 fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
-    let matters = |it: &u8| {
-        let is_json = JSON && matches!(it, b'{' | b'[');
-        is_json || matches!(it, b'<' | b'`' | b'\n' | b'\\' | b']' | b'\r' | b'|')
+    let matters = |byte: &u8| {
+        let is_json = JSON && matches!(byte, b'{' | b'[');
+        is_json || matches!(byte, b'<' | b'`' | b'\n' | b'\\' | b']' | b'\r' | b'|')
     };
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
@@ -551,8 +551,8 @@ impl Code {
     /// JSON stood here that is no call, or the beginning of some.
     pub(super) fn json(&mut self, text: &[u8]) {
         self.text(text);
-        if let Code::Now(it) = self {
-            it.nest = Nest::of(text);
+        if let Code::Now(code) = self {
+            code.nest = Nest::of(text);
         }
     }
 }

@@ -75,14 +75,14 @@ impl Config {
 
     /// Takes what a `streaming_config` says of a parser: its limits, its tags, its JSON.
     #[must_use]
-    pub fn streaming(mut self, it: &Streaming) -> Config {
-        self.limits.action_bytes_max = it.tool_parse_buffer_max;
-        self.limits.text_bytes_max = it.text_buffer_max;
-        if let Some(tags) = &it.formats.xml {
+    pub fn streaming(mut self, streaming: &Streaming) -> Config {
+        self.limits.action_bytes_max = streaming.tool_parse_buffer_max;
+        self.limits.text_bytes_max = streaming.text_buffer_max;
+        if let Some(tags) = &streaming.formats.xml {
             self.markup = self.markup.tool_use(tags.name());
             self.tool_use_attributes.clone_from(&tags.attributes);
         }
-        if let Some(json) = &it.formats.json {
+        if let Some(json) = &streaming.formats.json {
             self.tool_use_json = json.clone();
         }
         self
@@ -102,8 +102,8 @@ impl Shape {
     pub(super) fn new(format: &JsonFormat) -> Shape {
         let properties = &format.schema.properties;
         let mark = properties.get("type").and_then(|it| it.constant.clone());
-        let types = properties.iter().map(|(name, it)| {
-            let kind = it.kind.clone().unwrap_or_else(|| "string".to_owned());
+        let types = properties.iter().map(|(name, property)| {
+            let kind = property.kind.clone().unwrap_or_else(|| "string".to_owned());
             (name.clone(), kind)
         });
         Shape {

@@ -158,8 +158,14 @@ impl Parser {
 
     fn elements(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
         match repair::element(source) {
-            Ok(it) => {
-                self.closed(capture, Body::Elements(&it.element), &it.repairs, source, sink);
+            Ok(element) => {
+                self.closed(
+                    capture,
+                    Body::Elements(&element.element),
+                    &element.repairs,
+                    source,
+                    sink,
+                );
             }
             Err(error) => {
                 let at = error.place.offset;
@@ -376,9 +382,9 @@ fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let space = |out: &mut String, text: &str| {
-        out.extend(text.chars().flat_map(|it| {
-            let space = if it == '\n' { '\n' } else { ' ' };
-            std::iter::repeat_n(space, it.len_utf8())
+        out.extend(text.chars().flat_map(|letter| {
+            let space = if letter == '\n' { '\n' } else { ' ' };
+            std::iter::repeat_n(space, letter.len_utf8())
         }));
     };
     let mut string = false;

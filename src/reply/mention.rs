@@ -58,12 +58,12 @@ impl Parser {
         source: &str,
         sink: Sink<'_>,
     ) {
-        let it = self.config.markup.at(name);
-        self.spoken[it.group] += u32::from(!empty);
+        let place = self.config.markup.at(name);
+        self.spoken[place.group] += u32::from(!empty);
         if self.mention.as_ref().is_some_and(|it| !it.is_prose()) {
             return;
         }
-        let form = if it.kind.is_call() { Form::Unknown } else { Form::Elements };
+        let form = if place.kind.is_call() { Form::Unknown } else { Form::Elements };
         let (tag, body) = (source.len(), Reading::new(form, source.len()));
         let form = Written::Element { name, tag, body, holds: None };
         let mention = Mention { why, at, source: source.to_owned(), form };
@@ -167,8 +167,8 @@ impl Parser {
         let mended;
         let body = match read.form {
             Form::Elements => match repair::element(source) {
-                Ok(it) => {
-                    mended = it;
+                Ok(element) => {
+                    mended = element;
                     Body::Elements(&mended.element)
                 }
                 Err(_) => return,

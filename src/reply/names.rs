@@ -178,9 +178,9 @@ impl Markup {
 
     fn group(&mut self) {
         let thought = self.names.iter().position(|it| it.kind == Kind::Thought);
-        for (place, it) in self.names.iter_mut().enumerate() {
-            let first = thought.filter(|_| it.kind == Kind::Thought);
-            it.group = first.unwrap_or(place);
+        for (place, known) in self.names.iter_mut().enumerate() {
+            let first = thought.filter(|_| known.kind == Kind::Thought);
+            known.group = first.unwrap_or(place);
         }
     }
 

@@ -358,10 +358,10 @@ impl Parser {
     /// A tool's output begins: it is text to its end.
     fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
         match &mut self.code {
-            Code::First(it) => {
-                it.plain();
+            Code::First(first) => {
+                first.plain();
                 if !empty {
-                    it.output(name);
+                    first.output(name);
                 }
             }
             Code::Now(_) => {

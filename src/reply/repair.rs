@@ -104,9 +104,9 @@ impl<'a> Mender<'a> {
         }
         let empty = tag.ends_with("/>");
         let _ = write!(self.out, "<{name}");
-        for it in &inside.attributes {
-            let _ = write!(self.out, " {}=\"", it.name);
-            for character in it.value.chars() {
+        for attribute in &inside.attributes {
+            let _ = write!(self.out, " {}=\"", attribute.name);
+            for character in attribute.value.chars() {
                 match character {
                     '&' => self.out.push_str("&amp;"),
                     '<' => self.out.push_str("&lt;"),

@@ -27,19 +27,19 @@ fn shape(shape: &Shape, at: At<'_>) -> Result<(), Error> {
     walk(shape, at, &mut |it| field(&it))
 }
 
-fn field(it: &Found<'_>) -> Result<(), Error> {
-    match &it.field.kind {
-        Kind::Scalar(form) => scalar(form, it),
-        Kind::Shape(link) => shape(link.shape(), it.at),
-        Kind::Choice(link) => field(&choose(link.shape(), it.at)?),
+fn field(found: &Found<'_>) -> Result<(), Error> {
+    match &found.field.kind {
+        Kind::Scalar(form) => scalar(form, found),
+        Kind::Shape(link) => shape(link.shape(), found.at),
+        Kind::Choice(link) => field(&choose(link.shape(), found.at)?),
         Kind::Element => Ok(()),
-        Kind::Map(entry) => entries(it.at, &mut |_, at| field(&Found::entry(entry, at))),
+        Kind::Map(entry) => entries(found.at, &mut |_, at| field(&Found::entry(entry, at))),
     }
 }
 
-fn scalar(form: &Scalar, it: &Found<'_>) -> Result<(), Error> {
-    if form.accepts(&it.text()?) {
+fn scalar(form: &Scalar, found: &Found<'_>) -> Result<(), Error> {
+    if form.accepts(&found.text()?) {
         return Ok(());
     }
-    Err(it.mismatch(form))
+    Err(found.mismatch(form))
 }

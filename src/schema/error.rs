@@ -96,11 +96,11 @@ impl Error {
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
         match (rule, nearest, example) {
-            (Rule::Field, Some(it), Some(example)) => {
-                format!("Write {it} instead, as in {example}.")
+            (Rule::Field, Some(found), Some(example)) => {
+                format!("Write {found} instead, as in {example}.")
             }
-            (Rule::Attribute | Rule::Field | Rule::Missing | Rule::Value, Some(it), _) => {
-                format!("Write {it} instead.")
+            (Rule::Attribute | Rule::Field | Rule::Missing | Rule::Value, Some(found), _) => {
+                format!("Write {found} instead.")
             }
             (Rule::Root, _, Some(it)) => format!("Begin with {it}."),
             (Rule::Missing, _, Some(it)) => format!("Add {it}."),
@@ -147,16 +147,16 @@ impl Error {
     /// Adds the nearest name to the sentence, where there was a choice of names.
     fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
         self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
-        if let (Some(it), true) = (&self.nearest, names.len() > 1) {
-            self.message = format!("{}; did you mean {it}?", self.message);
+        if let (Some(nearest), true) = (&self.nearest, names.len() > 1) {
+            self.message = format!("{}; did you mean {nearest}?", self.message);
         }
         self
     }
 }
 
 pub(super) fn root(view: View<'_>, name: &Name) -> Error {
-    let it = Name::new(cut(view.namespace()), cut(view.local()));
-    Error::new(Rule::Root, view, format!("this is {it}, not {name}"))
+    let shown = Name::new(cut(view.namespace()), cut(view.local()));
+    Error::new(Rule::Root, view, format!("this is {shown}, not {name}"))
         .expecting(name.to_string())
         .showing(format!("<{} xmlns={:?}>", name.local(), name.namespace()))
 }
@@ -182,11 +182,11 @@ pub(super) fn twofold(view: View<'_>, field: &str) -> Error {
 }
 
 pub(super) fn attribute(view: View<'_>, namespace: &str, local: &str, fields: &[Field]) -> Error {
-    let it = Name::new(cut(namespace), cut(local));
+    let name = Name::new(cut(namespace), cut(local));
     let names: Vec<_> = fields.iter().map(|it| it.name.to_string()).collect();
     let list = joined(&names, ", ");
     let end = if names.is_empty() { "it has none".to_owned() } else { format!("it has {list}") };
-    let message = format!("<{}> has no attribute {it}; {end}", cut(view.local()));
+    let message = format!("<{}> has no attribute {name}; {end}", cut(view.local()));
     Error::new(Rule::Attribute, view, message)
         .at_attribute(local)
         .expecting(list)
@@ -339,12 +339,12 @@ fn unknown(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
 
 /// The example of the field that has this tag.
 fn called(tag: &str, fields: &[Field]) -> Option<String> {
-    let variants = |it: &Field| match &it.kind {
+    let variants = |field: &Field| match &field.kind {
         Kind::Choice(link) => match &link.shape().content {
             Content::Choice(variants) => variants.iter().find_map(|it| own(tag, it)),
             _ => None,
         },
-        _ => own(tag, it),
+        _ => own(tag, field),
     };
     fields.iter().find_map(variants)
 }
@@ -472,8 +472,8 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
     let wrong = plain(&cut(wrong));
-    let close = |it: &&str| {
-        let right = plain(it);
+    let close = |text: &&str| {
+        let right = plain(text);
         let (steps, most) = (distance(&wrong, &right), wrong.len().max(right.len()));
         let begins = wrong.len() >= SHORT_MIN && right.starts_with(&wrong);
         (steps, steps < most && (steps <= 1.max(most / 3) || begins))

@@ -140,18 +140,19 @@ impl Scalar {
     #[must_use]
     pub fn narrowest(&self) -> Facets {
         let mut all = Facets::NONE;
-        for it in self.facets() {
-            all.pattern = all.pattern.or_else(|| it.pattern.clone());
+        for facet in self.facets() {
+            all.pattern = all.pattern.or_else(|| facet.pattern.clone());
             if all.one_of.is_empty() {
-                all.one_of = it.one_of.clone();
+                all.one_of = facet.one_of.clone();
             }
-            all.min = tighter(all.min, it.min, |a, b| number(a) >= number(b));
-            all.max = tighter(all.max, it.max, |a, b| number(a) <= number(b));
-            all.length_min = tighter(all.length_min, it.length_min, |a, b| a >= b);
-            all.length_max = tighter(all.length_max, it.length_max, |a, b| a <= b);
-            all.digits = tighter(all.digits, it.digits, |a, b| a <= b);
-            all.fraction_digits = tighter(all.fraction_digits, it.fraction_digits, |a, b| a <= b);
-            all.example = all.example.or_else(|| it.example.clone());
+            all.min = tighter(all.min, facet.min, |a, b| number(a) >= number(b));
+            all.max = tighter(all.max, facet.max, |a, b| number(a) <= number(b));
+            all.length_min = tighter(all.length_min, facet.length_min, |a, b| a >= b);
+            all.length_max = tighter(all.length_max, facet.length_max, |a, b| a <= b);
+            all.digits = tighter(all.digits, facet.digits, |a, b| a <= b);
+            all.fraction_digits =
+                tighter(all.fraction_digits, facet.fraction_digits, |a, b| a <= b);
+            all.example = all.example.or_else(|| facet.example.clone());
         }
         all
     }
@@ -198,9 +199,11 @@ impl Narrow {
             return false;
         }
         let whole = scalar::integer::<i128>(text);
-        let is = |it: &Cow<'_, str>| match self.base.base() {
-            Scalar::String | Scalar::Character => text == it,
-            _ => scalar::trim(text) == it || (whole.is_some() && whole == scalar::integer(it)),
+        let is = |given: &Cow<'_, str>| match self.base.base() {
+            Scalar::String | Scalar::Character => text == given,
+            _ => {
+                scalar::trim(text) == given || (whole.is_some() && whole == scalar::integer(given))
+            }
         };
         if !one_of.is_empty() && !one_of.iter().any(is) {
             return false;
@@ -226,21 +229,24 @@ impl Narrow {
         match self.base.base() {
             // What is no `i128` is above all of them.
             Scalar::U128 | Scalar::I128 => match scalar::integer::<i128>(text) {
-                Some(it) => {
-                    min.is_none_or(|min| it >= whole(min)) && max.is_none_or(|max| it <= whole(max))
+                Some(limit) => {
+                    min.is_none_or(|min| limit >= whole(min))
+                        && max.is_none_or(|max| limit <= whole(max))
                 }
                 None => max.is_none(),
             },
             #[expect(clippy::cast_possible_truncation, reason = "a bound is as wide as its number")]
-            Scalar::F32 => scalar::float(text).is_some_and(|it| {
-                min.is_none_or(|min| it >= number(min) as f32)
-                    && max.is_none_or(|max| it <= number(max) as f32)
+            Scalar::F32 => scalar::float(text).is_some_and(|float| {
+                min.is_none_or(|min| float >= number(min) as f32)
+                    && max.is_none_or(|max| float <= number(max) as f32)
             }),
-            Scalar::F64 => scalar::double(text).is_some_and(|it| {
-                min.is_none_or(|min| it >= number(min)) && max.is_none_or(|max| it <= number(max))
+            Scalar::F64 => scalar::double(text).is_some_and(|double| {
+                min.is_none_or(|min| double >= number(min))
+                    && max.is_none_or(|max| double <= number(max))
             }),
-            _ => scalar::integer::<i128>(text).is_some_and(|it| {
-                min.is_none_or(|min| it >= whole(min)) && max.is_none_or(|max| it <= whole(max))
+            _ => scalar::integer::<i128>(text).is_some_and(|number| {
+                min.is_none_or(|min| number >= whole(min))
+                    && max.is_none_or(|max| number <= whole(max))
             }),
         }
     }

@@ -17,9 +17,9 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
     let text = trim(text);
     let shape = b"dddd-dd-ddTdd:dd:dd";
     let (head, rest) = text.split_at_checked(shape.len())?;
-    let fits = |(it, form): (u8, &u8)| match form {
-        b'd' => it.is_ascii_digit(),
-        form => it == *form,
+    let fits = |(byte, form): (u8, &u8)| match form {
+        b'd' => byte.is_ascii_digit(),
+        form => byte == *form,
     };
     if !head.bytes().zip(shape).all(fits) || head.starts_with("0000") {
         return None;
@@ -47,15 +47,16 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
         it => (it, 0),
     };
     let local: Timestamp = format!("{day}T{time}{fraction}Z").parse().ok()?;
-    let it = local.checked_add(SignedDuration::from_secs(midnight - offset)).ok()?;
-    let text = timestamp_text(it);
-    (text.starts_with(|it: char| it.is_ascii_digit()) && !text.starts_with("0000")).then_some(it)
+    let moment = local.checked_add(SignedDuration::from_secs(midnight - offset)).ok()?;
+    let text = timestamp_text(moment);
+    (text.starts_with(|it: char| it.is_ascii_digit()) && !text.starts_with("0000"))
+        .then_some(moment)
 }
 
 /// A point in time as it is written: in UTC, to the last digit that says something.
 #[must_use]
-pub fn timestamp_text(it: Timestamp) -> String {
-    it.to_string()
+pub fn timestamp_text(time: Timestamp) -> String {
+    time.to_string()
 }
 
 /// A span of time: XSD's `duration` in days and what is smaller, with nine digits of a second at
@@ -106,9 +107,10 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
 
 /// A span of time as it is written: `P1DT2H3M4.5S`, `PT0S`.
 #[must_use]
-pub fn duration_text(it: SignedDuration) -> String {
-    let (seconds, nanos) = (it.as_secs().unsigned_abs(), it.subsec_nanos().unsigned_abs());
-    let mut text = if it.is_negative() { "-P" } else { "P" }.to_owned();
+pub fn duration_text(duration: SignedDuration) -> String {
+    let (seconds, nanos) =
+        (duration.as_secs().unsigned_abs(), duration.subsec_nanos().unsigned_abs());
+    let mut text = if duration.is_negative() { "-P" } else { "P" }.to_owned();
     let mut put = |count: u64, unit: &str| {
         if count > 0 {
             let _ = write!(text, "{count}{unit}");
@@ -247,9 +249,9 @@ mod tests {
             ("2026-12-31T24:00:00Z", "2027-01-01T00:00:00Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
         ] {
-            let it = timestamp(text).expect(text);
-            assert_eq!(timestamp_text(it), written);
-            assert_eq!(timestamp(written), Some(it));
+            let read = timestamp(text).expect(text);
+            assert_eq!(timestamp_text(read), written);
+            assert_eq!(timestamp(written), Some(read));
         }
         for wrong in [
             "",
@@ -289,12 +291,12 @@ mod tests {
             ("-PT0.000000001S", "-PT0.000000001S"),
             ("P1DT0.5S", "P1DT0.5S"),
         ] {
-            let it = duration(text).expect(text);
-            assert_eq!(duration_text(it), written);
-            assert_eq!(duration(written), Some(it));
+            let read = duration(text).expect(text);
+            assert_eq!(duration_text(read), written);
+            assert_eq!(duration(written), Some(read));
         }
-        for it in [SignedDuration::MIN, SignedDuration::MAX] {
-            assert_eq!(duration(&duration_text(it)), Some(it));
+        for limit in [SignedDuration::MIN, SignedDuration::MAX] {
+            assert_eq!(duration(&duration_text(limit)), Some(limit));
         }
         for wrong in [
             "",

@@ -171,22 +171,22 @@ fn describe(value: &mut Object, doc: &str) {
     value.insert("description".into(), text.into());
 }
 
-fn scalar(it: &Scalar) -> Object {
-    let facets = it.narrowest();
+fn scalar(form: &Scalar) -> Object {
+    let facets = form.narrowest();
     if !facets.one_of.is_empty() {
-        let each: Vec<Value> = facets.one_of.iter().map(|text| constant(it, text)).collect();
+        let each: Vec<Value> = facets.one_of.iter().map(|text| constant(form, text)).collect();
         return object(json!({ "enum": each }));
     }
-    let mut value = object(match it.base() {
+    let mut value = object(match form.base() {
         Scalar::String => json!({ "type": "string" }),
         Scalar::Character => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         Scalar::Boolean => json!({ "type": "boolean" }),
-        _ if is_written(it) => json!({ "type": "string" }),
+        _ if is_written(form) => json!({ "type": "string" }),
         Scalar::I128 => json!({ "type": "string", "pattern": "^-?[0-9]+$" }),
         Scalar::U128 => json!({ "type": "string", "pattern": "^[0-9]+$" }),
         Scalar::I64 => json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
         Scalar::U64 => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
-        Scalar::F32 | Scalar::F64 => return number(it, &facets),
+        Scalar::F32 | Scalar::F64 => return number(form, &facets),
         Scalar::Bytes => return bytes(&facets),
         Scalar::Timestamp => json!({ "type": "string", "format": "date-time" }),
         Scalar::Duration => json!({ "type": "string", "format": "duration" }),
@@ -204,8 +204,8 @@ fn scalar(it: &Scalar) -> Object {
         }
     });
     let is_string = value.get("type").is_some_and(|it| it == "string");
-    let mut say = |key: &str, it: Option<Value>| {
-        value.extend(it.map(|it| (key.to_owned(), it)));
+    let mut say = |key: &str, said: Option<Value>| {
+        value.extend(said.map(|it| (key.to_owned(), it)));
     };
     if is_string {
         say("minLength", facets.length_min.map(Into::into));
@@ -220,7 +220,7 @@ fn scalar(it: &Scalar) -> Object {
     let pattern_is_lost = facets.pattern.is_some() && !value.contains_key("pattern");
     let bounds_are_lost = is_string && (facets.min.is_some() || facets.max.is_some());
     if facets.digits.is_some() || pattern_is_lost || bounds_are_lost {
-        describe(&mut value, &sentence(it));
+        describe(&mut value, &sentence(form));
     }
     value
 }
@@ -228,8 +228,8 @@ fn scalar(it: &Scalar) -> Object {
 /// A number, or one of the three that JSON has no number for.
 fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
-    let mut say = |key: &str, it: Option<Value>| {
-        value.extend(it.map(|it| (key.to_owned(), it)));
+    let mut say = |key: &str, said: Option<Value>| {
+        value.extend(said.map(|it| (key.to_owned(), it)));
     };
     say("minimum", facets.min.map(bound));
     say("maximum", facets.max.map(bound));
@@ -264,8 +264,8 @@ fn array(items: &Object, least: Option<usize>, most: Option<usize>) -> Object {
     value
 }
 
-fn bound(it: Bound) -> Value {
-    match it {
+fn bound(bound: Bound) -> Value {
+    match bound {
         Bound::Float(it) => it.into(),
         Bound::Whole(it) => match (i64::try_from(it), u64::try_from(it)) {
             (Ok(it), _) => it.into(),
@@ -287,8 +287,8 @@ fn sentence(scalar: &Scalar) -> String {
 fn plain(pattern: &str) -> Option<String> {
     let mut letters = pattern.chars();
     let mut in_brackets = false;
-    while let Some(it) = letters.next() {
-        match it {
+    while let Some(letter) = letters.next() {
+        match letter {
             '\\' if !letters.next().is_some_and(|it| r"\|.?*+(){}-[]^nrt".contains(it)) => {
                 return None;
             }

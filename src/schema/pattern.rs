@@ -99,8 +99,8 @@ pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     empty
 }
 
-fn is_xml(it: char) -> bool {
-    matches!(it, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+fn is_xml(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
 
 fn wrong<T>(message: impl Into<String>, hint: &'static str) -> Result<T, Wrong> {
@@ -118,8 +118,8 @@ impl Reader {
         self.rest.last().copied()
     }
 
-    fn next_is(&mut self, it: char) -> bool {
-        let is = self.peek() == Some(it);
+    fn next_is(&mut self, letter: char) -> bool {
+        let is = self.peek() == Some(letter);
         if is {
             self.rest.pop();
         }
@@ -130,8 +130,8 @@ impl Reader {
         if depth > DEPTH_MAX {
             return wrong("too many groups in groups", "write a simpler pattern");
         }
-        while let Some(it) = self.peek() {
-            match it {
+        while let Some(letter) = self.peek() {
+            match letter {
                 ')' => return Ok(()),
                 '|' => {
                     self.rest.pop();
@@ -162,13 +162,13 @@ impl Reader {
             Some('.') => self.out.push_str(r"[^\n\r]"),
             Some('\\') => self.escape()?,
             Some('[') => self.class(depth)?,
-            Some(it @ ('?' | '*' | '+' | '{' | '}' | ']')) => {
+            Some(letter @ ('?' | '*' | '+' | '{' | '}' | ']')) => {
                 let hint = "put a `\\` before it for the character";
-                return wrong(format!("`{it}` stands where there is nothing for it"), hint);
+                return wrong(format!("`{letter}` stands where there is nothing for it"), hint);
             }
-            Some(it @ ('^' | '$')) => {
+            Some(letter @ ('^' | '$')) => {
                 let hint = "leave it out; for the character write `\\^` or `[$]`";
-                return wrong(format!("a pattern matches the whole text without `{it}`"), hint);
+                return wrong(format!("a pattern matches the whole text without `{letter}`"), hint);
             }
             Some(it) => self.out.push_str(&regex_syntax::escape(it.encode_utf8(&mut [0; 4]))),
             None => {}
@@ -178,16 +178,16 @@ impl Reader {
 
     fn times(&mut self) -> Result<(), Wrong> {
         match self.peek() {
-            Some(it @ ('?' | '*' | '+')) => {
+            Some(letter @ ('?' | '*' | '+')) => {
                 self.rest.pop();
-                self.out.push(it);
+                self.out.push(letter);
             }
             Some('{') => self.counted()?,
             _ => return Ok(()),
         }
         match self.peek() {
-            Some(it @ ('?' | '*' | '+' | '{')) => wrong(
-                format!("`{it}` repeats what is repeated already"),
+            Some(letter @ ('?' | '*' | '+' | '{')) => wrong(
+                format!("`{letter}` repeats what is repeated already"),
                 "XSD knows no lazy and no possessive repetition; group it to repeat it again",
             ),
             _ => Ok(()),
@@ -232,13 +232,13 @@ impl Reader {
 
     /// What stands behind a `\`, within brackets or not.
     fn escape(&mut self) -> Result<(), Wrong> {
-        let Some(it) = self.rest.pop() else {
+        let Some(letter) = self.rest.pop() else {
             return wrong("a `\\` ends the pattern", "write `\\\\` for the character");
         };
-        match it {
-            'n' | 'r' | 't' => self.out.extend(['\\', it]),
+        match letter {
+            'n' | 'r' | 't' => self.out.extend(['\\', letter]),
             '\\' | '|' | '.' | '?' | '*' | '+' | '(' | ')' | '{' | '}' | '-' | '[' | ']' | '^' => {
-                self.out.extend(['\\', it]);
+                self.out.extend(['\\', letter]);
             }
             'd' => self.out.push_str(r"\p{Nd}"),
             'D' => self.out.push_str(r"\P{Nd}"),
@@ -250,11 +250,11 @@ impl Reader {
             'I' => self.out.push_str(&format!("[^{INITIAL}]")),
             'c' => self.out.push_str(&format!("[{INITIAL}{INNER}]")),
             'C' => self.out.push_str(&format!("[^{INITIAL}{INNER}]")),
-            'p' | 'P' => return self.category(it),
+            'p' | 'P' => return self.category(letter),
             _ => {
                 let hint = "XSD has \\n \\r \\t \\d \\s \\w \\i \\c \\p{…}, their capitals, and a \
                             `\\` before what has a meaning of its own; `[$]` is a `$`";
-                return wrong(format!("XSD has no `\\{it}`"), hint);
+                return wrong(format!("XSD has no `\\{letter}`"), hint);
             }
         }
         Ok(())
@@ -263,8 +263,8 @@ impl Reader {
     fn category(&mut self, letter: char) -> Result<(), Wrong> {
         let mut name = String::new();
         if self.next_is('{') {
-            while let Some(it) = self.rest.pop().filter(|it| *it != '}') {
-                name.push(it);
+            while let Some(letter) = self.rest.pop().filter(|it| *it != '}') {
+                name.push(letter);
             }
         }
         if name.starts_with("Is") {
@@ -342,13 +342,13 @@ impl Reader {
     }
 
     /// The character that this one begins: itself, or what it escapes.
-    fn single(&mut self, it: char) -> char {
-        match self.peek().filter(|_| it == '\\').and_then(one) {
+    fn single(&mut self, letter: char) -> char {
+        match self.peek().filter(|_| letter == '\\').and_then(one) {
             Some(escaped) => {
                 self.rest.pop();
                 escaped
             }
-            None => it,
+            None => letter,
         }
     }
 }
@@ -363,11 +363,11 @@ fn one(escaped: char) -> Option<char> {
     }
 }
 
-fn literal(it: char, out: &mut String) {
-    if r"\[]^-&~".contains(it) {
+fn literal(letter: char, out: &mut String) {
+    if r"\[]^-&~".contains(letter) {
         out.push('\\');
     }
-    out.push(it);
+    out.push(letter);
 }
 
 fn cost(hir: &Hir) -> usize {
@@ -376,9 +376,9 @@ fn cost(hir: &Hir) -> usize {
         HirKind::Literal(it) => it.0.len(),
         HirKind::Class(Class::Unicode(it)) => it.ranges().len(),
         HirKind::Class(Class::Bytes(it)) => it.ranges().len(),
-        HirKind::Repetition(it) => {
-            let times = it.max.unwrap_or(it.min).max(1) as usize;
-            cost(&it.sub).saturating_mul(times)
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1) as usize;
+            cost(&repetition.sub).saturating_mul(times)
         }
         HirKind::Capture(it) => cost(&it.sub),
         HirKind::Concat(all) | HirKind::Alternation(all) => {
@@ -395,17 +395,17 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     };
     match hir.kind() {
         HirKind::Empty => starts.clone(),
-        HirKind::Look(it) => {
-            let place = if *it == Look::Start { 0 } else { text.len() };
+        HirKind::Look(look) => {
+            let place = if *look == Look::Start { 0 } else { text.len() };
             starts.iter().copied().filter(|it| *it == place).collect()
         }
-        HirKind::Literal(it) => {
-            let literal: Vec<char> = String::from_utf8_lossy(&it.0).chars().collect();
+        HirKind::Literal(bytes) => {
+            let literal: Vec<char> = String::from_utf8_lossy(&bytes.0).chars().collect();
             let fits = |it: &&usize| text[**it..].starts_with(&literal);
             starts.iter().filter(fits).map(|it| it + literal.len()).collect()
         }
-        HirKind::Class(Class::Unicode(it)) => step(&|letter| {
-            it.ranges().iter().any(|range| (range.start()..=range.end()).contains(&letter))
+        HirKind::Class(Class::Unicode(unicode)) => step(&|letter| {
+            unicode.ranges().iter().any(|range| (range.start()..=range.end()).contains(&letter))
         }),
         HirKind::Class(Class::Bytes(_)) => BTreeSet::new(),
         HirKind::Capture(it) => ends(&it.sub, text, starts),
@@ -413,17 +413,17 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
             all.iter().fold(starts.clone(), |starts, it| ends(it, text, &starts))
         }
         HirKind::Alternation(all) => all.iter().flat_map(|it| ends(it, text, starts)).collect(),
-        HirKind::Repetition(it) => {
+        HirKind::Repetition(repetition) => {
             let (mut done, mut now) = (BTreeSet::new(), starts.clone());
             for count in 0.. {
-                if count >= it.min {
+                if count >= repetition.min {
                     done.extend(&now);
                 }
-                if it.max == Some(count) {
+                if repetition.max == Some(count) {
                     break;
                 }
-                now = ends(&it.sub, text, &now);
-                if now.is_empty() || (count >= it.min && now.is_subset(&done)) {
+                now = ends(&repetition.sub, text, &now);
+                if now.is_empty() || (count >= repetition.min && now.is_subset(&done)) {
                     break;
                 }
             }
@@ -439,12 +439,12 @@ fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     }
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => true,
-        HirKind::Literal(it) => {
-            out.push_str(&String::from_utf8_lossy(&it.0));
+        HirKind::Literal(literal) => {
+            out.push_str(&String::from_utf8_lossy(&literal.0));
             true
         }
-        HirKind::Class(Class::Unicode(it)) => {
-            let ranges = it.ranges().iter().map(|it| (it.start(), it.end()));
+        HirKind::Class(Class::Unicode(unicode)) => {
+            let ranges = unicode.ranges().iter().map(|it| (it.start(), it.end()));
             let picked = pick(&ranges.collect::<Vec<_>>());
             out.extend(picked);
             picked.is_some()
@@ -453,10 +453,10 @@ fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
         HirKind::Capture(it) => make(&it.sub, more, branch, out),
         HirKind::Concat(all) => all.iter().all(|it| make(it, more, branch, out)),
         HirKind::Alternation(all) => make(&all[branch % all.len()], more, branch, out),
-        HirKind::Repetition(it) => {
-            let most = it.max.map_or(usize::MAX, |it| it as usize);
-            let times = (it.min as usize).saturating_add(more).min(most);
-            (0..times).all(|_| make(&it.sub, more, branch, out))
+        HirKind::Repetition(repetition) => {
+            let most = repetition.max.map_or(usize::MAX, |it| it as usize);
+            let times = (repetition.min as usize).saturating_add(more).min(most);
+            (0..times).all(|_| make(&repetition.sub, more, branch, out))
         }
     }
 }

@@ -24,11 +24,11 @@ pub fn outline(schema: &Schema) -> String {
 }
 
 fn inside<'a>(shape: &'a Shape, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {
-    for it in &shape.attributes {
-        let often = if it.occurs == Occurs::One { "" } else { "optional " };
-        let what = format!("{often}attribute {}: {}", it.name, kind(&it.kind));
-        put(depth, &what, &it.doc, out);
-        words(&it.kind, depth + 1, out);
+    for attribute in &shape.attributes {
+        let often = if attribute.occurs == Occurs::One { "" } else { "optional " };
+        let what = format!("{often}attribute {}: {}", attribute.name, kind(&attribute.kind));
+        put(depth, &what, &attribute.doc, out);
+        words(&attribute.kind, depth + 1, out);
     }
     match &shape.content {
         Content::Empty if depth == 0 && shape.attributes.is_empty() => {
@@ -81,26 +81,31 @@ fn choice<'a>(
     out: &mut String,
 ) {
     put(depth, &format!("{heading}:"), "", out);
-    for it in variants {
-        put(depth + 1, &format!("<{}>{}", it.name, behind(&it.kind, seen)), &it.doc, out);
-        within(&it.kind, depth + 2, seen, out);
+    for variant in variants {
+        put(
+            depth + 1,
+            &format!("<{}>{}", variant.name, behind(&variant.kind, seen)),
+            &variant.doc,
+            out,
+        );
+        within(&variant.kind, depth + 2, seen, out);
     }
 }
 
 /// What stands behind a tag: the scalar, or that the shape was told before.
-fn behind(it: &Kind, seen: &[&Shape]) -> String {
-    match it {
+fn behind(held: &Kind, seen: &[&Shape]) -> String {
+    match held {
         Kind::Shape(link) if seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
             format!(", as {} above", link.shape().name)
         }
         Kind::Shape(link) if matches!(link.shape().content, Content::Empty) => String::new(),
         Kind::Shape(_) | Kind::Choice(_) | Kind::Element => String::new(),
-        Kind::Scalar(_) | Kind::Map(_) => format!(": {}", kind(it)),
+        Kind::Scalar(_) | Kind::Map(_) => format!(": {}", kind(held)),
     }
 }
 
-fn within<'a>(it: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {
-    match it {
+fn within<'a>(held: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {
+    match held {
         Kind::Shape(link) if !seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
             // A shape without a name can't be referred to, and isn't met again.
             if !link.shape().name.is_empty() {
@@ -118,8 +123,8 @@ fn words(kind: &Kind, depth: usize, out: &mut String) {
     if let Kind::Scalar(scalar) = kind
         && let Scalar::Words(words) = scalar.base()
     {
-        for it in words.list.iter().filter(|it| !it.doc.is_empty()) {
-            put(depth, &it.text, &it.doc, out);
+        for each in words.list.iter().filter(|it| !it.doc.is_empty()) {
+            put(depth, &each.text, &each.doc, out);
         }
     }
 }

@@ -247,13 +247,13 @@ pub(super) fn is_called(field: &Field, local: &str) -> bool {
 
 fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     let mut values = Values::of(fields);
-    for it in at.view.attributes() {
-        let is_known = match it.namespace {
-            "" => values.take(fields, &it) || at.key == Some(it.local),
+    for attribute in at.view.attributes() {
+        let is_known = match attribute.namespace {
+            "" => values.take(fields, &attribute) || at.key == Some(attribute.local),
             namespace => matches!(namespace, XML | INSTANCE),
         };
         if !is_known {
-            return Err(error::attribute(at.view, it.namespace, it.local, fields));
+            return Err(error::attribute(at.view, attribute.namespace, attribute.local, fields));
         }
     }
     visit_each(fields, &values, at, visit)
@@ -262,8 +262,8 @@ fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Res
 /// The attributes that are declared, where any others may stand beside them.
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     let mut values = Values::of(fields);
-    for it in at.view.attributes().filter(|it| it.namespace.is_empty()) {
-        values.take(fields, &it);
+    for attribute in at.view.attributes().filter(|it| it.namespace.is_empty()) {
+        values.take(fields, &attribute);
     }
     visit_each(fields, &values, at, visit)
 }
@@ -295,10 +295,10 @@ impl<'a> Values<'a> {
     }
 
     /// Keeps an attribute's value; whether the shape has it.
-    fn take(&mut self, fields: &[Field], it: &Attribute<'a>) -> bool {
-        let found = fields.iter().position(|field| field.name == it.local);
+    fn take(&mut self, fields: &[Field], attribute: &Attribute<'a>) -> bool {
+        let found = fields.iter().position(|field| field.name == attribute.local);
         let value = found.and_then(|index| self.all().get_mut(index));
-        value.map(|value| *value = Some(it.value)).is_some()
+        value.map(|value| *value = Some(attribute.value)).is_some()
     }
 }
 

@@ -341,8 +341,8 @@ pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
 /// Whether the shape is met again within itself.
 fn reaches<'a>(from: &'a Shape, to: &Shape, seen: &mut Vec<&'a Shape>) -> bool {
     let fields: Vec<&Field> = from.fields().collect();
-    fields.into_iter().any(|it| {
-        let kind = match &it.kind {
+    fields.into_iter().any(|field| {
+        let kind = match &field.kind {
             Kind::Map(entry) => &entry.kind,
             kind => kind,
         };

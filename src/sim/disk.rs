@@ -76,9 +76,9 @@ impl Disk {
         let mut state = self.0.state();
         let kept = self.0.sim.below(state.queue.len() as u64 + 1);
         for _ in 0..kept {
-            if let Some(it) = state.queue.pop_front() {
+            if let Some(write) = state.queue.pop_front() {
                 // One that can't be kept is one that nobody hears of.
-                let _ = self.0.kept.keep(it.batch);
+                let _ = self.0.kept.keep(write.batch);
             }
         }
         let opening = state.opening + 1;
@@ -126,9 +126,9 @@ impl Platter {
             return;
         }
         while state.queue.front().is_some_and(|it| it.due_us <= now_us) {
-            let Some(it) = state.queue.pop_front() else { return };
-            let kept = self.kept.keep(it.batch);
-            state.kept.insert(it.number, kept);
+            let Some(write) = state.queue.pop_front() else { return };
+            let kept = self.kept.keep(write.batch);
+            state.kept.insert(write.number, kept);
         }
     }
 

@@ -167,8 +167,8 @@ impl Sim {
             let mut context = Context::from_waker(&waker);
             if next != id {
                 self.poll(next, &mut context);
-            } else if let Poll::Ready(it) = main.as_mut().poll(&mut context) {
-                return Ok(it);
+            } else if let Poll::Ready(output) = main.as_mut().poll(&mut context) {
+                return Ok(output);
             }
         }
     }

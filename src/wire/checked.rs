@@ -177,8 +177,8 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
 /// same elements in the same order.
 #[must_use]
 pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
-    let is_before = |it: &View<'_>| {
-        let place = it.place();
+    let is_before = |view: &View<'_>| {
+        let place = view.place();
         (place.line, place.column) < (line, column)
     };
     let at = all(adopted).partition_point(is_before);
@@ -188,10 +188,10 @@ pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) ->
 /// An element and all within it, in the order of their tags.
 fn all(element: &Element) -> Vec<View<'_>> {
     let (mut all, mut next) = (Vec::new(), vec![element.view()]);
-    while let Some(it) = next.pop() {
-        all.push(it);
+    while let Some(item) = next.pop() {
+        all.push(item);
         let within = next.len();
-        next.extend(it.elements());
+        next.extend(item.elements());
         next[within..].reverse();
     }
     all
@@ -215,26 +215,26 @@ pub fn adopt(
         Close,
     }
     let mut next = vec![Next::Open(element.view(), schema.map(|it| &it.shape))];
-    while let Some(it) = next.pop() {
-        match it {
+    while let Some(item) = next.pop() {
+        match item {
             Next::Open(it, _) if !it.namespace().is_empty() => to.element(it),
-            Next::Open(it, shape) => {
-                to.start(namespace, it.local());
-                for attribute in it.attributes() {
+            Next::Open(element, shape) => {
+                to.start(namespace, element.local());
+                for attribute in element.attributes() {
                     if !attribute.namespace.is_empty() {
                         let text = "attributes with a namespace need an element with one";
-                        return Err(Fault::new(Code::Invalid, text).at(it.place()));
+                        return Err(Fault::new(Code::Invalid, text).at(element.place()));
                     }
                     to.attribute(attribute.local, attribute.value);
                 }
                 next.push(Next::Close);
-                let children: Vec<_> = it.children().collect();
+                let children: Vec<_> = element.children().collect();
                 for child in children.into_iter().rev() {
                     next.push(match child {
                         Child::Text(it) => Next::Text(it),
-                        Child::Element(it) => match below(shape, it.local()) {
-                            Below::Open => Next::Own(it),
-                            Below::Shape(shape) => Next::Open(it, shape),
+                        Child::Element(element) => match below(shape, element.local()) {
+                            Below::Open => Next::Own(element),
+                            Below::Shape(shape) => Next::Open(element, shape),
                         },
                     });
                 }

@@ -83,32 +83,32 @@ impl Envelope {
     fn read_meta(&mut self, meta: View<'_>, limits: &Limits) -> Result<(), Fault> {
         refuse_attributes(meta)?;
         let mut foreign = Vec::new();
-        for it in elements(meta)? {
-            if it.namespace() == CORE {
-                let text = format!("<{}> in <meta> is the pump's own", quoted(it.local()));
-                return Err(Fault::new(Code::Reserved, text).at(it.place()));
+        for element in elements(meta)? {
+            if element.namespace() == CORE {
+                let text = format!("<{}> in <meta> is the pump's own", quoted(element.local()));
+                return Err(Fault::new(Code::Reserved, text).at(element.place()));
             }
-            if it.namespace() != ENVELOPE {
-                foreign.extend_from_slice(&it.canonical_within(ENVELOPE));
+            if element.namespace() != ENVELOPE {
+                foreign.extend_from_slice(&element.canonical_within(ENVELOPE));
                 continue;
             }
-            let slot = match it.local() {
+            let slot = match element.local() {
                 "from" => &mut self.from,
                 "to" => &mut self.to,
                 "thread" => &mut self.thread,
                 "id" => &mut self.id,
                 other => {
                     let text = format!("<meta> holds from, to, thread and id, but no <{other}>");
-                    return Err(wrong(it, &text));
+                    return Err(wrong(element, &text));
                 }
             };
-            refuse_attributes(it)?;
-            let text = it.text().trim().to_owned();
-            if it.elements().next().is_some() || text.is_empty() {
-                return Err(wrong(it, &format!("<{}> holds a text", it.local())));
+            refuse_attributes(element)?;
+            let text = element.text().trim().to_owned();
+            if element.elements().next().is_some() || text.is_empty() {
+                return Err(wrong(element, &format!("<{}> holds a text", element.local())));
             }
             if slot.replace(text).is_some() {
-                return Err(wrong(it, &format!("<meta> holds <{}> twice", it.local())));
+                return Err(wrong(element, &format!("<meta> holds <{}> twice", element.local())));
             }
         }
         let id_max = limits.client_id_bytes_max;
@@ -124,8 +124,8 @@ impl Envelope {
 /// The envelope's own elements have none: what is said there would be lost.
 fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     match of.attributes().next() {
-        Some(it) => {
-            Err(wrong(of, &format!("<{}> has no attribute {}", of.local(), quoted(it.local))))
+        Some(found) => {
+            Err(wrong(of, &format!("<{}> has no attribute {}", of.local(), quoted(found.local))))
         }
         None => Ok(()),
     }

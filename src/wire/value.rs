@@ -58,8 +58,8 @@ pub trait Text: Sized + Send + 'static {
     ///
     /// There is another text, or more than text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
-        let it = Self::parse(found.text()?).ok_or_else(|| found.mismatch(&Self::scalar()))?;
-        *slot = Some(it);
+        let value = Self::parse(found.text()?).ok_or_else(|| found.mismatch(&Self::scalar()))?;
+        *slot = Some(value);
         Ok(())
     }
 

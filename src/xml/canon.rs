@@ -109,8 +109,8 @@ impl Walk<'_> {
             }
         }
         let first = document.uses.partition_point(|it| it.place < number);
-        for it in document.uses[first..].iter().take_while(|it| it.place < places.end) {
-            self.need(it.name);
+        for used in document.uses[first..].iter().take_while(|it| it.place < places.end) {
+            self.need(used.name);
         }
         if self.declarations.len() > 1 {
             let prefix = |&(prefix, _): &(u32, u32)| document.prefix(prefix);

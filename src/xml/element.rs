@@ -270,9 +270,9 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {
         let document: &'a Document = self.document;
-        let is_it = |it: &AttributeNode| {
-            let has_none = || document.namespace(document.pair(it.name).1).is_empty();
-            document.get(it.local) == local && has_none()
+        let is_it = |attribute: &AttributeNode| {
+            let has_none = || document.namespace(document.pair(attribute.name).1).is_empty();
+            document.get(attribute.local) == local && has_none()
         };
         document.nodes.attributes(self.node).find(is_it).map(|it| document.get(it.value))
     }

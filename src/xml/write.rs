@@ -81,8 +81,8 @@ impl Writer {
     }
 
     /// Writes a foreign element, with the declarations it needs in this place.
-    pub fn element(&mut self, it: View<'_>) {
-        self.attempt_content(|writer| writer.try_element(it));
+    pub fn element(&mut self, view: View<'_>) {
+        self.attempt_content(|writer| writer.try_element(view));
     }
 
     /// Ends the open element.
@@ -219,12 +219,12 @@ impl Writer {
         (self.tree.text.extra_since(extra), extra)
     }
 
-    fn try_element(&mut self, it: View<'_>) -> Result<(), Refusal> {
+    fn try_element(&mut self, view: View<'_>) -> Result<(), Refusal> {
         self.check_root()?;
         self.text = None;
         let outer = self.tree.namespace_text(self.tree.namespace_of(self.bare_name())).to_owned();
-        let mut copy = Copying { writer: self, document: it.document(), refusal: None };
-        canon::walk(it.document(), it.number(), &outer, &mut copy);
+        let mut copy = Copying { writer: self, document: view.document(), refusal: None };
+        canon::walk(view.document(), view.number(), &outer, &mut copy);
         copy.refusal.map_or(Ok(()), Err)
     }
 

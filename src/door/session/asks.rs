@@ -23,8 +23,8 @@ impl Asks {
 
     fn sorted(envelope: Envelope) -> Result<Asks, Fault> {
         let is = |name: Name| {
-            let it = &envelope.payload;
-            it.local() == name.local() && matches!(it.namespace(), META | "")
+            let payload = &envelope.payload;
+            payload.local() == name.local() && matches!(payload.namespace(), META | "")
         };
         let (follow, unfollow) = (is(Follow::NAME), is(Unfollow::NAME));
         if !follow && !unfollow {

@@ -24,8 +24,8 @@ impl Session {
         }
     }
 
-    fn speak_of(&mut self, it: &impl Payload) {
-        match it.encode() {
+    fn speak_of(&mut self, payload: &impl Payload) {
+        match payload.encode() {
             Ok(element) => self.speak(&element),
             Err(fault) => tracing::error!(fault = %fault.code, "an answer can't be written"),
         }
@@ -79,20 +79,20 @@ impl Session {
     }
 
     /// Shows what came in a thread that is followed.
-    pub(in crate::door) fn show(&mut self, thread: &ThreadId, it: &Followed) {
+    pub(in crate::door) fn show(&mut self, thread: &ThreadId, followed: &Followed) {
         self.moved = true;
-        match it {
+        match followed {
             Followed::Entry(entry) => self.pass(entry, thread, Some(Shown::Followed)),
-            Followed::Live(it) => self.send(
+            Followed::Live(live) => self.send(
                 &Outside {
-                    from: &it.from,
+                    from: &live.from,
                     to: None,
                     thread: Some(thread.as_str()),
                     entry: None,
-                    shown: Some(Shown::Live { cause: &it.cause }),
+                    shown: Some(Shown::Live { cause: &live.cause }),
                     meta: None,
                 },
-                &it.payload,
+                &live.payload,
             ),
         }
     }

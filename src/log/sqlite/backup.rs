@@ -206,9 +206,9 @@ impl Work {
                 StepResult::Done | StepResult::More => {}
                 _ => std::thread::park_timeout(BUSY_WAIT),
             }
-            let it = copying.progress();
+            let progress = copying.progress();
             let pages = |count: i32| u64::from(count.unsigned_abs()) * page;
-            let (left, of) = (pages(it.remaining), pages(it.pagecount));
+            let (left, of) = (pages(progress.remaining), pages(progress.pagecount));
             watch(Copied { bytes: of - left, of });
             if left == 0 && of > 0 {
                 break;

@@ -304,8 +304,8 @@ pub(super) fn room(path: &Path) -> Option<u64> {
 #[cfg(all(unix, not(test)))]
 #[allow(clippy::useless_conversion, reason = "some systems count in 32 bits")]
 fn left(path: &Path) -> Option<u64> {
-    let it = nix::sys::statvfs::statvfs(path).ok()?;
-    Some(u64::from(it.blocks_available()).saturating_mul(u64::from(it.fragment_size())))
+    let disk = nix::sys::statvfs::statvfs(path).ok()?;
+    Some(u64::from(disk.blocks_available()).saturating_mul(u64::from(disk.fragment_size())))
 }
 
 #[cfg(all(not(unix), not(test)))]

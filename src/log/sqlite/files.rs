@@ -29,9 +29,9 @@ pub(super) struct FileId(u64, u64);
 
 impl FileId {
     #[cfg(unix)]
-    fn new(it: &Metadata) -> FileId {
+    fn new(metadata: &Metadata) -> FileId {
         use std::os::unix::fs::MetadataExt as _;
-        FileId(it.dev(), it.ino())
+        FileId(metadata.dev(), metadata.ino())
     }
 
     /// Where files have no number, all that can be known is that one is there.

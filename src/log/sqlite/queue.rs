@@ -144,9 +144,9 @@ mod tests {
     fn groups(batches: &str, shared_us: u64) -> Vec<String> {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);
-        for (seq, it) in (1..).zip(batches.chars()) {
-            let place = if it == 'a' { Precedence::Ahead } else { Precedence::Behind };
-            commands.send(Command::Append(place, one(&format!("{it}/{seq}")))).unwrap();
+        for (seq, letter) in (1..).zip(batches.chars()) {
+            let place = if letter == 'a' { Precedence::Ahead } else { Precedence::Behind };
+            commands.send(Command::Append(place, one(&format!("{letter}/{seq}")))).unwrap();
         }
         commands.send(Command::Close(closed)).unwrap();
         let mut queue = Queue::default();

@@ -47,8 +47,8 @@ impl Words {
     const KEPT_MAX: usize = 16;
 
     fn kept(&mut self, word: &str) -> Arc<str> {
-        if let Some(it) = self.0.iter().find(|it| &***it == word) {
-            return it.clone();
+        if let Some(known) = self.0.iter().find(|it| &***it == word) {
+            return known.clone();
         }
         if self.0.len() >= Words::KEPT_MAX {
             self.0.clear();

@@ -299,15 +299,15 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     // The format first: a writer who renews the file meanwhile made nothing wrong.
     let (made, format, theirs) = (made()?, number(db, "user_version")?, objects(db)?);
     let mut wrong = Vec::new();
-    for it in &made {
-        if let Stands::Otherwise(what) = stands(it, &theirs, format) {
-            wrong.push((it.kind.clone(), it.name.clone(), what));
+    for object in &made {
+        if let Stands::Otherwise(what) = stands(object, &theirs, format) {
+            wrong.push((object.kind.clone(), object.name.clone(), what));
         }
     }
     // A trigger of somebody else may do anything to what is written.
-    for it in theirs {
-        if it.kind == "trigger" && !made.iter().any(|ours| ours.name == it.name) {
-            wrong.push((it.kind, it.name, "is none of ours"));
+    for object in theirs {
+        if object.kind == "trigger" && !made.iter().any(|ours| ours.name == object.name) {
+            wrong.push((object.kind, object.name, "is none of ours"));
         }
     }
     Ok(wrong)

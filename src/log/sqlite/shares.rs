@@ -104,8 +104,8 @@ fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     let mut find = db.prepare_cached(
         "SELECT at, source, start, length FROM shares WHERE entry = ?1 ORDER BY at LIMIT ?2",
     )?;
-    let shares = find.query_map((row.position.cast_signed(), signed(SHARES_MAX + 1)), |it| {
-        Ok(Share::of([it.get(0)?, it.get(1)?, it.get(2)?, it.get(3)?]))
+    let shares = find.query_map((row.position.cast_signed(), signed(SHARES_MAX + 1)), |share| {
+        Ok(Share::of([share.get(0)?, share.get(1)?, share.get(2)?, share.get(3)?]))
     })?;
     let shares: Vec<_> = shares.collect::<rusqlite::Result<_>>()?;
     if shares.len() > SHARES_MAX || row.key.is_some() {

@@ -82,9 +82,9 @@ impl Sources {
         if let Some(here) = content(body) {
             let content = &body[here.clone()];
             let beginning = Finder::new(&content[..BEGINNING_BYTES]);
-            for it in sources {
-                if let Some(start) = places(&it.body, &beginning, content).next() {
-                    return vec![Stretch { here, source: it.position, start }];
+            for source in sources {
+                if let Some(start) = places(&source.body, &beginning, content).next() {
+                    return vec![Stretch { here, source: source.position, start }];
                 }
             }
         }

@@ -470,31 +470,31 @@ impl<'a> Books<'a> {
         Ok(())
     }
 
-    fn insert_entry(&mut self, it: &Entry, row: Row, name: i64) -> rusqlite::Result<()> {
+    fn insert_entry(&mut self, entry: &Entry, row: Row, name: i64) -> rusqlite::Result<()> {
         let thread = |link: Option<(u64, u64)>| link.map(|it| it.0.cast_signed());
         let seq = |link: Option<(u64, u64)>| link.map(|it| it.1.cast_signed());
-        let (parts, rest) = self.known.sources.part(row.thread, it);
+        let (parts, rest) = self.known.sources.part(row.thread, entry);
         let insert = &mut self.insert;
-        insert.raw_bind_parameter(1, it.position.cast_signed())?;
+        insert.raw_bind_parameter(1, entry.position.cast_signed())?;
         insert.raw_bind_parameter(2, row.thread.cast_signed())?;
-        insert.raw_bind_parameter(3, it.id.seq.cast_signed())?;
-        insert.raw_bind_parameter(4, it.at_us.cast_signed())?;
-        insert.raw_bind_parameter(5, &*it.from)?;
-        insert.raw_bind_parameter(6, it.to.as_deref())?;
+        insert.raw_bind_parameter(3, entry.id.seq.cast_signed())?;
+        insert.raw_bind_parameter(4, entry.at_us.cast_signed())?;
+        insert.raw_bind_parameter(5, &*entry.from)?;
+        insert.raw_bind_parameter(6, entry.to.as_deref())?;
         insert.raw_bind_parameter(7, name)?;
         insert.raw_bind_parameter(8, thread(row.cause))?;
         insert.raw_bind_parameter(9, seq(row.cause))?;
         insert.raw_bind_parameter(10, thread(row.reply_to))?;
         insert.raw_bind_parameter(11, seq(row.reply_to))?;
-        insert.raw_bind_parameter(12, it.flags.bits())?;
-        insert.raw_bind_parameter(13, it.receivers)?;
-        insert.raw_bind_parameter(14, it.client_id.as_deref())?;
-        insert.raw_bind_parameter(15, it.key.map(u64::cast_signed))?;
-        insert.raw_bind_parameter(16, &it.digest[..])?;
-        insert.raw_bind_parameter(17, it.meta.as_deref())?;
+        insert.raw_bind_parameter(12, entry.flags.bits())?;
+        insert.raw_bind_parameter(13, entry.receivers)?;
+        insert.raw_bind_parameter(14, entry.client_id.as_deref())?;
+        insert.raw_bind_parameter(15, entry.key.map(u64::cast_signed))?;
+        insert.raw_bind_parameter(16, &entry.digest[..])?;
+        insert.raw_bind_parameter(17, entry.meta.as_deref())?;
         insert.raw_bind_parameter(18, &*rest)?;
         insert.raw_execute()?;
-        shares::keep(self.db, it.position, &parts)
+        shares::keep(self.db, entry.position, &parts)
     }
 
     /// The number of a name, a new one if need be.

@@ -481,7 +481,7 @@ impl Blocks {
         self.line.stage = Stage::Lead;
     }
 
-    fn open(&mut self, it: Container) {
+    fn open(&mut self, container: Container) {
         self.close();
         self.fill();
         self.line.is_marked = true;
@@ -489,7 +489,7 @@ impl Blocks {
             self.is_lost = true;
             return;
         }
-        self.containers[self.depth] = it;
+        self.containers[self.depth] = container;
         self.depth += 1;
         self.line.matched = self.depth;
     }
@@ -505,8 +505,8 @@ impl Blocks {
 
     /// The items that are open have something in them.
     fn fill(&mut self) {
-        for it in &mut self.containers[..self.depth] {
-            if let Container::Item { is_empty, .. } = it {
+        for container in &mut self.containers[..self.depth] {
+            if let Container::Item { is_empty, .. } = container {
                 *is_empty = false;
             }
         }

@@ -113,8 +113,8 @@ fn sizes(root: &Value) -> Result<(), Error> {
 /// The schemas in a schema, with the way to each.
 fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     let all = schema.as_object().into_iter().flatten();
-    all.flat_map(|(word, it)| {
-        let found: Vec<(String, &Value)> = match (word.as_str(), it) {
+    all.flat_map(|(word, form)| {
+        let found: Vec<(String, &Value)> = match (word.as_str(), form) {
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
                 | "dependencies",
@@ -136,8 +136,8 @@ fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
                 | "unevaluatedItems"
                 | "unevaluatedProperties"
                 | "contentSchema",
-                it,
-            ) => vec![(word.clone(), it)],
+                schema,
+            ) => vec![(word.clone(), schema)],
             _ => Vec::new(),
         };
         found.into_iter().filter(|(_, it)| it.is_object())
@@ -164,9 +164,9 @@ impl<'a> Work<'a> {
     fn cost(&mut self, path: &str, schema: &'a Value, depth: usize) -> Result<Cost, Error> {
         let key = std::ptr::from_ref(schema);
         match self.known.entry(key) {
-            Entry::Occupied(it) => {
+            Entry::Occupied(entry) => {
                 let text = "it refers to itself without an object or an array between";
-                return it.get().ok_or_else(|| Error::new(path, text));
+                return entry.get().ok_or_else(|| Error::new(path, text));
             }
             Entry::Vacant(it) => drop(it.insert(None)),
         }
@@ -176,8 +176,8 @@ impl<'a> Work<'a> {
         }
         let mut cost =
             Cost { schemas: 1, objects: into_objects(schema), arrays: into_arrays(schema) };
-        for it in at_once(self.root, schema) {
-            let more = self.cost(path, it, depth + 1)?;
+        for rule in at_once(self.root, schema) {
+            let more = self.cost(path, rule, depth + 1)?;
             cost.schemas = cost.schemas.saturating_add(more.schemas);
             cost.objects = cost.objects.saturating_add(more.objects);
             cost.arrays = cost.arrays.saturating_add(more.arrays);

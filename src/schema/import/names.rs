@@ -36,8 +36,8 @@ pub(super) fn is_name(text: &str) -> bool {
         && !text.get(..3).is_some_and(|it| it.eq_ignore_ascii_case("xml"))
 }
 
-fn is_inside(it: char) -> bool {
-    it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.')
+fn is_inside(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')
 }
 
 /// A name of XML that is like this one; itself where it is one.

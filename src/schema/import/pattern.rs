@@ -6,8 +6,8 @@ pub(super) fn anchored(pattern: &str) -> Option<&str> {
     let inside = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let mut letters = inside.chars().peekable();
     let (mut open, mut in_brackets) = (0_usize, false);
-    while let Some(it) = letters.next() {
-        match it {
+    while let Some(letter) = letters.next() {
+        match letter {
             '\\' if !letters.next().is_some_and(|it| r"\|.?*+(){}-[]^nrtd".contains(it)) => {
                 return None;
             }

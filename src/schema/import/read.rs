@@ -227,8 +227,8 @@ impl<'a> Reader<'a> {
 
     fn array(&mut self, said: &'a Map<String, Value>) -> Result<Plan, Error> {
         let item = match said.get("items") {
-            Some(it) if !it.is_array() && !said.contains_key("prefixItems") => {
-                self.within("[*]", |to| to.nested(it))?
+            Some(items) if !items.is_array() && !said.contains_key("prefixItems") => {
+                self.within("[*]", |to| to.nested(items))?
             }
             _ => bare(self.json(&Value::Null, "an array of anything")),
         };
@@ -309,8 +309,7 @@ fn one_line(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn is_plain(it: char) -> bool {
-    let turns =
-        matches!(it, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}');
-    !it.is_control() && !turns && crate::xml::is_character(it)
+fn is_plain(letter: char) -> bool {
+    let turns = matches!(letter, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}');
+    !letter.is_control() && !turns && crate::xml::is_character(letter)
 }

@@ -42,8 +42,8 @@ pub(super) fn text(schema: &Map<String, Value>) -> Made {
 /// A whole number of 64 bits.
 pub(super) fn whole(schema: &Map<String, Value>) -> Made {
     let bound = |key: &str, to: fn(f64) -> f64| match schema.get(key) {
-        Some(it) if it.is_i64() || it.is_u64() => {
-            it.as_i64().map(i128::from).or(it.as_u64().map(i128::from))
+        Some(found) if found.is_i64() || found.is_u64() => {
+            found.as_i64().map(i128::from).or(found.as_u64().map(i128::from))
         }
         Some(it) => it.as_f64().map(to).map(exact),
         None => None,
@@ -116,11 +116,11 @@ fn example(schema: &Map<String, Value>) -> Option<Cow<'static, str>> {
     }
 }
 
-fn size(it: u64) -> usize {
-    usize::try_from(it).unwrap_or(usize::MAX)
+fn size(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a bound beyond them all stays beyond them")]
-fn exact(it: f64) -> i128 {
-    it as i128
+fn exact(number: f64) -> i128 {
+    number as i128
 }

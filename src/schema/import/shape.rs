@@ -13,8 +13,8 @@ pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
     let named = |shape: Shape| Shape { name: local.to_owned().into(), ..shape };
     let doc = doc.to_owned();
     match plan {
-        Plan::Scalar(it) => {
-            let field = Field::new("", "", Kind::Scalar(it.clone()), Occurs::One);
+        Plan::Scalar(scalar) => {
+            let field = Field::new("", "", Kind::Scalar(scalar.clone()), Occurs::One);
             named(Shape::new("", doc, Vec::new(), Content::Text(field)))
         }
         Plan::Array(item) => named(array(doc, item)),
@@ -30,9 +30,9 @@ fn array(doc: String, item: &Described) -> Shape {
     Shape::new("", doc, Vec::new(), Content::Sequence(vec![field]))
 }
 
-fn object(doc: String, it: &Object) -> Shape {
+fn object(doc: String, object: &Object) -> Shape {
     let mut fields: Vec<Field> = Vec::new();
-    for property in &it.properties {
+    for property in &object.properties {
         let (holds, name) = (&property.holds, property.ours.clone());
         let (kind, occurs) = match &holds.plan {
             Plan::Array(item) => (kind(item), Occurs::Many),
@@ -41,21 +41,21 @@ fn object(doc: String, it: &Object) -> Shape {
         };
         fields.push(Field::new(name, holds.doc.clone(), kind, occurs));
     }
-    if let Some((name, each)) = &it.rest {
+    if let Some((name, each)) = &object.rest {
         let entry = Field::new(ENTRY, each.doc.clone(), kind(each), Occurs::Many);
         let doc = "Any other properties.";
         let field = Field::new(name.clone(), doc, Kind::Map(Box::new(entry)), Occurs::Optional);
-        fields.push(Field { in_example: it.properties.is_empty(), ..field });
+        fields.push(Field { in_example: object.properties.is_empty(), ..field });
     }
     let named = |keep: fn(&super::plan::Property) -> bool| {
-        let names = it.properties.iter().filter(move |it| keep(it)).map(|it| it.ours.clone());
+        let names = object.properties.iter().filter(move |it| keep(it)).map(|it| it.ours.clone());
         names.collect::<Vec<String>>()
     };
-    let nulls = it
+    let nulls = object
         .nulls
         .as_ref()
         .map(|name| list(name, "The properties that are null.", named(|it| it.lists_null())));
-    let empty = it.empty.as_ref().map(|name| {
+    let empty = object.empty.as_ref().map(|name| {
         list(name, "The arrays that are there and empty.", named(|it| it.lists_empty()))
     });
     let attributes = nulls.into_iter().chain(empty).collect();
@@ -74,8 +74,8 @@ fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
 }
 
 /// What an element by any name holds.
-fn kind(it: &Described) -> Kind {
-    match &it.plan {
+fn kind(described: &Described) -> Kind {
+    match &described.plan {
         Plan::Scalar(it) => Kind::Scalar(it.clone()),
         Plan::Array(item) => Kind::Shape(Link::new(array(String::new(), item))),
         Plan::Map(each) => {

@@ -98,8 +98,8 @@ impl Source {
     /// The property of which it says two things.
     pub(in crate::schema) fn outward(&self, value: Value) -> Result<Value, String> {
         match (&self.plan, value) {
-            (Plan::Scalar(it), Value::Object(mut all)) => {
-                Ok(scalar_outward(it, all.remove(TEXT).unwrap_or_default()))
+            (Plan::Scalar(scalar), Value::Object(mut all)) => {
+                Ok(scalar_outward(scalar, all.remove(TEXT).unwrap_or_default()))
             }
             (plan, value) => outward(plan, value),
         }
@@ -132,22 +132,22 @@ fn items_inward(item: &Described, all: Vec<Value>) -> Value {
 
 fn object_inward(object: &Object, mut from: Map<String, Value>) -> Value {
     let (mut to, mut nulls, mut empty) = (Map::new(), Vec::new(), Vec::new());
-    for it in &object.properties {
-        let Some(value) = from.remove(&it.theirs) else { continue };
-        let inside = match (&it.holds.plan, value) {
-            (_, Value::Null) if it.lists_null() => {
-                nulls.push(Value::from(it.ours.clone()));
+    for property in &object.properties {
+        let Some(value) = from.remove(&property.theirs) else { continue };
+        let inside = match (&property.holds.plan, value) {
+            (_, Value::Null) if property.lists_null() => {
+                nulls.push(Value::from(property.ours.clone()));
                 continue;
             }
-            (_, Value::Null) if it.is_null_where_missing() => continue,
-            (Plan::Array(_), Value::Array(all)) if all.is_empty() && it.lists_empty() => {
-                empty.push(Value::from(it.ours.clone()));
+            (_, Value::Null) if property.is_null_where_missing() => continue,
+            (Plan::Array(_), Value::Array(all)) if all.is_empty() && property.lists_empty() => {
+                empty.push(Value::from(property.ours.clone()));
                 continue;
             }
             (Plan::Array(item), Value::Array(all)) => items_inward(item, all),
             (plan, value) => inward(plan, value),
         };
-        to.insert(it.ours.clone(), inside);
+        to.insert(property.ours.clone(), inside);
     }
     for (name, list) in [(&object.nulls, nulls), (&object.empty, empty)] {
         if let (Some(name), false) = (name, list.is_empty()) {
@@ -191,24 +191,24 @@ fn object_outward(object: &Object, mut from: Map<String, Value>) -> Result<Value
     };
     let (nulls, empty) = (listed(&object.nulls), listed(&object.empty));
     let mut to = Map::new();
-    for it in &object.properties {
-        let is_in = |list: &[Value]| list.iter().any(|name| *name == *it.ours);
+    for property in &object.properties {
+        let is_in = |list: &[Value]| list.iter().any(|name| *name == *property.ours);
         let (is_null, is_empty) = (is_in(&nulls), is_in(&empty));
-        let value = from.remove(&it.ours);
+        let value = from.remove(&property.ours);
         let is_nothing = |it: &Value| it.as_array().is_some_and(Vec::is_empty);
-        let value = value.filter(|value| !it.holds.plan.is_array() || !is_nothing(value));
+        let value = value.filter(|value| !property.holds.plan.is_array() || !is_nothing(value));
         if u8::from(is_null) + u8::from(is_empty) + u8::from(value.is_some()) > 1 {
-            return Err(it.ours.clone());
+            return Err(property.ours.clone());
         }
-        let value = match (&it.holds.plan, value) {
+        let value = match (&property.holds.plan, value) {
             _ if is_null => Value::Null,
             (Plan::Array(item), Some(value)) => items_outward(item, value)?,
             (plan, Some(value)) => outward(plan, value)?,
-            (Plan::Array(_), None) if is_empty || it.is_required => Value::Array(Vec::new()),
-            (_, None) if it.is_null_where_missing() => Value::Null,
+            (Plan::Array(_), None) if is_empty || property.is_required => Value::Array(Vec::new()),
+            (_, None) if property.is_null_where_missing() => Value::Null,
             (_, None) => continue,
         };
-        to.insert(it.theirs.clone(), value);
+        to.insert(property.theirs.clone(), value);
     }
     if let Some((name, each)) = &object.rest
         && let Some(Value::Object(all)) = from.remove(name)

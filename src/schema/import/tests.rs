@@ -242,15 +242,15 @@ fn nothing_is_fetched() {
 fn a_schema_bomb_is_told_and_does_not_go_off() {
     let chain = |inside: fn(&str) -> Value| {
         let mut defined = serde_json::Map::new();
-        for it in 0..20 {
-            defined.insert(format!("d{it}"), inside(&format!("#/$defs/d{}", it + 1)));
+        for case in 0..20 {
+            defined.insert(format!("d{case}"), inside(&format!("#/$defs/d{}", case + 1)));
         }
         defined.insert("d20".to_owned(), json!({ "type": "string" }));
         json!({ "$ref": "#/$defs/d0", "$defs": defined })
     };
-    let long = |it: usize| {
-        if it < 60 {
-            json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", it + 1) }] })
+    let long = |count: usize| {
+        if count < 60 {
+            json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", count + 1) }] })
         } else {
             json!(true)
         }
@@ -258,17 +258,17 @@ fn a_schema_bomb_is_told_and_does_not_go_off() {
     let defined: serde_json::Map<_, _> = (0..61).map(|it| (format!("d{it}"), long(it))).collect();
     let told = made(&json!({ "$ref": "#/$defs/d0", "$defs": defined })).expect_err("a bomb");
     assert_eq!(told.message, "more than 64 references lead to references");
-    let wide = chain(|it| {
+    let wide = chain(|inner| {
         json!({ "type": "object", "properties": {
-        "a": { "$ref": it }, "b": { "$ref": it } } })
+        "a": { "$ref": inner }, "b": { "$ref": inner } } })
     });
     unfit(&wide, "#: once its references are followed it has more than 2048 places");
     let both = chain(|it| json!({ "allOf": [{ "$ref": it }, { "$ref": it }] }));
     let told = made(&both).expect_err("a bomb").to_string();
     assert!(told.ends_with("it holds one value against more than 1000 schemas"), "{told}");
-    let hidden = chain(|it| {
+    let hidden = chain(|inner| {
         json!({ "anyOf": [
-        { "properties": { "a": { "$ref": it } } }, { "properties": { "a": { "$ref": it } } } ] })
+        { "properties": { "a": { "$ref": inner } } }, { "properties": { "a": { "$ref": inner } } } ] })
     });
     let schema = made(&hidden).expect("small by itself");
     let mut deep = json!("x");

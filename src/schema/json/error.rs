@@ -136,8 +136,8 @@ impl Error {
         names: impl Iterator<Item = &'n str> + Clone,
     ) -> Error {
         self.nearest = nearest(wrong, names.clone()).map(|it| quoted(it).into());
-        if let (Some(it), true) = (&self.nearest, names.count() > 1) {
-            self.message = format!("{}; did you mean {it}?", self.message);
+        if let (Some(nearest), true) = (&self.nearest, names.count() > 1) {
+            self.message = format!("{}; did you mean {nearest}?", self.message);
         }
         self
     }
@@ -232,8 +232,8 @@ pub(super) fn item(path: &[Step<'_>], text: &str) -> Error {
     Error::new(Rule::Value, path, message).expecting("a text of one word")
 }
 
-pub(super) fn character(path: &[Step<'_>], it: char) -> Error {
-    let message = format!("holds U+{:04X}, which is no XML character", u32::from(it));
+pub(super) fn character(path: &[Step<'_>], letter: char) -> Error {
+    let message = format!("holds U+{:04X}, which is no XML character", u32::from(letter));
     Error::new(Rule::Character, path, message).expecting("characters of XML")
 }
 

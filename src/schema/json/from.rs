@@ -27,20 +27,20 @@ pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
 }
 
 fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
-    let mut it = Converter {
+    let mut converter = Converter {
         namespace: schema.name.namespace(),
         to: Writer::new(XmlLimits::INSIDE),
         path: Vec::new(),
         depth: 0,
         errors: Vec::new(),
     };
-    it.shaped(schema.name.local(), &schema.shape, value, None);
-    if !it.errors.is_empty() {
-        let is_cut = it.errors.len() >= ERRORS_MAX;
-        return Err(Errors { all: it.errors, is_cut });
+    converter.shaped(schema.name.local(), &schema.shape, value, None);
+    if !converter.errors.is_empty() {
+        let is_cut = converter.errors.len() >= ERRORS_MAX;
+        return Err(Errors { all: converter.errors, is_cut });
     }
     let one = |error| Errors { all: vec![error], is_cut: false };
-    let element = it.to.finish().map_err(|error| one(error::size(&error)))?;
+    let element = converter.to.finish().map_err(|error| one(error::size(&error)))?;
     // Nothing that was let through so far may fail here but XML that a schema can't place.
     schema.check(element.view()).map_err(|error| one(error::schema(&[], &error)))?;
     Ok(element)
@@ -122,22 +122,22 @@ impl<'a> Converter<'a> {
         };
         for (number, member) in members.into_iter().enumerate() {
             match member {
-                Member::Field(it) => {
+                Member::Field(field) => {
                     let is_attribute = number < shape.attributes.len();
-                    match object.get_key_value(&*it.name) {
+                    match object.get_key_value(&*field.name) {
                         Some((name, value)) => self.within(Step::Name(name), |to| match () {
-                            () if value.is_null() && it.field.occurs == Occurs::Optional => {
+                            () if value.is_null() && field.field.occurs == Occurs::Optional => {
                                 to.wrong(error::null);
                             }
-                            () if is_attribute => to.attribute(it.field, value),
+                            () if is_attribute => to.attribute(field.field, value),
                             () if matches!(shape.content, Content::Text(_)) => {
-                                to.text(it.field, value);
+                                to.text(field.field, value);
                             }
-                            () => to.field(it.field, fields, value),
+                            () => to.field(field.field, fields, value),
                         }),
-                        None if it.field.occurs != Occurs::One => {}
-                        None if guessed.iter().any(|guess| *guess == it.name) => {}
-                        None => self.wrong(|path| error::missing(path, &it)),
+                        None if field.field.occurs != Occurs::One => {}
+                        None if guessed.iter().any(|guess| *guess == field.name) => {}
+                        None => self.wrong(|path| error::missing(path, &field)),
                     }
                 }
                 Member::Choice { occurs, variants } => {
@@ -175,9 +175,9 @@ impl<'a> Converter<'a> {
         guessed: &[String],
         object: &'a Map<String, Value>,
     ) {
-        let find = |it: &Property<'a>| {
-            let (name, value) = object.get_key_value(&*it.name)?;
-            Some((name.as_str(), it.field, value))
+        let find = |property: &Property<'a>| {
+            let (name, value) = object.get_key_value(&*property.name)?;
+            Some((name.as_str(), property.field, value))
         };
         let there: Vec<_> = variants.iter().filter_map(find).collect();
         match &*there {
@@ -283,8 +283,9 @@ impl<'a> Converter<'a> {
         if let Sort::List(list) = sort(scalar) {
             return self.list(scalar, list, value);
         }
-        if let Some(it) = value.as_str().and_then(|it| it.chars().find(|it| !is_character(*it))) {
-            self.wrong(|path| error::character(path, it));
+        if let Some(letter) = value.as_str().and_then(|it| it.chars().find(|it| !is_character(*it)))
+        {
+            self.wrong(|path| error::character(path, letter));
             return None;
         }
         let text = scalar::from_json(scalar, value);

@@ -124,36 +124,36 @@ impl<'de> Visitor<'de> for Reader<'_> {
         Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, it: bool) -> Result<Value, E> {
-        Ok(it.into())
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(flag.into())
     }
 
-    fn visit_i64<E>(self, it: i64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_u64<E>(self, it: u64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_f64<E: de::Error>(self, it: f64) -> Result<Value, E> {
-        let number = Number::from_f64(it).ok_or_else(|| E::custom("number out of range"))?;
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
         Ok(number.into())
     }
 
-    fn visit_str<E>(self, it: &str) -> Result<Value, E> {
-        Ok(it.into())
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_string<E>(self, it: String) -> Result<Value, E> {
-        Ok(it.into())
+    fn visit_f64<E: de::Error>(self, float: f64) -> Result<Value, E> {
+        let number = Number::from_f64(float).ok_or_else(|| E::custom("number out of range"))?;
+        Ok(number.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(text.into())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let inside = self.deeper()?;
         let mut all = Vec::new();
-        while let Some(it) = from.next_element_seed(inside)? {
-            all.push(it);
+        while let Some(value) = from.next_element_seed(inside)? {
+            all.push(value);
         }
         Ok(all.into())
     }
@@ -212,8 +212,8 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
             return format!("\\u{half} is half of a surrogate pair, and no character");
         }
         let raw = text[offset..].chars().next().filter(|it| u32::from(*it) < 0x20);
-        if let Some(it) = raw.filter(|it| !matches!(it, '\t' | '\n' | '\r')) {
-            let code = u32::from(it);
+        if let Some(letter) = raw.filter(|it| !matches!(it, '\t' | '\n' | '\r')) {
+            let code = u32::from(letter);
             return format!("U+{code:04X} stands there, which JSON writes as \\u{code:04x}");
         }
     }
@@ -262,8 +262,8 @@ fn head(text: &str) -> usize {
 /// On one line, and without what a terminal would obey.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for it in text.chars() {
-        if it.is_control() { out.extend(it.escape_default()) } else { out.push(it) }
+    for letter in text.chars() {
+        if letter.is_control() { out.extend(letter.escape_default()) } else { out.push(letter) }
     }
     out
 }

@@ -31,12 +31,12 @@ pub(in crate::schema) enum Sort<'a> {
 }
 
 /// What it is in JSON. What is narrowed by how it is written stays a string.
-pub(in crate::schema) fn sort(it: &Scalar) -> Sort<'_> {
-    match it.base() {
+pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
+    match scalar.base() {
         Scalar::String | Scalar::Character => Sort::Text,
         Scalar::List(list) => Sort::List(list),
         Scalar::Json => Sort::Any,
-        base if !is_short(base) || is_written(it) => Sort::Token,
+        base if !is_short(base) || is_written(scalar) => Sort::Token,
         Scalar::Boolean => Sort::Truth,
         Scalar::F32 | Scalar::F64 => Sort::Real,
         _ => Sort::Whole,
@@ -50,26 +50,26 @@ fn is_short(base: &Scalar) -> bool {
 }
 
 /// Whether it is a number or a truth that is narrowed by how it is written.
-pub(in crate::schema) fn is_written(it: &Scalar) -> bool {
+pub(in crate::schema) fn is_written(scalar: &Scalar) -> bool {
     let by_text =
         |it: &Facets| it.pattern.is_some() || it.length_min.is_some() || it.length_max.is_some();
-    is_short(it.base()) && it.facets().any(by_text)
+    is_short(scalar.base()) && scalar.facets().any(by_text)
 }
 
 /// A text that the scalar accepts, as JSON.
-pub(super) fn to_json(it: &Scalar, text: &str) -> Value {
-    let value = match sort(it) {
+pub(super) fn to_json(scalar: &Scalar, text: &str) -> Value {
+    let value = match sort(scalar) {
         Sort::Text => None,
         Sort::Token => {
-            let texts = [canonical(it.base(), text), Some(trim(text).to_owned())];
-            texts.into_iter().flatten().find(|text| it.accepts(text)).map(Value::String)
+            let texts = [canonical(scalar.base(), text), Some(trim(text).to_owned())];
+            texts.into_iter().flatten().find(|text| scalar.accepts(text)).map(Value::String)
         }
         Sort::Truth => scalar::boolean(text).map(Value::Bool),
         Sort::Whole => {
             let small = || integer::<i64>(text).map(Value::from);
             integer::<u64>(text).map(Value::from).or_else(small)
         }
-        Sort::Real => Some(real(it.base(), text)),
+        Sort::Real => Some(real(scalar.base(), text)),
         Sort::Any => read(text).ok(),
         Sort::List(list) => Some(items(text).map(|text| to_json(&list.item, text)).collect()),
     };
@@ -77,15 +77,15 @@ pub(super) fn to_json(it: &Scalar, text: &str) -> Value {
 }
 
 /// One of the few that a scalar may be, as JSON.
-pub(in crate::schema) fn constant(it: &Scalar, text: &str) -> Value {
-    if it.accepts(text) { to_json(it, text) } else { text.into() }
+pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
+    if scalar.accepts(text) { to_json(scalar, text) } else { text.into() }
 }
 
 /// The text of a JSON value that is no array, if the scalar accepts one that says the same.
-pub(super) fn from_json(it: &Scalar, value: &Value) -> Option<String> {
-    let base = it.base();
-    let texts = match (sort(it), value) {
-        (Sort::Text, Value::String(text)) => return it.accepts(text).then(|| text.clone()),
+pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
+    let base = scalar.base();
+    let texts = match (sort(scalar), value) {
+        (Sort::Text, Value::String(text)) => return scalar.accepts(text).then(|| text.clone()),
         (Sort::Any, value) => vec![Some(value.to_string())],
         (Sort::Token, Value::String(text)) => vec![canonical(base, text), Some(text.clone())],
         (Sort::Truth, Value::Bool(truth)) => {
@@ -98,11 +98,11 @@ pub(super) fn from_json(it: &Scalar, value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    let found = texts.into_iter().flatten().find(|text| it.accepts(text));
+    let found = texts.into_iter().flatten().find(|text| scalar.accepts(text));
     // One of a few may be written in another way than we would.
-    let mut few = it.facets().flat_map(|it| it.one_of.iter());
+    let mut few = scalar.facets().flat_map(|it| it.one_of.iter());
     found.or_else(|| {
-        let same = few.find(|text| it.accepts(text) && to_json(it, text) == *value);
+        let same = few.find(|text| scalar.accepts(text) && to_json(scalar, text) == *value);
         same.map(ToString::to_string)
     })
 }
@@ -138,38 +138,46 @@ fn whole(number: &Number) -> Option<String> {
         return Some(number.to_string());
     }
     let exact = |it: &f64| it.fract() == 0.0 && it.abs() < WHOLE_MAX;
-    number.as_f64().filter(exact).map(|it| format!("{}", it + 0.0)).map(|it| match &*it {
+    number.as_f64().filter(exact).map(|it| format!("{}", it + 0.0)).map(|text| match &*text {
         "-0" => "0".to_owned(),
-        _ => it,
+        _ => text,
     })
 }
 
 /// The shortest text, and the one without an exponent, which digits that are counted forbid.
 fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
-    let Some(it) = number.as_f64() else { return Vec::new() };
+    let Some(number) = number.as_f64() else { return Vec::new() };
     match base {
-        Scalar::F32 => match format!("{it}").parse::<f32>().ok().filter(|it| it.is_finite()) {
+        Scalar::F32 => match format!("{number}").parse::<f32>().ok().filter(|it| it.is_finite()) {
             Some(it) => vec![Some(plain_or_short32(it)), Some(format!("{it}"))],
             None => Vec::new(),
         },
-        _ => vec![Some(plain_or_short(it)), Some(format!("{it}"))],
+        _ => vec![Some(plain_or_short(number)), Some(format!("{number}"))],
     }
 }
 
-fn name_or(it: f64, text: impl FnOnce() -> String) -> String {
+fn name_or(number: f64, text: impl FnOnce() -> String) -> String {
     match () {
-        () if it.is_nan() => "NaN".to_owned(),
-        () if it.is_infinite() => if it > 0.0 { "INF" } else { "-INF" }.to_owned(),
+        () if number.is_nan() => "NaN".to_owned(),
+        () if number.is_infinite() => if number > 0.0 { "INF" } else { "-INF" }.to_owned(),
         () => text(),
     }
 }
 
-fn plain_or_short(it: f64) -> String {
-    let size = it.abs();
-    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{it}") } else { format!("{it:e}") }
+fn plain_or_short(number: f64) -> String {
+    let size = number.abs();
+    if size == 0.0 || (1e-5..1e16).contains(&size) {
+        format!("{number}")
+    } else {
+        format!("{number:e}")
+    }
 }
 
-fn plain_or_short32(it: f32) -> String {
-    let size = it.abs();
-    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{it}") } else { format!("{it:e}") }
+fn plain_or_short32(number: f32) -> String {
+    let size = number.abs();
+    if size == 0.0 || (1e-5..1e16).contains(&size) {
+        format!("{number}")
+    } else {
+        format!("{number:e}")
+    }
 }

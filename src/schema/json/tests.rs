@@ -21,8 +21,8 @@ fn choice(names: &[&'static str]) -> Kind {
     Kind::Choice(Link::new(Shape::new("", "", Vec::new(), content)))
 }
 
-fn scalar(it: Scalar) -> Schema {
-    schema(Vec::new(), vec![field("it", Kind::Scalar(it), Occurs::One)])
+fn scalar(scalar: Scalar) -> Schema {
+    schema(Vec::new(), vec![field("it", Kind::Scalar(scalar), Occurs::One)])
 }
 
 #[track_caller]
@@ -272,13 +272,13 @@ fn the_value_is_the_marked_field_else_the_one_scalar_else_nothing() {
 #[test]
 fn schemas_with_other_values_are_others() {
     let of = |is_value| {
-        let it = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
-        schema(vec![], vec![it])
+        let field = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
+        schema(vec![], vec![field])
     };
     assert!(of(true).is_same(&of(true)) && !of(true).is_same(&of(false)));
     let text = |is_value| {
-        let it = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
-        Schema::new(Name::new("urn:test", "s"), Shape::new("s", "", vec![], Content::Text(it)))
+        let field = Field { is_value, ..field("it", Kind::Scalar(Scalar::String), Occurs::One) };
+        Schema::new(Name::new("urn:test", "s"), Shape::new("s", "", vec![], Content::Text(field)))
     };
     assert!(text(true).is_same(&text(true)) && !text(true).is_same(&text(false)));
 }

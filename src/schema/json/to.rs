@@ -32,8 +32,8 @@ pub fn example(schema: &Schema) -> Value {
 
 /// An example of what a field holds.
 pub(super) fn example_of(field: &Field) -> Option<Value> {
-    if let Kind::Scalar(it) = &field.kind {
-        return Some(scalar::to_json(it, &crate::schema::example_text(it)));
+    if let Kind::Scalar(scalar) = &field.kind {
+        return Some(scalar::to_json(scalar, &crate::schema::example_text(scalar)));
     }
     let element = xml::read(of_field(field)?, Profile::Wire, &XmlLimits::FILE).ok()?;
     let value = value(&Found::entry(field, At::alone(element.view()))).ok()?;
@@ -53,23 +53,23 @@ fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
     }
     let members = members(shape);
     for member in &members {
-        if let Member::Field(it) = member
-            && it.field.occurs == Occurs::Many
+        if let Member::Field(field) = member
+            && field.field.occurs == Occurs::Many
         {
-            all.insert(it.name.to_string(), Value::Array(Vec::new()));
+            all.insert(field.name.to_string(), Value::Array(Vec::new()));
         }
     }
     walk(shape, at, &mut |found| {
         // The variants of a shape that holds a choice share the last member.
         let last = members.len().saturating_sub(1);
         match &members[found.index.min(last)] {
-            Member::Field(it) if it.field.occurs == Occurs::Many => {
-                if let Some(Value::Array(items)) = all.get_mut(&*it.name) {
+            Member::Field(field) if field.field.occurs == Occurs::Many => {
+                if let Some(Value::Array(items)) = all.get_mut(&*field.name) {
                     items.push(value(&found)?);
                 }
             }
-            Member::Field(it) => {
-                all.insert(it.name.to_string(), value(&found)?);
+            Member::Field(field) => {
+                all.insert(field.name.to_string(), value(&found)?);
             }
             Member::Choice { variants, .. } => {
                 let (index, value) = match (&found.field.kind, &shape.content) {
@@ -89,11 +89,11 @@ fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
 
 fn value(found: &Found<'_>) -> Result<Value, Error> {
     match &found.field.kind {
-        Kind::Scalar(it) => {
+        Kind::Scalar(scalar) => {
             let text = found.text()?;
-            match it.accepts(&text) {
-                true => Ok(scalar::to_json(it, &text)),
-                false => Err(found.mismatch(it)),
+            match scalar.accepts(&text) {
+                true => Ok(scalar::to_json(scalar, &text)),
+                false => Err(found.mismatch(scalar)),
             }
         }
         Kind::Shape(link) => object(link.shape(), found.at).map(Value::Object),

@@ -59,10 +59,10 @@ proptest! {
             }
             Err(errors) => {
                 prop_assert!(!errors.all.is_empty() && errors.all.len() <= 16);
-                for it in errors.all {
-                    prop_assert!(it.path.starts_with('$'), "{}", it);
-                    prop_assert!(it.message.len() < 1_000, "{}", it);
-                    prop_assert!(it.advice().ends_with('.'), "{}", it.advice());
+                for error in errors.all {
+                    prop_assert!(error.path.starts_with('$'), "{}", error);
+                    prop_assert!(error.message.len() < 1_000, "{}", error);
+                    prop_assert!(error.advice().ends_with('.'), "{}", error.advice());
                 }
             }
         }
@@ -84,8 +84,8 @@ fn damage(value: &mut serde_json::Value, chance: &mut Chance) {
             Value::Array(all) => all.get_mut(place),
             _ => None,
         };
-        if let Some(it) = inside {
-            return damage(it, chance);
+        if let Some(inside) = inside {
+            return damage(inside, chance);
         }
     }
     match (value, chance.below(3)) {

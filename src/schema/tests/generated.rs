@@ -85,8 +85,8 @@ fn named(kind: Kind, place: usize) -> Kind {
     let Kind::Choice(link) = &kind else { return kind };
     let mut shape = link.shape().clone();
     if let Content::Choice(variants) = &mut shape.content {
-        for it in variants {
-            it.name = format!("{}of{place}", it.name).into();
+        for variant in variants {
+            variant.name = format!("{}of{place}", variant.name).into();
         }
     }
     Kind::Choice(Link::new(shape))
@@ -96,8 +96,8 @@ fn named(kind: Kind, place: usize) -> Kind {
 fn attributes() -> impl Strategy<Value = Vec<Field>> {
     (prop::collection::vec((scalar(), any::<bool>()), 0..3), any::<bool>()).prop_map(
         |(all, same)| {
-            let kinds = all.into_iter().map(|(it, once)| {
-                (Kind::Scalar(it), if once { Occurs::One } else { Occurs::Optional })
+            let kinds = all.into_iter().map(|(kind, once)| {
+                (Kind::Scalar(kind), if once { Occurs::One } else { Occurs::Optional })
             });
             fields(if same { 'f' } else { 'a' }, kinds.collect())
         },

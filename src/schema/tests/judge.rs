@@ -55,9 +55,9 @@ pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), S
             ("maximum", Value::Number(it)) => said.is_null() || it.as_f64() <= said.as_f64(),
             ("minLength", Value::String(it)) => Some(it.chars().count() as u64) >= said.as_u64(),
             ("maxLength", Value::String(it)) => Some(it.chars().count() as u64) <= said.as_u64(),
-            ("pattern", Value::String(it)) => {
+            ("pattern", Value::String(regex)) => {
                 let pattern = Regex::new(said.as_str().ok_or("a pattern")?);
-                pattern.map_err(|it| it.to_string())?.is_match(it)
+                pattern.map_err(|it| it.to_string())?.is_match(regex)
             }
             _ => KNOWN.contains(&word.as_str()),
         };

@@ -52,21 +52,21 @@ fn object(shape: &Shape, chance: &mut Chance, depth: usize) -> Map<String, Value
     let mut all = Map::new();
     for place in members(shape) {
         match place {
-            Member::Field(it) => match it.field.occurs {
+            Member::Field(field) => match field.field.occurs {
                 Occurs::Many => {
                     let count = if depth > 6 { 0 } else { chance.below(4) };
-                    let each = (0..count).map(|_| of_kind(&it.field.kind, chance, depth));
-                    all.insert(it.name.to_string(), each.collect());
+                    let each = (0..count).map(|_| of_kind(&field.field.kind, chance, depth));
+                    all.insert(field.name.to_string(), each.collect());
                 }
                 Occurs::Optional if chance.below(2) == 0 => {}
                 _ => {
-                    all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
+                    all.insert(field.name.to_string(), of_kind(&field.field.kind, chance, depth));
                 }
             },
             Member::Choice { occurs: Occurs::Optional, .. } if chance.below(2) == 0 => {}
             Member::Choice { variants, .. } => {
-                let it = &variants[chance.below(variants.len())];
-                all.insert(it.name.to_string(), of_kind(&it.field.kind, chance, depth));
+                let variant = &variants[chance.below(variants.len())];
+                all.insert(variant.name.to_string(), of_kind(&variant.field.kind, chance, depth));
             }
         }
     }
@@ -79,8 +79,8 @@ fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
         Kind::Shape(link) => Value::Object(object(link.shape(), chance, depth + 1)),
         Kind::Choice(link) => {
             let Content::Choice(variants) = &link.shape().content else { return Value::Null };
-            let it = &variants[chance.below(variants.len())];
-            json!({ it.name.as_ref(): of_kind(&it.kind, chance, depth + 1) })
+            let variant = &variants[chance.below(variants.len())];
+            json!({ variant.name.as_ref(): of_kind(&variant.kind, chance, depth + 1) })
         }
         Kind::Element => chance.of(&["<x></x>", "<p:f0 xmlns:p=\"urn:p\" a=\"1\">t</p:f0>"]).into(),
         Kind::Map(entry) => {
@@ -95,36 +95,36 @@ fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
 }
 
 /// What a scalar may be in JSON: something wide for most, the example for what is narrow.
-fn scalar(it: &Scalar, chance: &mut Chance) -> Value {
-    if let Scalar::List(list) = it.base() {
+fn scalar(form: &Scalar, chance: &mut Chance) -> Value {
+    if let Scalar::List(list) = form.base() {
         let least = list.length_min.unwrap_or_default();
         let more = list.length_max.unwrap_or(least + 4) - least;
         let count = least + chance.below(more + 1);
         return (0..count).map(|_| scalar(&list.item, chance)).collect();
     }
-    let text = match it {
-        Scalar::Narrow(_) => example_text(it),
-        _ => wide(it, chance),
+    let text = match form {
+        Scalar::Narrow(_) => example_text(form),
+        _ => wide(form, chance),
     };
-    assert!(it.accepts(&text), "{it:?}: {text:?}");
-    let value = match it.base() {
+    assert!(form.accepts(&text), "{form:?}: {text:?}");
+    let value = match form.base() {
         Scalar::F32 => double(&text).and_then(Number::from_f64).map(Value::Number),
         Scalar::F64 => double(&text).and_then(Number::from_f64).map(Value::Number),
         Scalar::I128 | Scalar::U128 => None,
         Scalar::Boolean => text.parse().ok().map(Value::Bool),
         _ => integer::<i64>(&text).map(Value::from).or(integer::<u64>(&text).map(Value::from)),
     };
-    match it.base() {
+    match form.base() {
         Scalar::String | Scalar::Character | Scalar::Bytes | Scalar::Words(_) => text.into(),
         _ => value.unwrap_or(text.into()),
     }
 }
 
-fn wide(it: &Scalar, chance: &mut Chance) -> String {
+fn wide(scalar: &Scalar, chance: &mut Chance) -> String {
     let bits = chance.bits();
     let half = bits >> (bits % 64);
     let wide = i128::from(bits) << (bits % 63) | 1;
-    match it {
+    match scalar {
         Scalar::String => chance.of(TEXTS).to_owned(),
         Scalar::Character => chance.of(&["a", " ", "\n", "\"", "é", "👍", "0"]).to_owned(),
         Scalar::Boolean => bits.is_multiple_of(2).to_string(),
@@ -144,25 +144,36 @@ fn wide(it: &Scalar, chance: &mut Chance) -> String {
         Scalar::F64 => real(f64::from_bits(bits), false, chance),
         Scalar::Bytes => base64_text(&bits.to_be_bytes()[..chance.below(9)]),
         Scalar::Words(words) => words.list[chance.below(words.list.len())].text.to_string(),
-        _ => example_text(it),
+        _ => example_text(scalar),
     }
 }
 
 /// A number as JSON has it: the names of those that it can't write.
-fn real(it: f64, single: bool, chance: &mut Chance) -> String {
-    let few =
-        [it, it, 0.0, -0.0, 0.1, 42.0, 1e300, 5e-324, f64::NAN, f64::INFINITY, -f64::INFINITY];
-    let it = chance.of(&few);
-    let it = if single { short(it) } else { it };
+fn real(number: f64, single: bool, chance: &mut Chance) -> String {
+    let few = [
+        number,
+        number,
+        0.0,
+        -0.0,
+        0.1,
+        42.0,
+        1e300,
+        5e-324,
+        f64::NAN,
+        f64::INFINITY,
+        -f64::INFINITY,
+    ];
+    let number = chance.of(&few);
+    let number = if single { short(number) } else { number };
     match () {
-        () if it.is_nan() => "NaN".to_owned(),
-        () if it.is_infinite() => if it > 0.0 { "INF" } else { "-INF" }.to_owned(),
-        () => it.to_string(),
+        () if number.is_nan() => "NaN".to_owned(),
+        () if number.is_infinite() => if number > 0.0 { "INF" } else { "-INF" }.to_owned(),
+        () => number.to_string(),
     }
 }
 
 /// The double that is written as the nearest number of single precision is.
-fn short(it: f64) -> f64 {
-    let single: f32 = it.to_string().parse().unwrap_or_default();
+fn short(number: f64) -> f64 {
+    let single: f32 = number.to_string().parse().unwrap_or_default();
     single.to_string().parse().unwrap_or_default()
 }

@@ -210,11 +210,11 @@ fn element<T: Text>(all: &[T], namespace: &str, local: &str, to: &mut Writer) {
 
 fn joined<T: Text>(all: &[T]) -> String {
     let mut text = String::new();
-    for it in all {
+    for name in all {
         if !text.is_empty() {
             text.push(' ');
         }
-        it.with_text(|it| text.push_str(it));
+        name.with_text(|it| text.push_str(it));
     }
     text
 }

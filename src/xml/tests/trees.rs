@@ -22,17 +22,23 @@ fn show(element: View<'_>) -> String {
     while let Some(child) = stack.pop() {
         match child {
             Child::Text(text) => out += &format!("text {text:?}\n"),
-            Child::Element(it) => {
-                out += &format!("{} {:?} {:?} {:?}", it.path(), it.prefix(), it.name(), it.place());
-                for a in it.attributes() {
+            Child::Element(element) => {
+                out += &format!(
+                    "{} {:?} {:?} {:?}",
+                    element.path(),
+                    element.prefix(),
+                    element.name(),
+                    element.place()
+                );
+                for a in element.attributes() {
                     out +=
                         &format!(" {:?} {:?} {:?} {:?}", a.prefix, a.namespace, a.local, a.value);
                 }
                 for prefix in ["", "p", "q", "t", "x", "z"] {
-                    out += &format!(" {:?}", it.binding(prefix));
+                    out += &format!(" {:?}", element.binding(prefix));
                 }
                 out.push('\n');
-                let children: Vec<_> = it.children().collect();
+                let children: Vec<_> = element.children().collect();
                 stack.extend(children.into_iter().rev());
             }
         }
@@ -240,8 +246,8 @@ fn a_writer_makes_canonical_bytes_and_their_tree() {
     writer.text("2\r");
     writer.start("", "c");
     writer.end();
-    for it in foreign.elements() {
-        writer.element(it);
+    for element in foreign.elements() {
+        writer.element(element);
     }
     writer.text("x");
     writer.text("y");
@@ -411,8 +417,12 @@ fn assert_same_tree(root: View<'_>, input: &str) -> Result<(), TestCaseError> {
         let ours = stack.pop().unwrap();
         prop_assert_eq!(ours.namespace(), node.tag_name().namespace().unwrap_or(""));
         prop_assert_eq!(ours.local(), node.tag_name().name());
-        let attribute = |it: roxmltree::Attribute<'_, '_>| {
-            (it.namespace().unwrap_or("").to_owned(), it.name().to_owned(), it.value().to_owned())
+        let attribute = |attribute: roxmltree::Attribute<'_, '_>| {
+            (
+                attribute.namespace().unwrap_or("").to_owned(),
+                attribute.name().to_owned(),
+                attribute.value().to_owned(),
+            )
         };
         let mut theirs: Vec<_> = node.attributes().map(attribute).collect();
         let attributes = ours.attributes().map(|it| (it.namespace, it.local, it.value));

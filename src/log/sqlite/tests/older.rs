@@ -18,9 +18,9 @@ fn all() -> Vec<(String, String)> {
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
     let mut all: Vec<_> = files
         .filter(|it| it.extension().is_some_and(|it| it == "sql"))
-        .map(|it| {
-            let name = it.file_stem().unwrap().to_str().unwrap().to_owned();
-            (name, std::fs::read_to_string(it).unwrap())
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read_to_string(path).unwrap())
         })
         .collect();
     all.sort();

@@ -31,10 +31,10 @@ fn tampered(sql: &str) -> (Vec<(Wrong, Option<String>)>, Option<Error>) {
     change(&path, sql);
     let log = SqliteLog::open_read_only(&path).unwrap();
     let report = wait(log.verify(Some(head))).unwrap();
-    let found = report.findings.iter().map(|it| {
-        let what = it.to_string();
+    let found = report.findings.iter().map(|finding| {
+        let what = finding.to_string();
         assert!(what.len() > 10, "{what}");
-        (it.wrong, it.entry.as_ref().map(ToString::to_string))
+        (finding.wrong, finding.entry.as_ref().map(ToString::to_string))
     });
     (found.collect(), SqliteLog::open(&path, Durability::Normal).err())
 }

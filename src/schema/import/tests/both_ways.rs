@@ -50,25 +50,25 @@ fn names() -> impl Strategy<Value = String> {
 fn leaf() -> impl Strategy<Value = Pair> {
     let pair = |schema: Value, values: Vec<Value>| Pair { schema, values };
     prop_oneof![
-        prop::collection::vec(texts(), 3).prop_map(move |it| pair(
+        prop::collection::vec(texts(), 3).prop_map(move |values| pair(
             json!({ "type": "string", "description": "Said." }),
-            it.into_iter().map(Value::from).collect(),
+            values.into_iter().map(Value::from).collect(),
         )),
-        prop::collection::vec("[a-z]{2,5}", 3).prop_map(move |it| pair(
+        prop::collection::vec("[a-z]{2,5}", 3).prop_map(move |values| pair(
             json!({ "type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$" }),
-            it.into_iter().map(Value::from).collect(),
+            values.into_iter().map(Value::from).collect(),
         )),
-        prop::collection::vec(any::<i64>(), 3).prop_map(move |it| pair(
+        prop::collection::vec(any::<i64>(), 3).prop_map(move |values| pair(
             json!({ "type": "integer" }),
-            it.into_iter().map(Value::from).collect(),
+            values.into_iter().map(Value::from).collect(),
         )),
-        prop::collection::vec(any::<u64>(), 3).prop_map(move |it| pair(
+        prop::collection::vec(any::<u64>(), 3).prop_map(move |values| pair(
             json!({ "type": "integer", "minimum": 0 }),
-            it.into_iter().map(Value::from).collect(),
+            values.into_iter().map(Value::from).collect(),
         )),
-        prop::collection::vec(-1e9..1e9, 3).prop_map(move |it| pair(
+        prop::collection::vec(-1e9..1e9, 3).prop_map(move |values| pair(
             json!({ "type": "number" }),
-            it.into_iter().map(Value::from).collect(),
+            values.into_iter().map(Value::from).collect(),
         )),
         Just(pair(json!({ "type": "number" }), vec![json!(1), json!(-3), json!(0.5)])),
         Just(pair(json!({ "type": "boolean" }), vec![json!(true), json!(false)])),
@@ -83,8 +83,8 @@ fn leaf() -> impl Strategy<Value = Pair> {
 
 fn all() -> impl Strategy<Value = Pair> {
     leaf().prop_recursive(3, 24, 4, |inner| {
-        let array = prop::collection::vec(inner.clone(), 1..2).prop_map(|it| {
-            let Pair { schema, values } = it[0].clone();
+        let array = prop::collection::vec(inner.clone(), 1..2).prop_map(|item| {
+            let Pair { schema, values } = item[0].clone();
             let some: Vec<Value> = values.iter().take(2).cloned().collect();
             let values = vec![json!([]), Value::from(some), Value::from(values)];
             Pair { schema: json!({ "type": "array", "items": schema }), values }
@@ -130,8 +130,8 @@ fn object(all: &[Given], more: Option<(String, Value)>) -> Pair {
     }
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });
     match more.filter(|(name, _)| !properties.contains_key(name)) {
-        Some((name, it)) => {
-            values.iter_mut().for_each(|all| drop(all.insert(name.clone(), it.clone())));
+        Some((name, member)) => {
+            values.iter_mut().for_each(|all| drop(all.insert(name.clone(), member.clone())));
         }
         None => schema["additionalProperties"] = false.into(),
     }
@@ -164,11 +164,11 @@ proptest! {
 fn same(value: Option<&Value>) -> Value {
     match value {
         None => "nothing".into(),
-        Some(Value::Number(it)) if it.is_f64() => match it.as_f64() {
-            Some(it) if it.fract() == 0.0 => {
-                format!("{it}").parse().map_or(it.into(), Value::Number)
+        Some(Value::Number(number)) if number.is_f64() => match number.as_f64() {
+            Some(number) if number.fract() == 0.0 => {
+                format!("{number}").parse().map_or(number.into(), Value::Number)
             }
-            _ => Value::Number(it.clone()),
+            _ => Value::Number(number.clone()),
         },
         Some(Value::Array(all)) => all.iter().map(|it| same(Some(it))).collect(),
         Some(Value::Object(all)) => {

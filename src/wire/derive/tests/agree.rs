@@ -106,26 +106,27 @@ impl Node {
 
     fn change(&mut self, (what, which, one, other): Change) {
         let mut which = which % self.count();
-        let Some(it) = self.nth(&mut which) else { return };
+        let Some(found) = self.nth(&mut which) else { return };
         let name = NAMES[one % NAMES.len()].to_owned();
         let text = TEXTS[other % TEXTS.len()].to_owned();
-        let many = it.children.len();
+        let many = found.children.len();
         match what % 11 {
-            0 => it.local = name,
-            1 => it.namespace = ["", "urn:test", "urn:o"][one % 3].to_owned(),
-            2 => it.attributes.retain(|(local, _)| *local != name),
-            3 if it.attributes.iter().all(|(local, _)| *local != name) => {
-                it.attributes.push((name, text));
+            0 => found.local = name,
+            1 => found.namespace = ["", "urn:test", "urn:o"][one % 3].to_owned(),
+            2 => found.attributes.retain(|(local, _)| *local != name),
+            3 if found.attributes.iter().all(|(local, _)| *local != name) => {
+                found.attributes.push((name, text));
             }
-            4 => it.attributes.iter_mut().for_each(|(_, value)| value.clone_from(&text)),
-            5 if many > 0 => drop(it.children.remove(one % many)),
-            6 if many > 0 => it.children.push(it.children[one % many].clone()),
-            7 if many > 0 => it.children.swap(one % many, other % many),
-            8 => it.children.insert(one % (many + 1), Inside::Text(text)),
-            9 => it.children = vec![Inside::Text(text)],
+            4 => found.attributes.iter_mut().for_each(|(_, value)| value.clone_from(&text)),
+            5 if many > 0 => drop(found.children.remove(one % many)),
+            6 if many > 0 => found.children.push(found.children[one % many].clone()),
+            7 if many > 0 => found.children.swap(one % many, other % many),
+            8 => found.children.insert(one % (many + 1), Inside::Text(text)),
+            9 => found.children = vec![Inside::Text(text)],
             10 => {
-                let node = Node { namespace: it.namespace.clone(), local: name, ..Node::default() };
-                it.children.insert(other % (many + 1), Inside::Element(node));
+                let node =
+                    Node { namespace: found.namespace.clone(), local: name, ..Node::default() };
+                found.children.insert(other % (many + 1), Inside::Element(node));
             }
             _ => {}
         }

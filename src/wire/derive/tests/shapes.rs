@@ -157,7 +157,7 @@ fn a_schema_keeps_what_was_said() {
     assert!(is_live::<Said>() && is_live::<Ping>());
     assert!(Ping::schema().reserved && Ping::schema().bookkeeping);
     let docs = format!("{:#?} {:#?}", schema, Add::schema());
-    for it in [
+    for text in [
         "Like blood.",
         "Said aside.",
         "What a fold is for.",
@@ -165,7 +165,7 @@ fn a_schema_keeps_what_was_said() {
         "The second.",
         "dark-green",
     ] {
-        assert!(docs.contains(it), "{it} in {docs}");
+        assert!(docs.contains(text), "{text} in {docs}");
     }
     assert!(std::ptr::eq(All::schema(), schema));
 }
