@@ -1,5 +1,9 @@
 //! What the folds of `action` and `feed` have in common: each reads the messages of its listener
 //! from the log, in their order, and computes what the handler of the newest one does.
+//!
+//! Their timers have nothing in common that could stand here. A timer's message is in the log
+//! twice, when it begins to wait and when it is due. `action` tells the two apart by the time in
+//! the message, and `feed` by its cause. Logs that exist need both ways.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

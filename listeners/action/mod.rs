@@ -71,7 +71,8 @@ struct Handling {
 }
 
 /// The thread's actions. The fold passes over an action that can't be read; taking this context
-/// fails then, and the fault tells the sender why.
+/// fails then, and the fault tells the sender why. It isn't derived because of that check: a
+/// handler that can't take its arguments has failed, and counts as such.
 struct ReadableActions(Fold<Actions>);
 
 impl<S> FromContext<S> for ReadableActions {

@@ -1,5 +1,5 @@
-//! A door for those who watch a pump: its numbers, as Prometheus reads them. Nobody is let in to
-//! push here, and no payload, token or identity comes out.
+//! A door that shows a pump's metrics in Prometheus's format. It accepts no pushes, and shows no
+//! payload, token or identity.
 
 use std::fmt::Write as _;
 use std::io;
@@ -27,16 +27,16 @@ use crate::log::Health;
 use crate::model::{Asking, Load, Models};
 use crate::wire::{Code, Fault};
 
-/// How many may look at once: a few scrapers, each with a connection or two.
+/// How many connections there may be: a few scrapers, each with a connection or two.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long one connection may stay, whatever it does: whoever wants more comes again.
+/// How long one connection may stay, whatever it does. A client may connect again.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait where the system has no descriptor left for another connection.
+/// How long to wait if the system has no descriptor left for another connection.
 const PAUSE_US: u64 = 50_000;
 
-/// The format's name, as Prometheus asks for it.
+/// The content type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A door that shows metrics over HTTP, at `/metrics`, to programs of this machine.
@@ -66,7 +66,7 @@ pub struct Metrics {
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    /// What tells it from others of its name, if there are any: a label and its value.
+    /// The label that tells it from other gauges of its name, and the label's value.
     label: Option<(&'static str, String)>,
     value: Arc<AtomicU64>,
 }
@@ -75,14 +75,13 @@ impl Metrics {
     /// Listens at an address that only this machine reaches.
     ///
     /// # Errors
-    /// Where the address isn't to be had, or is within reach of others: it asks nobody who they
-    /// are.
+    /// If the address can't be had, or other machines can reach it: the door asks for no tokens.
     pub async fn bind(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
         Metrics::listen(address, is_local).await
     }
 
-    /// Listens at an address that others may reach: where a network of its own keeps strangers
-    /// away, such as a container's.
+    /// Listens at an address that other machines may reach, in a network that keeps strangers away,
+    /// such as a container's.
     ///
     /// # Errors
     /// Where the address isn't to be had.
@@ -115,7 +114,7 @@ impl Metrics {
         Err(Error::Address(last))
     }
 
-    /// Shows how much these models are asked, too, where they have a limit for that.
+    /// Shows the requests to these models, too, if they have limits.
     #[must_use]
     pub fn models(self, models: Models) -> Metrics {
         Metrics { models, ..self }
@@ -167,7 +166,7 @@ impl Door for Metrics {
     }
 }
 
-/// Shows the numbers until the pump is drained: how it stops is worth seeing, too.
+/// Shows the metrics until the pump is drained, so that its stop can be watched, too.
 async fn serve(
     Metrics { listener, address, models, gauges }: Metrics,
     pump: Pump,
@@ -186,7 +185,7 @@ async fn serve(
         Arc::<[Gauge]>::from(gauges),
     ));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
-        // An error says that the pump is gone altogether.
+        // An error means that the pump is gone.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
     });
     tracing::info!(%address, "a door for metrics is open");
@@ -199,7 +198,7 @@ async fn serve(
         served = serving => {
             served.map_err(|error| Fault::new(Code::Broken, error.to_string()))?;
         }
-        // Whoever reads no answer is not waited for.
+        // A client that reads no answer isn't waited for.
         () = over => {}
     }
     tracing::info!(%address, "a door for metrics is closed");
@@ -225,9 +224,9 @@ async fn show(
     ([(CONTENT_TYPE, FORMAT)], page.0)
 }
 
-/// The numbers as text.
-fn text(metrics: &engine::Metrics, tasks: usize) -> Page {
-    let mut page = Page(String::with_capacity(4_096));
+/// The metrics as text.
+fn text(metrics: &engine::Metrics, tasks: usize) -> MetricsText {
+    let mut page = MetricsText(String::with_capacity(4_096));
     page.one("uptime_seconds", "gauge", "Seconds since the pump started.", {
         metrics.uptime.as_secs_f64()
     });
@@ -276,8 +275,8 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> Page {
     page
 }
 
-/// How often routers asked each of their models.
-fn asking(page: &mut Page, models: &Models) {
+/// How often each router asked each of its models.
+fn asking(page: &mut MetricsText, models: &Models) {
     let all = models.iter().map(|(name, model)| (name, model.asking()));
     let all: Vec<(&str, Vec<Asking>)> = all.filter(|(_, it)| !it.is_empty()).collect();
     if all.is_empty() {
@@ -299,8 +298,8 @@ fn asking(page: &mut Page, models: &Models) {
     each("router_failed_over_total", over, |it| it.failed_over);
 }
 
-/// How much the models are asked that have limits for that.
-fn loads(page: &mut Page, models: &Models) {
+/// The requests to models that have limits.
+fn loads(page: &mut MetricsText, models: &Models) {
     let loads = models.iter().filter_map(|(name, it)| Some((name, it.load()?)));
     let loads: Vec<_> = loads.collect();
     if loads.is_empty() {
@@ -316,17 +315,17 @@ fn loads(page: &mut Page, models: &Models) {
     each("model_held_up_total", "counter", held_up, |it| it.held_up);
 }
 
-/// Text format 0.0.4, as far as it is written.
-struct Page(String);
+/// Prometheus's text format 0.0.4, as far as it is used here.
+struct MetricsText(String);
 
-impl Page {
+impl MetricsText {
     fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.head(name, kind, help);
         self.line(name, &[], value);
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a text can't fail.
+        // Writing to a string can't fail.
         let _ = writeln!(self.0, "# HELP pumphouse_{name} {help}");
         let _ = writeln!(self.0, "# TYPE pumphouse_{name} {kind}");
     }
@@ -346,7 +345,7 @@ impl Page {
     }
 }
 
-/// Where those who look come from: not too many, and none for ever.
+/// Accepts connections: not too many, and none for ever.
 struct Watchers {
     listener: TcpListener,
     port: Tokio,
@@ -442,7 +441,7 @@ mod tests {
             ("echo", "pumphouse_x{a=\"echo\",b=\"1\"} 7\n"),
             ("a\"b\\c\nd", "pumphouse_x{a=\"a\\\"b\\\\c\\nd\",b=\"1\"} 7\n"),
         ] {
-            let mut page = Page(String::new());
+            let mut page = MetricsText(String::new());
             page.line("x", &[("a", text), ("b", "1")], 7);
             assert_eq!(page.0, expected);
         }

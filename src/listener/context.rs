@@ -1,4 +1,5 @@
-//! Arguments taken from a message's context. Taking one never waits: folds are awake by then.
+//! The arguments of handlers, which are taken from a message's context. Taking one never waits,
+//! since folds are in memory by then.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -12,7 +13,7 @@ use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener::emit::aim;
 use crate::listener::need::FoldType;
-use crate::listener::{Apply, Boxed, Call, Entry, FoldOf, Grant, IntoEmit, Need, Target};
+use crate::listener::{Apply, Boxed, Entry, FoldOf, Grant, HandlerCall, IntoEmit, Need, Target};
 use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
@@ -41,7 +42,7 @@ use crate::wire::{Code, Fault, Live};
             Limits, Message, Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
-    /// What it asks for; `build()` complains where that wasn't given.
+    /// What the argument needs. `build()` complains if the listener doesn't have it.
     #[must_use]
     fn needs() -> Vec<Need> {
         Vec::new()
@@ -54,10 +55,11 @@ pub trait FromContext<S>: Sized {
     fn from_context(context: &Context<S>) -> Result<Self, Fault>;
 }
 
-/// What arguments are taken from: the listener's state, and the message with all around it.
+/// The context that arguments are taken from: the listener's state, and the message with its
+/// surroundings.
 pub struct Context<S> {
     pub(crate) state: S,
-    pub(crate) call: Arc<Call>,
+    pub(crate) call: Arc<HandlerCall>,
 }
 
 impl<S> Context<S> {
@@ -73,15 +75,15 @@ impl<S> Context<S> {
         &self.call.listener
     }
 
-    /// Whether the listener has this grant: for arguments of one's own, whose users may not have
-    /// passed on what they need.
+    /// Whether the listener has this grant. Arguments written by hand check it, since their users
+    /// may have forgotten `needs()`.
     #[must_use]
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
     }
 
-    /// The way to the log, which must have the message by now.
-    pub(super) fn log(&self, argument: &str) -> Result<Arc<Call>, Fault> {
+    /// Access to the log, which must have the message by now.
+    pub(super) fn log(&self, argument: &str) -> Result<Arc<HandlerCall>, Fault> {
         if self.call.is_kept {
             return Ok(self.call.clone());
         }
@@ -140,14 +142,14 @@ impl<S> FromContext<S> for Sender {
     }
 }
 
-/// The identity of embedding programs and of whoever comes without a token.
+/// The identity of embedding programs, and of clients without a token.
 pub const CONSOLE: &str = "console";
 
-/// How well the pump knows the sender of the message. What is more is greater.
+/// How well the pump knows the sender of the message. A greater role may do more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-// Exhaustive: whoever lets roles in must think of each.
+// Exhaustive, since code that admits roles must consider each.
 pub enum Role {
-    /// Came from outside without saying who it is: [`CONSOLE`].
+    /// A client without a token: [`CONSOLE`].
     Anyone,
     /// A listener, or an identity that was proved.
     Authenticated,
@@ -181,9 +183,9 @@ impl<S> FromContext<S> for Peers {
     }
 }
 
-/// Tells when the handler should stop: its time is up, or the pump is stopping. It is polled once
-/// more and then dropped, so what counts must be done before the next `.await`. An inline handler
-/// is told nothing: it is over before anybody could.
+/// Tells when the handler should stop, since its time is up or the pump is stopping. The handler is
+/// polled once more and then dropped, so it must finish what matters before its next `.await`. An
+/// inline handler is never told, since it ends first.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<CancellationToken>);
 
@@ -210,7 +212,7 @@ impl Cancel {
     }
 }
 
-/// The time of the message at hand, so that a replay reads the same clock.
+/// The time of the message, so that a replay reads the same clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     now_us: u64,
@@ -225,14 +227,14 @@ impl<S> FromContext<S> for Clock {
 }
 
 impl Clock {
-    /// Microseconds since the epoch, as the log has them: by the time that has passed since the
-    /// pump started. Setting the wall clock changes nothing here.
+    /// Microseconds since the epoch, as in the log. They go by a monotonic clock, so setting the
+    /// wall clock changes nothing here.
     #[must_use]
     pub fn now_us(self) -> u64 {
         self.now_us
     }
 
-    /// The same moment by the wall clock. A replay, which doesn't know how that was set, has
+    /// The same moment by the wall clock. A replay doesn't know how that was set, and has
     /// [`now_us`](Clock::now_us) here.
     #[must_use]
     pub fn wall_us(self) -> u64 {
@@ -240,7 +242,8 @@ impl Clock {
     }
 }
 
-/// Chance that a replay repeats: drawn from the log's key, the message and the listener.
+/// Random numbers that a replay repeats. They are derived from the log's key, the message and the
+/// listener.
 pub struct Random(blake3::OutputReader);
 
 #[diagnostic::do_not_recommend]
@@ -278,9 +281,9 @@ impl<S> FromContext<S> for Attempt {
     }
 }
 
-/// What this listener came to with this message, where a replay has it handled again; none where
-/// it happens. A [`recorded`](crate::Listener::recorded) listener takes from it what it heard from
-/// elsewhere.
+/// In a replay: the entries that this listener emitted for this message then. None if this is no
+/// replay. A [`recorded`](crate::Listener::recorded) listener reads from them what it had heard
+/// from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Record(
     /// The entries, in order.
@@ -294,9 +297,9 @@ impl<S> FromContext<S> for Record {
     }
 }
 
-/// What else waits for a serial listener in this thread; consumed with the message in hand.
-/// History and folds are as of the last of it, or of what the listener itself had said when it
-/// came to that: what it said last is never news to it.
+/// The other messages that wait for a serial listener in this thread. They are consumed together
+/// with this message. History and folds include the last of them, and the listener's own last
+/// emission.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in order.
@@ -316,7 +319,7 @@ impl<S> FromContext<S> for Queue {
 
 /// The thread's entries up to the message at hand, read from the log as needed: all of them. What
 /// a prompt would show is a [`View`](crate::listener::View).
-pub struct History(Arc<Call>);
+pub struct History(Arc<HandlerCall>);
 
 /// How many entries [`History::all`] reads at a time.
 pub(super) const PAGE: usize = 1_024;
@@ -423,7 +426,7 @@ impl<S: Clone> FromContext<S> for State<S> {
 
 /// Emits before the handler returns: only what `E` says; `Outbox<Element>` leaves that to run
 /// time.
-pub struct Outbox<E: IntoEmit>(Arc<Call>, PhantomData<fn(E)>);
+pub struct Outbox<E: IntoEmit>(Arc<HandlerCall>, PhantomData<fn(E)>);
 
 impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
     fn needs() -> Vec<Need> {

@@ -45,7 +45,7 @@ pub(crate) use fold::{Awake, FoldId, FoldOf};
 pub(crate) use grant::may_emit;
 pub use grant::{Charges, EmitCore, Grant, ReadIdentity, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
-pub use host::{Boxed, Call, Host, OtherThreads};
+pub use host::{Boxed, HandlerCall, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
 pub(crate) use life::{Announcement, AtStop};
 pub(crate) use namespace::Move;

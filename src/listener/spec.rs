@@ -9,8 +9,8 @@ use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
 use crate::listener::namespace::Move;
 use crate::listener::{
-    Announcement, Apply, Arguments, AtStop, Boxed, Call, Context, Emit, EmitCore, Entry, FoldId,
-    FoldOf, Function, Grant, Handler, IntoEmit, Kept, Need,
+    Announcement, Apply, Arguments, AtStop, Boxed, Context, Emit, EmitCore, Entry, FoldId, FoldOf,
+    Function, Grant, Handler, HandlerCall, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -144,7 +144,7 @@ pub(crate) enum Way {
 }
 
 /// A handler: its arguments are taken when it is called, the rest is its future.
-pub(crate) type Run = Arc<dyn Fn(Arc<Call>) -> Boxed<'static, Emit> + Send + Sync>;
+pub(crate) type Run = Arc<dyn Fn(Arc<HandlerCall>) -> Boxed<'static, Emit> + Send + Sync>;
 
 impl Spec {
     /// What it takes or may emit, but for what only the pump may say.
@@ -525,7 +525,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         let reads_log = takes_asked || needs.iter().any(|it| matches!(it, Need::Log));
         self.spec.needs.extend(needs);
         let home = self.spec.traits.own_namespace.map(|group| (group, self.spec.name.clone()));
-        let run: Run = Arc::new(move |call: Arc<Call>| {
+        let run: Run = Arc::new(move |call: Arc<HandlerCall>| {
             let away =
                 home.as_ref().and_then(|(group, home)| Move::between(group, home, &call.listener));
             let last = call.message.element().and_then(|element| match &away {

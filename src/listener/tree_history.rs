@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::id::ThreadId;
-use crate::listener::{Call, Context, Entry, FromContext, Grant, Need, OtherThreads, ReadIdentity};
+use crate::listener::{
+    Context, Entry, FromContext, Grant, HandlerCall, Need, OtherThreads, ReadIdentity,
+};
 use crate::wire::Fault;
 
 /// The entries of every thread of the message's tree, as they were when the log got the message;
@@ -25,7 +27,7 @@ use crate::wire::Fault;
 /// # let _ = Listener::new("counter").on(count);
 /// ```
 #[derive(Clone)]
-pub struct TreeHistory(Arc<Call>);
+pub struct TreeHistory(Arc<HandlerCall>);
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for TreeHistory {

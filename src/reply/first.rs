@@ -5,7 +5,7 @@ use crate::reply::names::Markup;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
-    mode: Mode,
+    mode: ScanState,
     /// Nothing but white space and the marks of quotes and lists stands before this, on its line or
     /// behind the last tag.
     fresh: bool,
@@ -15,7 +15,7 @@ pub(super) struct Code {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum ScanState {
     Prose,
     Span(usize),
     /// The line on which a fence begins.
@@ -47,7 +47,7 @@ struct Run {
 
 impl Code {
     pub(super) fn new(json: bool) -> Code {
-        Code { mode: Mode::Prose, fresh: true, run: None, json }
+        Code { mode: ScanState::Prose, fresh: true, run: None, json }
     }
 
     /// A tag of ours stood here: what was open before is over.
@@ -61,16 +61,16 @@ impl Code {
     }
 
     pub(super) fn comment(&mut self) {
-        self.mode = Mode::Comment(0);
+        self.mode = ScanState::Comment(0);
     }
 
     pub(super) fn section(&mut self) {
-        self.mode = Mode::Section(0);
+        self.mode = ScanState::Section(0);
     }
 
     /// The open tag of a tool's output stood here.
     pub(super) fn output(&mut self, place: usize) {
-        self.mode = Mode::Output(place, 0);
+        self.mode = ScanState::Output(place, 0);
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -82,21 +82,24 @@ impl Code {
     }
 
     pub(super) fn is_code(&self) -> bool {
-        let is_fence = matches!(self.mode, Mode::Opening(_) | Mode::Fenced(_) | Mode::Closing(_));
+        let is_fence = matches!(
+            self.mode,
+            ScanState::Opening(_) | ScanState::Fenced(_) | ScanState::Closing(_)
+        );
         is_fence || self.in_span()
     }
 
     /// How many backticks end the span, if this is one.
     pub(super) fn span(&self) -> Option<usize> {
         match self.mode {
-            Mode::Span(count) => Some(count),
+            ScanState::Span(count) => Some(count),
             _ => None,
         }
     }
 
     /// The span ended.
     pub(super) fn end_span(&mut self) {
-        self.mode = Mode::Prose;
+        self.mode = ScanState::Prose;
         self.fresh = false;
     }
 
@@ -127,31 +130,31 @@ impl Code {
             return 0;
         }
         let found = match self.mode {
-            Mode::Prose if self.json => {
+            ScanState::Prose if self.json => {
                 bytes.iter().position(|it| matches!(it, b'<' | b'`' | b'\n' | b'{' | b'['))
             }
-            Mode::Prose => memchr::memchr3(b'<', b'`', b'\n', bytes),
-            Mode::Span(_) => memchr::memchr3(b'`', b'\n', b'<', bytes),
-            Mode::Opening(_) => memchr::memchr2(b'`', b'\n', bytes),
-            Mode::Fenced(_) => memchr::memchr(b'\n', bytes),
-            Mode::Comment(0) => memchr::memchr(b'-', bytes),
-            Mode::Section(0) => memchr::memchr(b']', bytes),
-            Mode::Output(_, 0) => memchr::memchr(b'<', bytes),
+            ScanState::Prose => memchr::memchr3(b'<', b'`', b'\n', bytes),
+            ScanState::Span(_) => memchr::memchr3(b'`', b'\n', b'<', bytes),
+            ScanState::Opening(_) => memchr::memchr2(b'`', b'\n', bytes),
+            ScanState::Fenced(_) => memchr::memchr(b'\n', bytes),
+            ScanState::Comment(0) => memchr::memchr(b'-', bytes),
+            ScanState::Section(0) => memchr::memchr(b']', bytes),
+            ScanState::Output(_, 0) => memchr::memchr(b'<', bytes),
             _ => Some(0),
         };
         found.unwrap_or(bytes.len())
     }
 
     fn is_opaque(&self) -> bool {
-        matches!(self.mode, Mode::Comment(_) | Mode::Section(_) | Mode::Output(..))
+        matches!(self.mode, ScanState::Comment(_) | ScanState::Section(_) | ScanState::Output(..))
     }
 
     /// Takes one byte; whether markup may begin at it.
     fn look(&mut self, byte: u8, markup: &Markup) -> bool {
         match self.mode {
-            Mode::Comment(count) => self.mode = run_to(count, byte, b'-', Mode::Comment),
-            Mode::Section(count) => self.mode = run_to(count, byte, b']', Mode::Section),
-            Mode::Output(place, seen) => {
+            ScanState::Comment(count) => self.mode = run_to(count, byte, b'-', ScanState::Comment),
+            ScanState::Section(count) => self.mode = run_to(count, byte, b']', ScanState::Section),
+            ScanState::Output(place, seen) => {
                 self.mode = output(place, seen, byte, markup.at(place).text.as_bytes());
             }
             _ => return self.look_at_text(byte),
@@ -168,19 +171,19 @@ impl Code {
             b'`' => self.run = Some(Run { mark: byte, count: 1, fresh: self.fresh }),
             b'~' if self.fresh => self.run = Some(Run { mark: byte, count: 1, fresh: true }),
             b'<' => {
-                if let Mode::Closing(_) = self.mode {
-                    self.mode = Mode::Prose;
+                if let ScanState::Closing(_) = self.mode {
+                    self.mode = ScanState::Prose;
                     self.fresh = true;
                 }
-                let may = self.mode == Mode::Prose || self.in_span();
+                let may = self.mode == ScanState::Prose || self.in_span();
                 self.fresh &= may;
                 return may;
             }
-            b'{' | b'[' if self.json && self.mode == Mode::Prose => return true,
+            b'{' | b'[' if self.json && self.mode == ScanState::Prose => return true,
             _ => {
                 self.fresh = false;
-                if let Mode::Closing(fence) = self.mode {
-                    self.mode = Mode::Fenced(fence);
+                if let ScanState::Closing(fence) = self.mode {
+                    self.mode = ScanState::Fenced(fence);
                 }
             }
         }
@@ -189,9 +192,9 @@ impl Code {
 
     fn line(&mut self) {
         self.mode = match self.mode {
-            Mode::Opening(fence) => Mode::Fenced(fence),
-            Mode::Closing(_) => Mode::Prose,
-            Mode::Span(_) if self.fresh => Mode::Prose,
+            ScanState::Opening(fence) => ScanState::Fenced(fence),
+            ScanState::Closing(_) => ScanState::Prose,
+            ScanState::Span(_) if self.fresh => ScanState::Prose,
             mode => mode,
         };
         self.fresh = true;
@@ -204,44 +207,40 @@ impl Code {
         let fence = Fence { mark, count };
         self.fresh = false;
         self.mode = match self.mode {
-            Mode::Span(open) if mark == b'`' && open == count => Mode::Prose,
-            Mode::Prose | Mode::Span(_) if fences => Mode::Opening(fence),
-            Mode::Prose if mark == b'`' => Mode::Span(count),
+            ScanState::Span(open) if mark == b'`' && open == count => ScanState::Prose,
+            ScanState::Prose | ScanState::Span(_) if fences => ScanState::Opening(fence),
+            ScanState::Prose if mark == b'`' => ScanState::Span(count),
             // A fence's line has no further backtick: it was a span.
-            Mode::Opening(open) if open.mark == b'`' && mark == b'`' => {
-                if open.count == count {
-                    Mode::Prose
-                } else {
-                    Mode::Span(open.count)
-                }
+            ScanState::Opening(open) if open.mark == b'`' && mark == b'`' => {
+                if open.count == count { ScanState::Prose } else { ScanState::Span(open.count) }
             }
-            Mode::Fenced(open) if fences && open.mark == mark && open.count <= count => {
-                Mode::Closing(open)
+            ScanState::Fenced(open) if fences && open.mark == mark && open.count <= count => {
+                ScanState::Closing(open)
             }
-            Mode::Closing(open) => Mode::Fenced(open),
+            ScanState::Closing(open) => ScanState::Fenced(open),
             mode => mode,
         };
     }
 }
 
 /// A comment or a section ends in two of `mark` and `>`.
-fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> Mode) -> Mode {
+fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> ScanState) -> ScanState {
     match byte {
-        b'>' if count == 2 => Mode::Prose,
+        b'>' if count == 2 => ScanState::Prose,
         _ if byte == mark => mode((count + 1).min(2)),
         _ => mode(0),
     }
 }
 
 /// Looks for `</name>`, with white space before the `>`.
-fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> Mode {
+fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> ScanState {
     let seen = match seen {
         _ if byte == b'<' => 1,
         1 if byte == b'/' => 2,
         2.. if name.get(seen - 2) == Some(&byte) => seen + 1,
-        _ if seen == name.len() + 2 && byte == b'>' => return Mode::Prose,
+        _ if seen == name.len() + 2 && byte == b'>' => return ScanState::Prose,
         _ if seen == name.len() + 2 && byte.is_ascii_whitespace() => seen,
         _ => 0,
     };
-    Mode::Output(place, seen)
+    ScanState::Output(place, seen)
 }

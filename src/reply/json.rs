@@ -23,7 +23,7 @@ pub(super) fn check(text: &str) -> Result<(), Wrong> {
 }
 
 /// A call as JSON has it, and where it stands in its text.
-pub(super) struct Call<'a> {
+pub(super) struct JsonCall<'a> {
     pub(super) from: usize,
     pub(super) to: usize,
     /// What it says: name, id and input.
@@ -36,12 +36,12 @@ pub(super) struct Fields<'a> {
 }
 
 /// The calls in an object or an array of them; none if it is something else.
-pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<Call<'a>> {
+pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<JsonCall<'a>> {
     let items: Vec<&'a RawValue> = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text).unwrap_or_default(),
         false => serde_json::from_str(text).map(|it| vec![it]).unwrap_or_default(),
     };
-    let mut calls: Vec<Call<'a>> = Vec::new();
+    let mut calls: Vec<JsonCall<'a>> = Vec::new();
     let mut ours = false;
     for item in items {
         // The value is a part of `text`, so that its address says where.
@@ -49,7 +49,7 @@ pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<Call<'a>> {
         let from = calls.last().map_or(0, |it| it.to);
         let (fields, is_ours) = fields(item.get(), at, shape);
         ours |= is_ours;
-        calls.push(Call { from, to: at + item.get().len(), fields });
+        calls.push(JsonCall { from, to: at + item.get().len(), fields });
     }
     if !ours {
         return Vec::new();

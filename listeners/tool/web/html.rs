@@ -13,13 +13,13 @@ const TITLE_BYTES_MAX: usize = 300;
 
 /// What a page says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct HtmlText {
     pub(super) title: Option<String>,
     pub(super) text: String,
 }
 
 /// Reads a page; its text has at most so many bytes, of which the last line may be cut.
-pub(super) fn read(html: &str, base: &Url, most: usize) -> Page {
+pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
     let mut writer = Writer::new(base);
@@ -40,7 +40,7 @@ pub(super) fn read(html: &str, base: &Url, most: usize) -> Page {
 
 /// What becomes of an element's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum TextMode {
     Shown,
     /// With its white space.
     As,
@@ -60,7 +60,7 @@ struct Writer<'a> {
     base: &'a Url,
     title: String,
     out: String,
-    mode: Mode,
+    mode: TextMode,
     /// Line ends that come before the next text.
     breaks: usize,
     /// Whether a space does.
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
             base,
             title: String::new(),
             out: String::new(),
-            mode: Mode::Shown,
+            mode: TextMode::Shown,
             breaks: 0,
             space: false,
             lists: Vec::new(),
@@ -91,19 +91,19 @@ impl<'a> Writer<'a> {
     }
 
     fn open(&mut self, tag: &StartTag<()>) {
-        if matches!(self.mode, Mode::Hidden(_)) {
+        if matches!(self.mode, TextMode::Hidden(_)) {
             return;
         }
         if let Some(name) = hidden(&tag.name) {
             // Nothing is within it, whatever follows.
-            self.mode = if tag.self_closing { self.mode } else { Mode::Hidden(name) };
+            self.mode = if tag.self_closing { self.mode } else { TextMode::Hidden(name) };
             return;
         }
         match &tag.name[..] {
-            b"title" if self.title.is_empty() => self.mode = Mode::Title,
+            b"title" if self.title.is_empty() => self.mode = TextMode::Title,
             b"pre" | b"textarea" => {
                 self.separate(2);
-                self.mode = Mode::As;
+                self.mode = TextMode::As;
             }
             b"br" => self.separate_more(),
             b"hr" => {
@@ -138,11 +138,11 @@ impl<'a> Writer<'a> {
 
     fn close(&mut self, tag: &EndTag<()>) {
         match (self.mode, &tag.name[..]) {
-            (Mode::Hidden(name), it) if name == it => self.mode = Mode::Shown,
-            (Mode::Hidden(_), _) => {}
-            (Mode::Title, _) => self.mode = Mode::Shown,
-            (Mode::As, b"pre" | b"textarea") => {
-                self.mode = Mode::Shown;
+            (TextMode::Hidden(name), it) if name == it => self.mode = TextMode::Shown,
+            (TextMode::Hidden(_), _) => {}
+            (TextMode::Title, _) => self.mode = TextMode::Shown,
+            (TextMode::As, b"pre" | b"textarea") => {
+                self.mode = TextMode::Shown;
                 self.separate(2);
             }
             (_, b"a") => self.end_link(),
@@ -155,10 +155,10 @@ impl<'a> Writer<'a> {
 
     fn text(&mut self, text: &str) {
         match self.mode {
-            Mode::Hidden(_) => {}
-            Mode::Title => self.title.push_str(text),
-            Mode::As => self.put(text),
-            Mode::Shown => {
+            TextMode::Hidden(_) => {}
+            TextMode::Title => self.title.push_str(text),
+            TextMode::As => self.put(text),
+            TextMode::Shown => {
                 for (number, word) in text.split(is_space).enumerate() {
                     self.space |= number > 0;
                     if !word.is_empty() {
@@ -257,13 +257,13 @@ impl<'a> Writer<'a> {
         self.space = true;
     }
 
-    fn finish(mut self, most: usize) -> Page {
+    fn finish(mut self, most: usize) -> HtmlText {
         self.end_link();
         let mut text = self.out;
         text.truncate(text.floor_char_boundary(most));
         let mut title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         title.truncate(title.floor_char_boundary(TITLE_BYTES_MAX));
-        Page { title: Some(title).filter(|it| !it.is_empty()), text }
+        HtmlText { title: Some(title).filter(|it| !it.is_empty()), text }
     }
 }
 
@@ -303,7 +303,7 @@ fn breaks_of(name: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn read_all(html: &str) -> Page {
+    fn read_all(html: &str) -> HtmlText {
         let base = "https://example.org/a/b".parse().unwrap();
         read(html, &base, 1_000_000)
     }
@@ -328,7 +328,7 @@ mod tests {
     fn what_nobody_sees_is_left_out() {
         let html = "<title> A \n page</title><style>p{}</style><script>if (a<b) '</p>'</script>\
                     <svg><text>x</text></svg><template><p>y</p></template><!-- z -->seen";
-        let Page { title, text } = read_all(html);
+        let HtmlText { title, text } = read_all(html);
         assert_eq!((title.as_deref(), text.as_str()), (Some("A page"), "seen"));
     }
 
@@ -348,7 +348,7 @@ mod tests {
             ["<div>", "<ul>", "<a href=x>", "<b>", "<p><table>", "<svg>", "<li>", "</p>", "&"]
         {
             let html = tag.repeat(1_000_000 / tag.len()) + "end";
-            let Page { text, .. } = read_all(&html);
+            let HtmlText { text, .. } = read_all(&html);
             assert!(text.len() <= 1_000_000, "{tag}");
         }
         let attributes =
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn no_link_makes_a_page_larger_than_its_limit() {
         let base = format!("https://example.org/{}/", "x".repeat(900)).parse().unwrap();
-        let Page { text, .. } = read(&"<a href=y>z</a>".repeat(10_000), &base, 10_000);
+        let HtmlText { text, .. } = read(&"<a href=y>z</a>".repeat(10_000), &base, 10_000);
         assert_eq!(text.len(), 10_000);
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::worker::tree_history;
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener;
-use crate::listener::{Boxed, Call, Capabilities, Emit, Entry, OtherThreads};
+use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThreads};
 use crate::log::Log;
 use crate::wire::Fault;
 use crate::xml::Element;
@@ -32,7 +32,7 @@ impl ReplayHost {
 }
 
 impl listener::Host for ReplayHost {
-    fn commit(&self, _: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+    fn commit(&self, _: &Arc<HandlerCall>, emit: Emit) -> Boxed<'static, ()> {
         let mut sent = self.sent();
         let first: usize = sent.iter().map(Vec::len).sum();
         let refused = (first..first + emit.len()).find_map(|at| self.refusals.get(&at)).cloned();
@@ -40,19 +40,24 @@ impl listener::Host for ReplayHost {
         Box::pin(async move { refused.map_or(Ok(()), Err) })
     }
 
-    fn live(&self, _: &Call, _: Element) {}
+    fn live(&self, _: &HandlerCall, _: Element) {}
 
-    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+    fn read<'a>(
+        &'a self,
+        call: &'a HandlerCall,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
         Box::pin(history(&*self.log, call, after, limit))
     }
 
-    fn tree<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<ThreadId>> {
+    fn tree<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<ThreadId>> {
         Box::pin(tree_history::tree(&*self.log, call))
     }
 
     fn others<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a HandlerCall,
         after: Option<&'a ThreadId>,
     ) -> Boxed<'a, OtherThreads> {
         Box::pin(tree_history::others(&*self.log, call, after))
@@ -60,7 +65,7 @@ impl listener::Host for ReplayHost {
 
     fn read_thread<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a HandlerCall,
         thread: &'a ThreadId,
         after: u64,
         limit: usize,
@@ -68,15 +73,15 @@ impl listener::Host for ReplayHost {
         Box::pin(tree_history::read(&*self.log, call, thread, after, limit))
     }
 
-    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+    fn cause<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>> {
         Box::pin(cause(&*self.log, call))
     }
 
-    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+    fn asked<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>> {
         Box::pin(asked(&*self.log, call))
     }
 
-    fn sent<'a>(&'a self, _: &'a Call) -> Boxed<'a, Vec<Entry>> {
+    fn sent<'a>(&'a self, _: &'a HandlerCall) -> Boxed<'a, Vec<Entry>> {
         let count = self.sent().iter().map(Vec::len).sum();
         Box::pin(async move { Ok(self.recorded.iter().take(count).cloned().collect()) })
     }

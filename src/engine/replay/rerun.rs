@@ -19,7 +19,7 @@ use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};
 use crate::engine::worker::outcome::{came_to, check};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Awake, Call, Entry, Target};
+use crate::listener::{Awake, Entry, HandlerCall, Target};
 use crate::log;
 use crate::log::{Flags, Log, Pages};
 use crate::name::Name;
@@ -296,7 +296,7 @@ impl<P: Port> Replay<'_, P> {
             refusals,
             sent: Mutex::default(),
         });
-        let call = Arc::new(Call {
+        let call = Arc::new(HandlerCall {
             message: message.clone(),
             listener: listener.name.clone(),
             index: receiver.listener,

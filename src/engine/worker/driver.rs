@@ -22,7 +22,7 @@ use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::step::Tree;
-use crate::engine::worker::host::Host;
+use crate::engine::worker::host::EngineHost;
 use crate::engine::worker::lanes::Lanes;
 use crate::engine::worker::load::Woken;
 use crate::engine::worker::run_queue::RunQueue;
@@ -46,7 +46,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Arc<EngineHost>,
     /// The hash is keyed, since clients can name any id.
     pub(crate) trees: HashMap<ThreadId, TreeSlot, KeyedHash>,
     /// Trees that have events to take.
@@ -108,7 +108,7 @@ const GRACE_US: u64 = 1_000_000;
 impl<P: Port> Worker<P> {
     pub(crate) fn new(port: P, number: usize, shared: Arc<Shared>) -> Worker<P> {
         Worker {
-            host: Arc::new(Host(shared.clone())),
+            host: Arc::new(EngineHost(shared.clone())),
             now_us: port.now_us(),
             ahead_us: set_by(&port),
             waits: Waits::since(set_by(&port)),

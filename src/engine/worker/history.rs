@@ -4,7 +4,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
-use crate::listener::{Call, Entry};
+use crate::listener::{Entry, HandlerCall};
 use crate::log;
 use crate::log::{Log, Pages};
 use crate::name::Name;
@@ -17,7 +17,7 @@ const PAGE: usize = 1_024;
 /// The entries of a message's thread after a number, up to the message.
 pub(crate) async fn history(
     log: &dyn Log,
-    call: &Call,
+    call: &HandlerCall,
     after: u64,
     limit: usize,
 ) -> Result<Vec<Entry>, Fault> {
@@ -27,7 +27,7 @@ pub(crate) async fn history(
 }
 
 /// The cause of a message, if the message's listener may see it.
-pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |thread: &ThreadId| {
         let woken = message.from() == call.listener() && !message.is_from_identity();
@@ -38,7 +38,7 @@ pub(crate) async fn cause(log: &dyn Log, call: &Call) -> Result<Option<Entry>, F
 }
 
 /// For an answer: the message that its listener was handling when it sent the request.
-pub(crate) async fn asked(log: &dyn Log, call: &Call) -> Result<Option<Entry>, Fault> {
+pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
     let is_word = |name: &Name| message.from() == CORE_NAME && message.name() == name;

@@ -19,15 +19,15 @@ use crate::engine::worker::tree_history;
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener;
-use crate::listener::{Boxed, Call, Capabilities, Emit, Entry, OtherThreads};
+use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThreads};
 use crate::wire::{Code, Fault};
 use crate::xml::Element;
 
 /// What arguments ask of the engine, answered.
-pub(crate) struct Host(pub(crate) Arc<Shared>);
+pub(crate) struct EngineHost(pub(crate) Arc<Shared>);
 
-impl listener::Host for Host {
-    fn commit(&self, call: &Arc<Call>, emit: Emit) -> Boxed<'static, ()> {
+impl listener::Host for EngineHost {
+    fn commit(&self, call: &Arc<HandlerCall>, emit: Emit) -> Boxed<'static, ()> {
         let (done, kept) = oneshot::channel();
         let message = call.message.id();
         let thread = message.thread.clone();
@@ -50,24 +50,29 @@ impl listener::Host for Host {
         self.0.workers.ahead_us.load(Ordering::Relaxed)
     }
 
-    fn live(&self, call: &Call, element: Element) {
+    fn live(&self, call: &HandlerCall, element: Element) {
         if self.0.clients.followers.are_there() {
             let (from, cause) = (call.listener.clone(), call.message.id().clone());
             self.0.clients.followers.live(Showing { from, cause, payload: element });
         }
     }
 
-    fn read<'a>(&'a self, call: &'a Call, after: u64, limit: usize) -> Boxed<'a, Vec<Entry>> {
+    fn read<'a>(
+        &'a self,
+        call: &'a HandlerCall,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
         Box::pin(history(&*self.0.log, call, after, limit))
     }
 
-    fn tree<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<ThreadId>> {
+    fn tree<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<ThreadId>> {
         Box::pin(tree_history::tree(&*self.0.log, call))
     }
 
     fn others<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a HandlerCall,
         after: Option<&'a ThreadId>,
     ) -> Boxed<'a, OtherThreads> {
         Box::pin(tree_history::others(&*self.0.log, call, after))
@@ -75,7 +80,7 @@ impl listener::Host for Host {
 
     fn read_thread<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a HandlerCall,
         thread: &'a ThreadId,
         after: u64,
         limit: usize,
@@ -83,15 +88,15 @@ impl listener::Host for Host {
         Box::pin(tree_history::read(&*self.0.log, call, thread, after, limit))
     }
 
-    fn cause<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+    fn cause<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>> {
         Box::pin(cause(&*self.0.log, call))
     }
 
-    fn asked<'a>(&'a self, call: &'a Call) -> Boxed<'a, Option<Entry>> {
+    fn asked<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>> {
         Box::pin(asked(&*self.0.log, call))
     }
 
-    fn sent<'a>(&'a self, call: &'a Call) -> Boxed<'a, Vec<Entry>> {
+    fn sent<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<Entry>> {
         let of = |it: &Entry| it.from() == call.listener();
         Box::pin(async move {
             let sent = sent_for(&self.0, &call.message).await.map_err(|it| unread(&it))?;

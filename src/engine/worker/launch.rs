@@ -19,7 +19,7 @@ use crate::engine::worker::driver::{Task, Worker};
 use crate::engine::worker::handoff;
 use crate::engine::worker::outcome::{Ended, came_to};
 use crate::engine::worker::tree_slot::TreeSlot;
-use crate::listener::{Awake, Boxed, Call, Emit, Run};
+use crate::listener::{Awake, Boxed, Emit, HandlerCall, Run};
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
@@ -28,7 +28,7 @@ impl<P: Port> Worker<P> {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
         let key = Key { thread: start.entry.thread().clone(), seq: start.entry.seq(), listener };
-        let call = Arc::new(Call {
+        let call = Arc::new(HandlerCall {
             message: start.entry,
             listener: registered.name.clone(),
             index: listener,
@@ -119,7 +119,11 @@ impl<P: Port> Worker<P> {
 }
 
 /// Polls a handler once. Most inline handlers are done then; the others continue as tasks.
-fn poll_once(shared: &Shared, run: &Run, call: &Arc<Call>) -> Result<Ended, Boxed<'static, Emit>> {
+fn poll_once(
+    shared: &Shared,
+    run: &Run,
+    call: &Arc<HandlerCall>,
+) -> Result<Ended, Boxed<'static, Emit>> {
     let mut context = Context::from_waker(Waker::noop());
     let polled = catch_unwind(AssertUnwindSafe(|| {
         let _polling = handoff::Polling::new(shared, context.waker());

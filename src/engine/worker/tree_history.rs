@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::read_fault::unread;
 use crate::engine::worker::history::history;
 use crate::id::ThreadId;
-use crate::listener::{Call, Entry, Grant, OtherThreads, ReadIdentity};
+use crate::listener::{Entry, Grant, HandlerCall, OtherThreads, ReadIdentity};
 use crate::log::{self, Log};
 use crate::wire::Fault;
 
@@ -13,7 +13,7 @@ use crate::wire::Fault;
 const PAGE: usize = 256;
 
 /// The threads of a message's tree, in the order in which they were opened.
-pub(crate) async fn tree(log: &dyn Log, call: &Call) -> Result<Vec<ThreadId>, Fault> {
+pub(crate) async fn tree(log: &dyn Log, call: &HandlerCall) -> Result<Vec<ThreadId>, Fault> {
     let root = call.message().thread().tree();
     let all = log.tree(&root).await.map_err(|it| unread(&it))?;
     Ok(all.into_iter().map(|it| it.id).collect())
@@ -22,7 +22,7 @@ pub(crate) async fn tree(log: &dyn Log, call: &Call) -> Result<Vec<ThreadId>, Fa
 /// The next threads of other trees that the identity of a message's tree opened.
 pub(crate) async fn others(
     log: &dyn Log,
-    call: &Call,
+    call: &HandlerCall,
     after: Option<&ThreadId>,
 ) -> Result<OtherThreads, Fault> {
     let found = async {
@@ -50,7 +50,7 @@ pub(crate) async fn others(
 /// message's tree, and of its identity's other trees where that is granted. None of any other.
 pub(crate) async fn read(
     log: &dyn Log,
-    call: &Call,
+    call: &HandlerCall,
     thread: &ThreadId,
     after: u64,
     limit: usize,
@@ -79,7 +79,7 @@ pub(crate) async fn read(
 
 /// The identity whose threads a listener may read; none without the grant, and where no identity
 /// opened the message's tree.
-async fn reader(log: &dyn Log, call: &Call) -> Result<Option<Arc<str>>, log::Error> {
+async fn reader(log: &dyn Log, call: &HandlerCall) -> Result<Option<Arc<str>>, log::Error> {
     if !call.grants.contains(ReadIdentity::GRANT) {
         return Ok(None);
     }
