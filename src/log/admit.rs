@@ -1,4 +1,5 @@
-//! The rules by which a batch is let in: one set for every log, so that none can be laxer.
+//! The rules by which a log accepts a batch. Every log uses this one set, so that none can be
+//! laxer.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +11,15 @@ use crate::log::Error;
 use crate::log::chain::{self, Origin};
 use crate::log::entry::{Batch, Draft, Entry, Flags, Mark, NewThread};
 
-/// Numbers are kept as SQLite keeps them: with a sign.
+/// The largest number. SQLite keeps numbers with a sign.
 const NUMBER_MAX: u64 = i64::MAX as u64;
-/// Bytes of one entry: SQLite holds no longer row than a billion.
+/// The most bytes of one entry. SQLite holds rows up to a billion bytes.
 const ENTRY_BYTES_MAX: usize = 900_000_000;
-/// Threads whose origin is remembered for whoever seals; a forgotten one costs a second digest.
+/// How many threads' origins are remembered for computing digests. A forgotten origin costs a
+/// second digest.
 const ORIGINS_MAX: usize = 65_536;
 
-/// What a thread stands at.
+/// What the rules know of a thread: its number in the log, its last sequence number and its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Standing {
     pub(super) number: u64,
@@ -26,32 +28,32 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// How a thread begins.
+    /// A thread without entries of its own.
     pub(super) fn new(number: u64, origin: Option<Arc<Origin>>) -> Standing {
         let link = origin.as_ref().and_then(|it| it.fork.as_ref());
         Standing { number, last_seq: link.map_or(0, |it| it.seq), origin }
     }
 
-    /// The sequence before the first of its own.
+    /// The number before its first own entry.
     pub(super) fn link_seq(&self) -> u64 {
         let link = self.origin.as_ref().and_then(|it| it.fork.as_ref());
         link.map_or(0, |it| it.seq)
     }
 }
 
-/// What the rules ask of a log.
+/// What the rules need to know of a log.
 pub(super) trait Records {
     fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error>;
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
 
-/// A batch with its digests, as its sender can make them.
+/// A batch with digests that its sender has computed.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) marks: Vec<Mark>,
-    /// What each digest took for the origin of its thread; empty if none has one.
+    /// The thread's origin that each digest was computed with. Empty if no thread has one.
     guesses: Vec<Option<Arc<Origin>>>,
 }
 
@@ -71,7 +73,7 @@ impl Job {
     }
 }
 
-/// The origins of threads that have one, as far as remembered.
+/// The remembered origins of threads that have one.
 #[derive(Default)]
 pub(super) struct Origins(Mutex<FxHashMap<ThreadId, Arc<Origin>>>);
 
@@ -103,7 +105,7 @@ impl Origins {
     }
 }
 
-/// Where the links of an entry lead, by numbers of threads.
+/// The targets of an entry's links, by the numbers of their threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) thread: u64,
@@ -111,7 +113,7 @@ pub(super) struct Row {
     pub(super) reply_to: Option<(u64, u64)>,
 }
 
-/// How far a batch was let in. After an error the log takes back what stands here.
+/// How much of a batch was accepted. After an error the log takes all of this back.
 #[derive(Default)]
 pub(super) struct Admitted {
     /// Threads opened.
@@ -130,7 +132,7 @@ impl Admitted {
     }
 }
 
-/// Lets a batch in, or says why not.
+/// Accepts a batch, or returns why it can't.
 pub(super) fn admit(
     ledger: &mut impl Records,
     job: &mut Job,
@@ -162,7 +164,7 @@ pub(super) fn admit(
     Ok(())
 }
 
-/// Where a new thread comes from, if its id is free and its links lead somewhere.
+/// The origin of a new thread, if its id is free and its links have targets.
 fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origin>>, Error> {
     if new.id.as_str().is_empty() {
         return Err(invalid("a thread's id is empty".to_owned()));
@@ -183,8 +185,8 @@ fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origi
     Ok(Origin::of(new.parent.clone(), new.fork.clone()))
 }
 
-/// Counts an entry in its thread, then follows its links: should one lead nowhere, the row is there
-/// for the log to take back.
+/// Counts an entry in its thread, then follows its links. If a link has no target, the log takes
+/// the entry back.
 fn entry(
     ledger: &mut impl Records,
     entry: &mut Arc<Entry>,
@@ -212,7 +214,8 @@ fn entry(
     Ok(())
 }
 
-/// Where a link leads; `own` is the number of the entry's thread and the sequence before it.
+/// The target of a link. `own` is the number of the entry's thread and the sequence before the
+/// entry.
 fn link(
     ledger: &mut impl Records,
     entry: &Entry,
@@ -233,7 +236,7 @@ fn link(
     Ok(Some((number, to.seq)))
 }
 
-/// No identity uses one id of its own twice.
+/// Refuses a client id that its identity has used before.
 fn client_ids(ledger: &mut impl Records, entries: &[Arc<Entry>]) -> Result<(), Error> {
     let mut here: HashSet<(&str, &str)> = HashSet::new();
     for entry in entries {
@@ -251,7 +254,7 @@ fn client_ids(ledger: &mut impl Records, entries: &[Arc<Entry>]) -> Result<(), E
     Ok(())
 }
 
-/// Refuses what no row can hold.
+/// Refuses values that no row can hold.
 fn bounded(entry: &Entry) -> Result<(), Error> {
     let numbers = [entry.id.seq, entry.at_us, entry.key.unwrap_or(0)];
     if numbers.into_iter().any(|number| number > NUMBER_MAX) {

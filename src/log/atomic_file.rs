@@ -1,5 +1,5 @@
-//! A file that is there only once it is whole: what fails on the way leaves nothing behind, and
-//! what was there stays as it was.
+//! A file that appears only once it is complete. If writing fails, nothing is left behind, and a
+//! file that was there before stays as it was.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Error, SqliteLog};
 
-/// Whether a file is there already.
+/// What happens to a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum There {
-    /// One that is stays as it is.
+    /// An existing file stays as it is.
     Stays,
-    /// It is written over.
+    /// An existing file is replaced.
     GivesWay,
 }
 
 /// A file that is being written.
 pub(crate) struct AtomicFile {
     file: BufWriter<File>,
-    /// What is there until it is whole, to be taken away if that fails.
+    /// The temporary file, which is removed if writing fails.
     unfinished: Option<PathBuf>,
-    /// Whose place that takes then.
+    /// The path that the temporary file is moved to.
     place: Option<PathBuf>,
 }
 
 impl AtomicFile {
-    /// A file beside a log: never one that is the log's own, or a link to one.
+    /// A file beside a log. It is never one of the log's own files, or a link to one.
     pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<AtomicFile> {
         log.spares(path).map_err(|error| match error {
             Error::Io(why) => io::Error::other(why.to_string()),
@@ -39,14 +39,14 @@ impl AtomicFile {
         }
     }
 
-    /// A file where there is none.
+    /// A file at a path where there is none.
     fn new(path: &Path) -> io::Result<AtomicFile> {
         let file = BufWriter::new(File::create_new(path)?);
         Ok(AtomicFile { file, unfinished: Some(path.to_owned()), place: None })
     }
 
-    /// A file, also where there is one: it is written beside it, and takes its place and its
-    /// permissions. What is no file, such as `/dev/stdout`, is written to.
+    /// A file that may replace another. It is written beside the old file, then takes its path and
+    /// its permissions. A device, such as `/dev/stdout`, is written to directly.
     pub(crate) fn over(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -61,7 +61,7 @@ impl AtomicFile {
             let file = BufWriter::new(File::options().write(true).open(path)?);
             return Ok(AtomicFile { file, unfinished: None, place: None });
         }
-        // The file that a link leads to, so that the link stays.
+        // The target of a link is replaced, so that the link stays.
         let place = fs::canonicalize(path)?;
         let beside = unfinished(&place);
         let file = BufWriter::new(File::create_new(&beside)?);
@@ -70,7 +70,7 @@ impl AtomicFile {
         Ok(written)
     }
 
-    /// It is whole: it stays, on the disk and in its place.
+    /// Syncs the complete file, and moves it to its path.
     pub(crate) fn keep(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
@@ -96,13 +96,13 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(unfinished) = &self.unfinished {
-            // Why it failed is told already.
+            // The caller has reported the error already.
             let _ = fs::remove_file(unfinished);
         }
     }
 }
 
-/// A name that nobody else has, in the same folder.
+/// A unique name in the same folder.
 fn unfinished(place: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(place.file_name().unwrap_or_default());

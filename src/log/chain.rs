@@ -13,12 +13,13 @@ use crate::log::Identity;
 use crate::log::entry::{Draft, Entry, Mark};
 use crate::name::Name;
 
-/// What every hashed text begins with, so that none can be taken for another.
+/// The prefix of each kind of hashed text, so that no text can be taken for another kind.
 const ENTRY: &[u8] = b"pumphouse entry 1\0";
 const COMMIT: &[u8] = b"pumphouse commit 1\0";
 const GENESIS: &[u8] = b"pumphouse log 1\0";
 
-/// Larger bodies are hashed where they stand; copying a smaller one costs less than a hasher.
+/// Larger bodies are hashed in place. For smaller ones, copying costs less than a hasher of their
+/// own.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
 
 /// A commit and the chain up to it. Written `1234:hex…`.
@@ -43,7 +44,7 @@ impl fmt::Debug for Head {
     }
 }
 
-/// What was given is no head.
+/// The text is no head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoHead;
 
@@ -69,7 +70,7 @@ impl FromStr for Head {
     }
 }
 
-/// Where a thread comes from, if it isn't a session that began with nothing.
+/// The origin of a thread: its parent, or the entry that it was forked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) parent: Option<ThreadId>,
@@ -77,13 +78,13 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Nothing for a thread that has neither link.
+    /// None for a thread that has neither.
     pub(super) fn of(parent: Option<ThreadId>, fork: Option<EntryId>) -> Option<Arc<Origin>> {
         (parent.is_some() || fork.is_some()).then(|| Arc::new(Origin { parent, fork }))
     }
 }
 
-/// What an entry's digest is over, borrowed from a draft or from an entry.
+/// The parts that an entry's digest covers, borrowed from a draft or an entry.
 struct Parts<'a> {
     id: &'a EntryId,
     at_us: u64,
@@ -100,7 +101,7 @@ struct Parts<'a> {
     body: &'a [u8],
 }
 
-/// The digest that a draft's entry has; `space` is lent for the work.
+/// The digest of a draft's entry. `space` is a buffer to work in.
 pub(super) fn of_draft(draft: &Draft, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     let parts = Parts {
         id: &draft.id,
@@ -165,10 +166,10 @@ fn digest(parts: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u
     Hasher::new().update(space).update(parts.body).finalize().into()
 }
 
-/// Whether a log may name this writer as the one that made it: the log's own UUID. Older versions
-/// had the UUID that the writer took, of version 7, just before the log got its own.
+/// Whether a log may name this writer as its maker. That is the log's own UUID. Older versions used
+/// the writer's UUID, of version 7, which was made shortly before the log's.
 pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
-    /// How long before, at the most.
+    /// The longest time between the two.
     const BEFORE_US: u64 = 60_000_000;
     let made_us = writer.get_timestamp().map(|time| {
         let (seconds, nanos) = time.to_unix();
@@ -178,7 +179,7 @@ pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
     writer == log.uuid || writer.get_version_num() == 7 && made_us.is_some_and(is_before)
 }
 
-/// What the chain begins with: which log this is.
+/// The first link of the chain: the log's identity.
 pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     let mut space = Vec::with_capacity(GENESIS.len() + 4 + 16 + 32 + 8);
     space.extend_from_slice(GENESIS);
@@ -189,7 +190,7 @@ pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     blake3::hash(&space).into()
 }
 
-/// The chain through one commit, made piece by piece: threads, then digests, then marks.
+/// The chain's link of one commit, built from its threads, then its digests, then its marks.
 pub(super) struct Link {
     hasher: Hasher,
     space: Vec<u8>,
@@ -209,7 +210,7 @@ impl CommitRow {
     }
 }
 
-/// What a commit says of itself.
+/// The fields of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
     pub(super) number: u64,
@@ -249,7 +250,7 @@ impl Link {
         self.hasher.update(&self.space).update(marks).finalize().into()
     }
 
-    /// Whole blocks of some size, because the hasher is quickest with those.
+    /// The hasher is fastest with whole blocks.
     fn spill(&mut self) {
         if self.space.len() >= 64 * 1024 {
             self.hasher.update(&self.space);
@@ -258,7 +259,7 @@ impl Link {
     }
 }
 
-/// From here on the number of a start is no attempt, but the time before which it doesn't start.
+/// A start's number from here on is a time and no attempt: the delivery waits until then.
 const WAITS_FROM: u64 = 1 << 32;
 
 /// A mark as the log keeps it: the thread by its number.
@@ -271,7 +272,7 @@ pub(super) struct MarkRow {
 }
 
 impl MarkRow {
-    /// The mark itself, of the thread with that number.
+    /// The mark, in the thread of that number.
     pub(super) fn mark(self, thread: &ThreadId) -> Mark {
         let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
         match self.what {
@@ -282,7 +283,7 @@ impl MarkRow {
     }
 }
 
-/// What a mark says.
+/// The kinds of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
     /// The attempt.
@@ -303,7 +304,7 @@ pub(super) struct MarkWriter {
 }
 
 impl MarkWriter {
-    /// Adds a mark whose entry stands in the thread of that number.
+    /// Adds a mark of an entry in the thread of that number.
     pub(super) fn put(&mut self, mark: &Mark, thread: u64) {
         let (consumed, entry, listener, number) = match mark {
             Mark::Started { entry, listener, attempt } => (0, entry, listener, (*attempt).into()),
@@ -331,7 +332,7 @@ impl MarkWriter {
         index
     }
 
-    /// Empty bytes where there is no mark.
+    /// Empty if there is no mark.
     pub(super) fn finish(&self) -> Vec<u8> {
         if self.count == 0 {
             return Vec::new();
@@ -345,7 +346,7 @@ impl MarkWriter {
     }
 }
 
-/// Reads the bytes of marks; nothing where they are none.
+/// Parses the bytes of marks. None if they are malformed.
 pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
     if bytes.is_empty() {
         return Some(Vec::new());
@@ -403,7 +404,7 @@ fn put_origin(to: &mut Vec<u8>, origin: Option<&Origin>) {
     put_option(to, origin.and_then(|it| it.fork.as_ref()), put_entry);
 }
 
-/// Seven bits a byte, the lowest first; the high bit says that more follow.
+/// Seven bits per byte, the lowest first. The high bit means that more bytes follow.
 fn put_varint(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push((number & 0x7f) as u8 | 0x80);
@@ -442,7 +443,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The page has this line among its vectors.
+    /// `docs/log.md` has this line among its vectors.
     fn told(what: &str, bytes: &[u8]) {
         let line = format!("{what}: {}\n", hex(bytes));
         assert!(PAGE.contains(&line), "docs/log.md lacks the line\n{line}");

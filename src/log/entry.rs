@@ -1,4 +1,4 @@
-//! What the log keeps, and what it is given to keep.
+//! The log's data: entries, threads, marks and batches.
 
 use std::fmt;
 use std::sync::Arc;

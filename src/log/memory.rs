@@ -1,4 +1,4 @@
-//! A log in memory: everything a log does but survive.
+//! A log in memory. It follows every rule of a log, but doesn't survive the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,19 +29,19 @@ impl MemoryLog {
         MemoryLog::of(Identity::fresh(), crate::log::fresh_uuid())
     }
 
-    /// An empty log that is this one, written by this writer.
+    /// An empty log with this identity and this writer.
     pub(crate) fn of(identity: Identity, writer: Uuid) -> MemoryLog {
         let state = Contents::new(&identity, writer);
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
     }
 
-    /// Keeps a batch, at once.
+    /// Keeps a batch at once.
     pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
         let job = Job::seal(batch, &self.origins);
         self.state().append(job)
     }
 
-    /// A panic elsewhere leaves the state whole: nothing here panics half-way.
+    /// A poisoned lock is no problem: nothing here panics half-way through a change.
     fn state(&self) -> MutexGuard<'_, Contents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,26 +147,26 @@ impl Log for MemoryLog {
     }
 }
 
-/// Everything, behind one lock that is taken once a batch.
+/// The whole state, behind one lock that is taken once per batch.
 struct Contents {
     closed: bool,
     writer: Uuid,
     threads: Threads,
     /// By position, from 1.
     all: Vec<Arc<Entry>>,
-    /// By identity and its own id: where in `all`.
+    /// By identity and client id: the index in `all`.
     client_ids: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
     /// By number, from 0.
     commits: Vec<CommitRow>,
     chain: [u8; 32],
-    /// Lent to each append.
+    /// A buffer for each append.
     admitted: Admitted,
 }
 
 /// The threads, by number from 1.
 #[derive(Default)]
 struct Threads {
-    /// Hashed without a key: the pump draws every id that stands here.
+    /// Hashed without a key, since the pump draws every id that is used here.
     by_id: FxHashMap<ThreadId, usize>,
     all: Vec<Thread>,
 }
@@ -174,15 +174,15 @@ struct Threads {
 struct Thread {
     id: ThreadId,
     standing: Standing,
-    /// Where in the log's `all` its own entries are.
+    /// The indices of its own entries in the log's `all`.
     entries: Vec<usize>,
-    /// Where in `threads` the threads are whose parent it is.
+    /// The indices of its children in `threads`.
     children: Vec<usize>,
     state: ThreadState,
     is_charged: bool,
 }
 
-/// What the rules of admission see.
+/// What the rules of `admit` see.
 struct Books<'a> {
     threads: &'a mut Threads,
     all: &'a [Arc<Entry>],
@@ -255,7 +255,7 @@ impl Contents {
         Ok(Receipt { first_position, entries, head: self.head(), shared_us: 0 })
     }
 
-    /// Keeps what was let in, as one commit.
+    /// Keeps an accepted batch as one commit.
     fn keep(&mut self, job: &mut Job, admitted: &Admitted) {
         if job.threads.is_empty() && job.entries.is_empty() && job.marks.is_empty() {
             return;
@@ -295,7 +295,7 @@ impl Contents {
         self.commits.push(CommitRow { commit, chain: self.chain, marks });
     }
 
-    /// Forgets what a refused batch had opened and counted.
+    /// Takes back what a refused batch had opened and counted.
     fn take_back(&mut self, job: &Job, admitted: &Admitted) {
         for row in &admitted.rows {
             self.threads.all[row.thread as usize - 1].standing.last_seq -= 1;
@@ -335,7 +335,7 @@ impl Contents {
         }
     }
 
-    /// A thread and all below it, in the order in which they were opened.
+    /// A thread and its descendants, in the order in which they were opened.
     fn branch(&self, root: &ThreadId) -> Vec<usize> {
         let mut all: Vec<usize> = self.threads.by_id.get(root).copied().into_iter().collect();
         let mut next = 0;
@@ -398,7 +398,8 @@ impl Contents {
         let unknown = || Error::UnknownThread(id.clone());
         let mut thread = self.find(id).ok_or_else(unknown)?;
         let mut upto = upto.min(thread.standing.last_seq);
-        // From the thread back to its source, and that one's source: parts with their bounds.
+        // The parts of a thread's history with their bounds, from the thread back through its
+        // sources.
         let mut parts = Vec::new();
         loop {
             let link_seq = thread.standing.link_seq();

@@ -1,6 +1,7 @@
-//! The one durable memory: threads of entries, appended and never changed.
+//! The log: the only durable memory. It has threads of entries, which are appended and never
+//! changed.
 //!
-//! It knows no XML: it keeps bytes and positions.
+//! The log knows no XML. It keeps bytes and positions.
 
 mod admit;
 pub(crate) mod atomic_file;
@@ -35,7 +36,7 @@ pub use pages::{Pages, ThreadPages};
 pub use sqlite::{Copied, Existing, SqliteLog};
 pub use verify::{Finding, Report, Wrong};
 
-/// What a log answers: later, or why not.
+/// A log's answer, which comes later and may be an error.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// Where entries are kept. Every implementation passes the same suite of tests.
@@ -43,47 +44,48 @@ pub trait Log: Send + Sync + 'static {
     /// Which log this is.
     fn identity(&self) -> Identity;
 
-    /// What an append survives.
+    /// What an appended batch survives.
     fn durability(&self) -> Durability;
 
     /// Keeps a batch, whole or not at all.
     ///
-    /// The batch takes its place in the order when this is called; the future tells when it is
-    /// kept. Whoever drops the future early doesn't learn whether it was.
+    /// The batch takes its place in the order when this is called. The future tells when the batch
+    /// is kept; a caller that drops it early doesn't learn whether it was.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
-    /// The same, ahead of what [`append`](Log::append) was given and hasn't begun to keep: for
-    /// those who wouldn't wait behind what others piled up. What goes ahead keeps its order, too.
+    /// Keeps a batch ahead of the batches that [`append`](Log::append) was given and that aren't
+    /// being written yet. This is the priority lane: such batches don't wait behind bulk writers,
+    /// and keep their order among themselves.
     ///
-    /// A log that needn't queue has nothing to go ahead of: its own is [`append`](Log::append).
+    /// In a log without a queue this is the same as [`append`](Log::append).
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// Whether appends are likely to succeed.
     fn health(&self) -> Health;
 
-    /// What is known of a thread.
+    /// A thread's record.
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
 
-    /// The first of a thread's own entries: of a fork, the one after its link.
+    /// The first of a thread's own entries. In a fork that is the entry after its link.
     fn opening<'a>(&'a self, thread: &'a ThreadRecord) -> Boxed<'a, Option<Arc<Entry>>> {
         let link_seq = thread.fork.as_ref().map_or(0, |it| it.seq);
         let own = self.read(&thread.id, link_seq, link_seq + 1, 1);
         Box::pin(async move { Ok(own.await?.into_iter().next()) })
     }
 
-    /// A thread and all below it, in the order in which they were opened; empty where there is no
-    /// such thread. The first entries are read of the live ones only.
+    /// A thread and its descendants, in the order in which they were opened. Empty if there is no
+    /// such thread. First entries are read for live threads only.
     fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>>;
 
     /// The entries of a thread and of all below it that have to do with their budget, by position.
     fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>>;
 
-    /// How many entries of a thread and of all below it somebody had to consume, not counting
-    /// those of one sender.
+    /// How many entries of a thread and its descendants had a receiver, not counting those of one
+    /// sender.
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64>;
 
-    /// What happened to the entries of a thread and of all below it besides that they came, in its
-    /// order: who started on them, who consumed them.
+    /// The marks of a thread's entries and its descendants', in their order: which listeners
+    /// started on them and consumed them.
     fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>>;
 
     /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
@@ -113,19 +115,20 @@ pub trait Log: Send + Sync + 'static {
         limit: usize,
     ) -> Boxed<'a, Vec<ThreadSummary>>;
 
-    /// The entry that an identity sent under an id of its own.
+    /// The entry that an identity sent under a client id.
     fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>>;
 
-    /// What is not consumed yet, by position: what a start has to take up again.
+    /// The entries that aren't consumed yet, by position: a start has to give them back to their
+    /// trees.
     fn open_entries(&self) -> Boxed<'_, Vec<Open>>;
 
-    /// The last commit. Kept elsewhere, it proves that nothing before it was changed.
+    /// The last commit. A copy of it, kept elsewhere, proves that nothing before it was changed.
     fn head(&self) -> Boxed<'_, Head>;
 
     /// Recomputes every digest and the chain, checks every link, and that `expect` is on it.
     fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report>;
 
-    /// Keeps what is under way, then takes no more.
+    /// Finishes appends that are under way, then takes no more.
     fn close(&self) -> Boxed<'_, ()>;
 }
 
@@ -133,13 +136,13 @@ pub trait Log: Send + Sync + 'static {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The layout that it was made with. A later one may have been given to it since.
+    /// The layout that the log was made with. It may have a later layout now.
     pub format: u32,
-    /// What tells it from every other log.
+    /// The log's UUID.
     pub uuid: Uuid,
-    /// The secret that handlers' chance is drawn from.
+    /// The secret that handlers' random numbers are derived from.
     pub key: [u8; 32],
-    /// When it was made, in microseconds since the epoch.
+    /// The time at which it was made, in microseconds since the epoch.
     pub created_us: u64,
 }
 
@@ -147,7 +150,7 @@ impl Identity {
     /// The layout that this version writes.
     pub const FORMAT: u32 = 2;
 
-    /// A log that nobody has seen before.
+    /// The identity of a new log.
     pub(crate) fn fresh() -> Identity {
         Identity {
             format: Identity::FORMAT,
@@ -164,7 +167,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A UUID of version 7, from our own clock and chance.
+/// A UUID of version 7, from our own clock and random numbers.
 fn fresh_uuid() -> Uuid {
     let millis = crate::clock::wall_us() / 1_000;
     uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
@@ -174,12 +177,12 @@ fn fresh_uuid() -> Uuid {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive: the three that the manifest has.
 pub enum Durability {
-    /// A power cut: it is on the disk before anybody hears of it.
+    /// A power cut. The batch is on the disk before any client hears of it.
     #[default]
     Full,
-    /// A killed process, but not a power cut, which takes about the last second.
+    /// A killed process. A power cut loses about the last second.
     Normal,
-    /// Nothing: it is in memory only.
+    /// Nothing. The log is in memory only.
     Memory,
 }
 
@@ -201,7 +204,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// What was given is no durability.
+/// The text is no durability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoDurability;
 
@@ -224,25 +227,25 @@ impl FromStr for Durability {
     }
 }
 
-/// How a log is.
+/// The state of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// Exhaustive: a door must treat every state there is.
+// Exhaustive, since a door must treat every state.
 pub enum Health {
     /// It takes appends.
     Well,
-    /// The disk is full. It tries again by itself; until then doors should refuse.
+    /// The disk is full. The log tries again by itself; until it succeeds, doors should refuse.
     Full,
-    /// It takes no more until it is opened again, and why.
+    /// It takes no more until it is opened again, for this reason.
     Poisoned(Arc<str>),
 }
 
-/// Why a log didn't do what it was asked to.
+/// An error of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The log was closed.
     Closed,
-    /// The thread's next sequence isn't the expected one: somebody else appended to it.
+    /// The thread's next number isn't the expected one: another writer appended to it.
     Conflict {
         /// What was to be appended.
         entry: EntryId,
@@ -265,7 +268,7 @@ pub enum Error {
     Full,
     /// The batch contradicts itself or the log; nothing of it was kept.
     Invalid(Arc<str>),
-    /// The system refused.
+    /// The operating system refused.
     Io(Arc<str>),
     /// Another process writes to the file.
     Locked {
@@ -286,7 +289,7 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
-    /// A write failed, so nobody knows what the disk has; open the log again.
+    /// A write failed, so what the disk has is unknown. Open the log again.
     Poisoned(Arc<str>),
     /// The log was opened for reading.
     ReadOnly,
@@ -341,7 +344,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An answer that is there already.
+/// A future that is ready at once.
 fn ready<'a, T: Send + 'a>(answer: Result<T, Error>) -> Boxed<'a, T> {
     Box::pin(std::future::ready(answer))
 }

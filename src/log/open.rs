@@ -1,4 +1,4 @@
-//! What is not consumed yet, found by one walk over commits.
+//! Finds the entries that aren't consumed yet, in one walk over the commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 use crate::log::chain::{MarkRow, Marked};
 use crate::log::entry::{Entry, Open};
 
-/// Fed with entries and marks in their order, it keeps only what is still open.
+/// Takes entries and marks in their order, and keeps the entries that are still open.
 #[derive(Default)]
 pub(super) struct Opens(FxHashMap<(u64, u64), OpenEntry>);
 
-/// An entry, and how many it is for.
+/// An entry, and how many receivers it has.
 #[derive(Clone, Copy)]
 pub(super) struct Came {
     pub(super) thread: u64,
@@ -31,7 +31,7 @@ pub(super) struct OpenEntry {
 }
 
 impl OpenEntry {
-    /// The answer about its entry.
+    /// The open entry, as the log returns it.
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
         let consumed = self.consumed.into_iter().collect();
@@ -73,7 +73,7 @@ impl Opens {
         }
     }
 
-    /// What is still open, by position.
+    /// The open entries, by position.
     pub(super) fn finish(self) -> Vec<OpenEntry> {
         let mut all: Vec<OpenEntry> = self.0.into_values().collect();
         all.sort_unstable_by_key(|it| it.position);

@@ -1,4 +1,4 @@
-//! Reading what may be long, a page at a time.
+//! Reads long threads and lists a page at a time.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// All that a thread has by the time its last page is read.
+    /// All entries that the thread has by the time its last page is read.
     #[must_use]
     pub fn of(log: &'a dyn Log, thread: &'a ThreadId) -> Pages<'a> {
         Pages { log, thread, after: 0, upto: u64::MAX }
@@ -46,7 +46,7 @@ impl<'a> Pages<'a> {
         Pages { upto, ..self }
     }
 
-    /// The next page, which has an entry at least; nothing where there are no more.
+    /// The next page, which has at least one entry. None if there are no more.
     ///
     /// # Errors
     /// Where there is no such thread, or the log can't be read.
@@ -74,7 +74,7 @@ impl<'a> ThreadPages<'a> {
         ThreadPages { log, after: None }
     }
 
-    /// The next page, which has a thread at least; nothing where there are no more.
+    /// The next page, which has at least one thread. None if there are no more.
     ///
     /// # Errors
     /// Where the log can't be read.

@@ -1,4 +1,4 @@
-//! The rules that every log keeps, as tests. Whoever writes a log calls [`all`] with it.
+//! The rules of every log, as tests. The tests of each log call [`all`].
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::{Batch, Draft, Error, Flags, Head, Health, Log, Mark, NewThread, Receipt, Wrong};
 use crate::name::Name;
 
-/// What is sent in these tests.
+/// A payload of these tests.
 const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
@@ -44,7 +44,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
     }
 }
 
-/// Waits for an answer, on this thread.
+/// Waits on this thread for an answer.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -291,7 +291,7 @@ fn a_fork_reads_through_its_link(log: &dyn Log) {
         let threads = vec![fork("e", nowhere)];
         assert!(wait(log.append(Batch { threads, ..Batch::default() })).is_err(), "{nowhere}");
     }
-    // What is read through the link is the source's, so it is marked there.
+    // An entry that is read through the link belongs to the source, so its marks do, too.
     let marks = vec![consumed("b/2", "echo")];
     assert!(wait(log.append(Batch { marks, ..Batch::default() })).is_err());
     let linked = Draft { cause: Some(entry("c/1")), ..note("c/5") };
@@ -476,7 +476,7 @@ fn appends_keep_the_order_of_their_calls(log: &dyn Log) {
     keep(log, batch(&["a"], &[]));
     let appends: Vec<_> =
         (1..=3_000).map(|seq| log.append(batch(&[], &[&format!("a/{seq}")]))).collect();
-    // Waited for the other way round, as nobody would.
+    // The answers are awaited in the opposite order.
     for (at, append) in appends.into_iter().enumerate().rev() {
         assert_eq!(wait(append).unwrap().first_position, at as u64 + 1);
     }

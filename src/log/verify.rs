@@ -1,4 +1,4 @@
-//! Whether a log is what it was: every digest and the whole chain again, in one pass.
+//! Verifies a log: recomputes every digest and the whole chain in one pass.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::log::Identity;
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
 use crate::log::entry::Entry;
 
-/// Findings that are told one by one; of a file that is all wrong nobody reads more.
+/// How many findings are reported one by one. Of a file that is all wrong nobody reads more.
 const FINDINGS_MAX: usize = 1_000;
 
 /// What a verification found.
@@ -24,7 +24,7 @@ pub struct Report {
     pub threads: u64,
     /// What is wrong, in the order in which it was found.
     pub findings: Vec<Finding>,
-    /// How many findings there were beyond those.
+    /// How many further findings there were.
     pub findings_more: u64,
 }
 
@@ -40,11 +40,11 @@ impl Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of finding.
     pub wrong: Wrong,
-    /// The entry, where it is one entry's.
+    /// The entry, if the finding is about one.
     pub entry: Option<EntryId>,
-    /// The commit, where it is one commit's.
+    /// The commit, if the finding is about one.
     pub commit: Option<u64>,
     /// What is wrong, in words.
     pub what: String,
@@ -62,7 +62,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The kinds of things that can be wrong with a log.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wrong {
@@ -82,13 +82,13 @@ pub enum Wrong {
     Page,
     /// The tables, or what protects them, aren't as they should be.
     Schema,
-    /// Something is missing, or stands twice.
+    /// A row is missing, or there twice.
     Sequence,
-    /// Something belongs to no commit.
+    /// A row belongs to no commit.
     Unchained,
 }
 
-/// Fed with a log from its beginning, it keeps what it needs of the last commit and no more.
+/// Takes a log from its beginning, and keeps only what it needs of the last commit.
 pub(super) struct Verifier {
     expect: Option<Head>,
     /// The commit under way.
@@ -102,7 +102,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    /// Begins with the commit of number 0, which only says which log it is.
+    /// Begins with commit 0, which holds the log's identity only.
     pub(super) fn new(
         identity: &Identity,
         genesis: Option<&CommitRow>,
@@ -123,7 +123,7 @@ impl Verifier {
         verifier
     }
 
-    /// The commit of number 0 covers nothing; its chain is over none of the rest of it.
+    /// Commit 0 covers nothing, and its chain is over the identity alone.
     fn begins_with(&mut self, identity: &Identity, row: &CommitRow) {
         let Commit { writer, last_position, last_thread, .. } = row.commit;
         if (last_position, last_thread) != (0, 0) || !row.marks.is_empty() {
@@ -136,7 +136,7 @@ impl Verifier {
         }
     }
 
-    /// Begins behind a commit that is taken for granted.
+    /// Begins after a commit that is trusted.
     pub(super) fn after(row: &CommitRow) -> Verifier {
         let Commit { last_position, last_thread, .. } = row.commit;
         Verifier::at(row.head(), last_position, last_thread, None)
@@ -213,7 +213,7 @@ impl Verifier {
         }
     }
 
-    /// An entry that can't be made out, but for its digest.
+    /// An entry of which only the digest can be read.
     pub(super) fn unreadable(
         &mut self,
         position: u64,
@@ -230,7 +230,7 @@ impl Verifier {
         }
     }
 
-    /// The commit's last piece has come.
+    /// Finishes the commit.
     pub(super) fn end(&mut self) {
         let Some((row, link)) = self.at.take() else { return };
         let Commit { number, last_position, last_thread, .. } = row.commit;
@@ -285,7 +285,7 @@ impl Verifier {
         self.next_position = position + 1;
     }
 
-    /// An expected head that was met is expected no longer.
+    /// An expected head that was found needn't be looked for any more.
     fn compare(&mut self) {
         if self.expect == Some(self.head) {
             self.expect = None;

@@ -1,13 +1,13 @@
-//! A copy of a log in a file of its own, made while the log may be written to.
+//! Backups: a copy of a log in another file, made while the log may be written to.
 //!
-//! SQLite copies the pages, some at a time, of one look at the file: the copy is what stood there
-//! when it began, however long it takes. Each step with a look of its own would begin again after
-//! every commit, and end never beside a busy writer; `VACUUM INTO` has one look as well, but builds
-//! every index anew and can't say how far it is. The price is that the write-ahead log grows by
-//! what is written meanwhile.
+//! SQLite copies the pages, some at a time, within one read transaction, so the copy is the file as
+//! it was at the beginning. With a transaction for each step the copy would begin again after every
+//! commit, and never end beside a busy writer. `VACUUM INTO` has one transaction as well, but
+//! builds every index anew and can't report progress. The price is that the write-ahead log grows
+//! by what is written meanwhile.
 //!
-//! The copy is made beside its place, synced, verified and only then put there, so that what stands
-//! under its name is a whole log at any time.
+//! The copy is made under another name, synced, verified and only then moved to its path. So the
+//! file at that path is a whole log at any time.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -28,32 +28,32 @@ use crate::log::sqlite::{sync_directory, whole};
 use crate::log::verify::Report;
 use crate::log::{Boxed, Error, ready};
 
-/// Pages (4 MiB) that are copied at a time; between, it can be ended.
+/// Pages (4 MiB) that are copied at a time. Between two steps the backup can be cancelled.
 const PAGES_AT_ONCE: i32 = 1_024;
-/// How soon a step that others were in the way of is tried again.
+/// How soon a step is tried again if another connection was in the way.
 const BUSY_WAIT: Duration = Duration::from_millis(10);
 
-/// What becomes of a file that is there already.
+/// What happens to a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: there is no third.
+// Exhaustive, since there is no third way.
 pub enum Existing {
-    /// It stays, and nothing is copied.
+    /// The file stays, and nothing is copied.
     Keep,
-    /// The copy takes its place, once it is verified.
+    /// The copy replaces the file, once it is verified.
     Replace,
 }
 
-/// How far a backup is. What is copied whole is verified next.
+/// The progress of a backup. After the last page the copy is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
-    /// What is copied.
+    /// The pages that are copied.
     pub bytes: u64,
-    /// What there is to copy.
+    /// All pages.
     pub of: u64,
 }
 
-/// Begins at once, on a thread of its own.
+/// Starts a backup on a thread of its own.
 pub(super) fn start(
     log: &Path,
     to: &Path,
@@ -69,7 +69,7 @@ pub(super) fn start(
         std::thread::Builder::new()
             .name("log-backup".to_owned())
             .spawn(move || {
-                // Nobody may be waiting any more.
+                // The caller may wait no more.
                 let _ = answer.send(work.run(watch));
             })
             .map_err(|error| Error::Io(error.to_string().into()))?;
@@ -83,7 +83,7 @@ pub(super) fn start(
     Box::pin(async move {
         let report = answered.recv_async().await.unwrap_or(Err(Error::Closed))?;
         let lock = match lock {
-            // One may have come there meanwhile.
+            // A log may have been made there meanwhile.
             None => is_free(&log, &to, existing)?,
             lock => lock,
         };
@@ -93,7 +93,8 @@ pub(super) fn start(
     })
 }
 
-/// Whether a copy may be put there; the lock of a log that is there and that nobody writes to.
+/// Whether a copy may be put at a path. Returns the lock of a log that is there and that no process
+/// writes to.
 fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
     files::spare(log, to)?;
@@ -103,7 +104,7 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
     if existing == Existing::Keep && to.exists() {
         return refuse("it is there already; name another file");
     }
-    // Only a pump makes the lock file, so a pump uses this log or has opened it by another name.
+    // Only a pump makes the lock file, so a pump uses this log, or has opened it by another name.
     let taken = match beside(to, "-lock").exists() {
         true => Lock::take(to).map(Some),
         false => Lock::of_file(to).map(|_| None),
@@ -121,7 +122,7 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
     Ok(lock)
 }
 
-/// A copy that isn't whole yet; gone when this is.
+/// An unfinished copy. It is removed when this is dropped.
 struct Half {
     path: PathBuf,
     ended: Arc<AtomicBool>,
@@ -135,10 +136,10 @@ impl Half {
         Ok(Half { path, ended: Arc::default() })
     }
 
-    /// Gives a copy its place.
+    /// Moves a copy to its path.
     fn put(self, to: &Path, existing: Existing) -> Result<(), Error> {
         let put = match existing {
-            // Unlike a renaming, it leaves alone what came there meanwhile.
+            // Unlike a rename, a link doesn't replace a file that came there meanwhile.
             Existing::Keep => match std::fs::hard_link(&self.path, to) {
                 // A file system without links.
                 Err(_) if !to.exists() => std::fs::rename(&self.path, to),
@@ -154,12 +155,12 @@ impl Half {
 impl Drop for Half {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Renamed, where all went well.
+        // If all went well, the file has been renamed.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// What the thread has to do.
+/// The thread's work.
 struct Work {
     log: PathBuf,
     half: PathBuf,
@@ -196,7 +197,7 @@ impl Work {
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut to = Connection::open_with_flags(&self.half, flags).map_err(trouble)?;
-        // A half copy is thrown away, and a whole one synced once.
+        // No syncs while copying: an unfinished copy is removed, and a complete one is synced once.
         to.pragma_update(None, "synchronous", "OFF").map_err(trouble)?;
         to.pragma_update(None, "journal_mode", "OFF").map_err(trouble)?;
         let copying = Backup::new(&from.db, &mut to).map_err(trouble)?;
@@ -217,7 +218,8 @@ impl Work {
         Ok(())
     }
 
-    /// Syncs the copy, and has it need no write-ahead log: who reads it makes no files beside it.
+    /// Syncs the copy, and switches it off write-ahead logging, so that readers make no files
+    /// beside it.
     fn settle(&self) -> Result<(), Error> {
         /// Where SQLite's header has the versions that write and read the file: 2 with a
         /// write-ahead log, 1 without one.

@@ -1,4 +1,4 @@
-//! The file as it is, against what its digests and its chain say it was.
+//! Verifies a file: compares its rows with the digests and the chain.
 
 use rusqlite::OptionalExtension;
 
@@ -11,7 +11,7 @@ use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
 use crate::log::{Error, Identity};
 
-/// Findings about pages; of a file in pieces nobody reads more.
+/// How many findings about pages are reported. Of a broken file nobody reads more.
 const PAGES_MAX: usize = 100;
 
 /// Where a log ends, if its last commit is whole.
@@ -55,8 +55,8 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     Ok(Tip { head, position: tip_position, thread: tip_thread, name })
 }
 
-/// Everything, from the first byte. What is wrong is told; only a lost file is an error. Where a
-/// page couldn't be read, all of it is looked at once more.
+/// Verifies everything, from the first byte. Damage is a finding; only a lost file is an error. If
+/// a page couldn't be read, everything is read once more.
 pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     let report = look(reader, expect)?;
     if report.findings.iter().all(|it| it.wrong != Wrong::Page) {
@@ -98,7 +98,7 @@ fn broken(verifier: &mut Verifier, error: Error) -> Result<(), Error> {
     Ok(())
 }
 
-/// The pages, and the tables with what protects them.
+/// Checks the pages, the tables and their triggers.
 fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
     for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
         verifier.wrong(Wrong::Schema, None, None, format!("{kind} {name} {what}"));
@@ -135,7 +135,7 @@ impl Reader {
     }
 }
 
-/// Every commit, some at once, so that a writer beside us is not held up.
+/// Checks every commit, some in each transaction, so that a writer isn't held up.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
@@ -143,7 +143,7 @@ fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     uncovered(reader, verifier)
 }
 
-/// The next commits; whether there were any.
+/// Checks the next commits. False if there are none.
 fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Error> {
     let number = verifier.head().number.cast_signed();
     let some = reader.commits(number, COMMITS_AT_ONCE)?;
@@ -154,7 +154,7 @@ fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Er
     Ok(any)
 }
 
-/// One look at the file for many questions: each alone would take its locks anew.
+/// One read transaction for many queries. Each query alone would take its own locks.
 pub(super) fn at_once<T>(
     reader: &mut Reader,
     work: impl FnOnce(&mut Reader) -> Result<T, Error>,
@@ -162,11 +162,11 @@ pub(super) fn at_once<T>(
     reader.sql(reader.db.execute_batch("BEGIN"))?;
     let outcome = work(reader);
     let over = reader.sql(reader.db.execute_batch("COMMIT"));
-    // What went wrong first says more.
+    // The first error says more.
     outcome.and_then(|it| over.map(|()| it))
 }
 
-/// One commit: the threads it opened, its entries, its marks.
+/// Checks one commit: its threads, entries and marks.
 fn walk(reader: &mut Reader, verifier: &mut Verifier, row: CommitRow) -> Result<(), Error> {
     let (last_position, last_thread) = (row.commit.last_position, row.commit.last_thread);
     let (position, thread) = verifier.covered();
@@ -236,7 +236,7 @@ fn entries(
     after: u64,
     last: u64,
 ) -> Result<(), Error> {
-    /// A commit may be large; this many of its entries are held at once.
+    /// How many entries of a commit are in memory at once.
     const AT_ONCE: i64 = 1_024;
     let condition = format!("position > ?1 AND position <= ?2 ORDER BY position LIMIT {AT_ONCE}");
     let mut after = after.cast_signed();
@@ -280,7 +280,7 @@ fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), E
     Ok(())
 }
 
-/// Whether an entry stands there before a position, its thread's own or read through a link.
+/// Whether an entry exists before a position, as its thread's own or through a link.
 fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bool, Error> {
     let (mut thread, mut hops) = (thread, 0);
     loop {
@@ -290,7 +290,7 @@ fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bo
             Err(error) => return Err(error),
         };
         match fork {
-            // Links lead to lower numbers, or they are wrong.
+            // Correct links lead to lower numbers.
             Some((source, link)) if seq <= link && source < thread && hops < u32::MAX => {
                 (thread, hops) = (source, hops + 1);
             }
@@ -314,11 +314,11 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
     Some(EntryId { thread, seq })
 }
 
-/// What stands beyond the last commit.
+/// Finds rows beyond the last commit.
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
-    // Before the commits, so that a writer who goes on meanwhile is seen.
+    // Read before the commits, so that a writer that continues meanwhile is noticed.
     let shares = reader.shares_beyond(position)?;
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
@@ -334,7 +334,7 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
             "there is not one row that says which log this is, or a commit before it".to_owned();
         verifier.wrong(Wrong::Identity, None, None, what);
     }
-    // While a writer went on, there are commits beyond, and what they cover.
+    // If a writer continued meanwhile, later commits cover these rows.
     if last.unwrap_or(0).cast_unsigned() != head {
         return Ok(());
     }
@@ -349,7 +349,7 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     Ok(())
 }
 
-/// Each thread's sequences from its first to its last, without a gap, in the order of positions.
+/// Checks that each thread's numbers have no gap, in the order of positions.
 fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let mut last: Option<(i64, u64, u64)> = None;
     loop {

@@ -1,4 +1,4 @@
-//! Connections to a file: the one that writes, and those that read.
+//! The connections to a file: one writes, the others read.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,12 +13,12 @@ use crate::log::sqlite::files::{Db, Held};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
-/// What the write-ahead log has at the most once all of it was copied: more than writing alone
-/// makes it. Cutting it off and growing it again holds up commits for a tenth of a second.
+/// The size to which SQLite truncates the write-ahead log. It is more than writing alone needs,
+/// since truncating and growing again delays commits by 0.1 s.
 pub(super) const WAL_BYTES_KEPT: u32 = 320 << 20;
-/// How long a statement waits for a person who looks at the file with other tools.
+/// How long a statement waits for other tools that have the file open.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
-/// Statements kept ready by one connection.
+/// How many prepared statements a connection caches.
 const STATEMENTS_MAX: usize = 64;
 
 /// The connection that writes; what the file is has been looked at.

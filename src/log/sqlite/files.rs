@@ -1,11 +1,11 @@
-//! Which files are a log's: by what they are, not by their names, so that a link is no way round.
-//! And one process at a time writes to a file, whatever names it has.
+//! The files of a log, known by device and number rather than by name, so that a link is no way
+//! around a check. One process at a time writes to a file, whatever its names.
 //!
-//! On Linux the lock is on the log's file itself. SQLite has its own locks there, those of POSIX,
-//! and the system drops all of them where the process closes any descriptor of the file. So one
-//! descriptor is opened for the lock, and closed only where no connection of this process has the
-//! file open: each of them is counted here. `flock`, which takes the lock, and the locks of POSIX
-//! don't see each other there; elsewhere they may, and the file beside the log is the only lock.
+//! On Linux the lock is on the log's file itself, by `flock`. SQLite has POSIX locks on the same
+//! file, and the system drops all of those when the process closes any descriptor of it. So one
+//! descriptor is opened for the lock, and closed only when no connection of this process has the
+//! file open; connections are counted here. On Linux the two kinds of locks ignore each other.
+//! Elsewhere they may not, so there the file beside the log is the only lock.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, TryLockError};
@@ -20,10 +20,10 @@ use crate::log::Error;
 use crate::log::sqlite::connect::beside;
 use crate::log::sqlite::whole;
 
-/// What belongs to a log beside its file.
+/// The suffixes of the files beside a log.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
 
-/// What a file is, whatever its name: its device and its number there.
+/// A file, whatever its name: its device and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileId(u64, u64);
 
@@ -34,13 +34,13 @@ impl FileId {
         FileId(metadata.dev(), metadata.ino())
     }
 
-    /// Where files have no number, all that can be known is that one is there.
+    /// Where files have no number, only their existence can be known.
     #[cfg(not(unix))]
     fn new(_: &Metadata) -> FileId {
         FileId(0, 0)
     }
 
-    /// The file of this name; none where there is none.
+    /// The file of this name, if there is one.
     pub(super) fn of(path: &Path) -> io::Result<Option<FileId>> {
         match std::fs::metadata(path) {
             Ok(it) => Ok(Some(FileId::new(&it))),
@@ -54,8 +54,7 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Refuses to have something written in the place of a log: its file, those beside it, and links
-/// to any of them.
+/// Refuses a path that is one of a log's files, or a link to one.
 pub(super) fn spare(log: &Path, to: &Path) -> Result<(), Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
     let own = std::iter::once(log.to_owned()).chain(BESIDE.map(|it| beside(log, it)));
@@ -71,7 +70,7 @@ pub(super) fn spare(log: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a log's files were when it was opened.
+/// The files of a log as they were when it was opened.
 #[derive(Debug)]
 pub(super) struct Files {
     path: PathBuf,
@@ -79,8 +78,8 @@ pub(super) struct Files {
     wal: Resolved,
 }
 
-/// What stands under a name: itself, and what it leads to where it is a link. A link may come to
-/// lead to the same file, and SQLite would look for what belongs to it elsewhere.
+/// The file at a path, and the target if it is a link. Both matter: SQLite looks for the files
+/// beside a log by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resolved {
     itself: Option<FileId>,
@@ -101,9 +100,9 @@ impl Resolved {
 /// The log's file that was removed, renamed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// The file itself.
+    /// The database file.
     File,
-    /// Its write-ahead log only: what stands there can still be copied.
+    /// The write-ahead log only. Its content can still be copied.
     Wal,
 }
 
@@ -113,7 +112,7 @@ impl Files {
         Ok(Files { path: path.to_owned(), file: Resolved::of(path)?, wal })
     }
 
-    /// Looks whether they still are there. What can't be looked at may be.
+    /// Checks that the files are still there. A file that can't be checked may be.
     pub(super) fn gone(&self) -> Option<Gone> {
         let is_moved = |path: &Path, was| Resolved::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
@@ -122,7 +121,7 @@ impl Files {
         is_moved(&beside(&self.path, "-wal"), self.wal).then_some(Gone::Wal)
     }
 
-    /// What is to be said of it.
+    /// The error's text.
     pub(super) fn told(&self, gone: Gone) -> String {
         let path = match gone {
             Gone::File => self.path.clone(),
@@ -132,11 +131,11 @@ impl Files {
     }
 }
 
-/// What this process has to do with a file.
+/// What this process has open of a file.
 #[derive(Default)]
 struct Own {
     connections: usize,
-    /// Open as long as there are connections: see above.
+    /// Open while there are connections, for the reason in the module's head.
     file: Option<File>,
     is_locked: bool,
 }
@@ -148,7 +147,7 @@ fn with_files<T>(work: impl FnOnce(&mut HashMap<FileId, Own>) -> T) -> T {
     work(files.get_or_insert_default())
 }
 
-/// Forgets a file that neither a connection nor the lock needs any more, and so closes it.
+/// Closes a file that neither a connection nor the lock needs any more.
 fn tidy(files: &mut HashMap<FileId, Own>, id: FileId) {
     if files.get(&id).is_some_and(|it| it.connections == 0 && !it.is_locked) {
         files.remove(&id);
@@ -161,11 +160,11 @@ pub(super) struct Db {
     counted: Counted,
 }
 
-/// That a connection has a file open, where it is known which.
+/// Counts that a connection has a file open, if the file is known.
 struct Counted(Option<FileId>);
 
 impl Db {
-    /// Opens one to a file that is there.
+    /// Opens a connection to an existing file.
     pub(super) fn open(
         path: &Path,
         open: impl FnOnce() -> rusqlite::Result<Connection>,
@@ -178,7 +177,7 @@ impl Db {
         })
     }
 
-    /// Closes it, and says where that failed.
+    /// Closes the connection. Returns the error if that failed.
     pub(super) fn close(self) -> rusqlite::Result<()> {
         let Db { db, counted } = self;
         let closed = db.close().map_err(|(_, error)| error);
@@ -218,7 +217,7 @@ impl Drop for Counted {
 pub(super) struct Held(Option<FileId>);
 
 impl Held {
-    /// Takes it; none where another has it.
+    /// Takes the lock. None if another process has it.
     pub(super) fn take(path: &Path) -> io::Result<Option<Held>> {
         if !cfg!(target_os = "linux") {
             return Ok(Some(Held(None)));
@@ -233,7 +232,7 @@ impl Held {
             if files.get(&id).is_none_or(|own| own.file.is_none()) {
                 let file = File::open(path)?;
                 let opened = FileId::new(&file.metadata()?);
-                // Another may have come there meanwhile.
+                // Another file may have come there meanwhile.
                 files.entry(opened).or_default().file.get_or_insert(file);
                 if opened != id {
                     return Err(io::Error::other("it was replaced while it was opened"));
@@ -262,7 +261,8 @@ impl Drop for Held {
         with_files(|files| {
             if let Some(own) = files.get_mut(&id) {
                 own.is_locked = false;
-                // Not left to closing it: a program that is just being started has our files.
+                // Unlocked explicitly, since a program that is just being started may still have
+                // our descriptors.
                 let _ = own.file.as_ref().map(File::unlock);
             }
             tidy(files, id);

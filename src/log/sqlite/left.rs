@@ -1,8 +1,8 @@
-//! What a start takes up: what isn't consumed yet.
+//! Finds the entries that aren't consumed yet, for a start.
 //!
-//! Marks decide what runs again, so from the first entry that is open the chain, which they are
-//! part of, is computed anew: a damaged mark has nothing run twice. What is older was consumed, and
-//! `verify` is there for it. An entry's own digest is checked where the entry is read.
+//! Marks decide what runs again, so a damaged mark must not have a handler run twice. Marks are
+//! part of the chain, and the chain is computed anew from the first open entry on. Older entries
+//! were consumed; `verify` checks those. An entry's own digest is checked when it is read.
 
 use rusqlite::Rows;
 
@@ -15,7 +15,7 @@ use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
 use crate::log::sqlite::schema;
 
-/// How far a walk over the commits has come.
+/// The state of a walk over the commits.
 #[derive(Clone, Copy)]
 struct At {
     number: u64,
@@ -31,7 +31,7 @@ impl At {
     }
 }
 
-/// The next entry that came.
+/// Takes the next entry.
 fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
     let Some(row) = rows.next()? else { return Ok(None) };
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -40,7 +40,7 @@ fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
 }
 
 impl Reader {
-    /// Walks all commits, some at once, and keeps of them what is still open.
+    /// Walks all commits, some in each transaction, and keeps the open entries.
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
         let identity = schema::identity(&self.db, &self.path)?;
         let genesis = chain::genesis(&identity);
@@ -66,8 +66,7 @@ impl Reader {
         Ok(open)
     }
 
-    /// Some commits: what came with each, and what it says was consumed; where they end, if there
-    /// were any.
+    /// Reads some commits with their entries and marks. Returns their end, if there were any.
     fn some_open(&self, opens: &mut Opens, at: At) -> Result<Option<At>, Error> {
         let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
         let Some(end) = some.last().map(At::after) else { return Ok(None) };
@@ -93,7 +92,7 @@ impl Reader {
         Ok(Some(end))
     }
 
-    /// Computes the chain of what came behind a commit.
+    /// Computes the chain after a commit.
     fn prove(&self, mut at: At) -> Result<(), Error> {
         loop {
             self.go_on()?;
@@ -137,7 +136,7 @@ impl Reader {
         let mut rows = find.query([after.cast_signed(), last.cast_signed()])?;
         while let Some(row) = rows.next()? {
             let digest = row.get_ref(0)?.as_bytes().ok().and_then(|it| it.try_into().ok());
-            // One of another length fits no chain.
+            // A digest of another length fits no chain.
             link.entry(&digest.unwrap_or_default());
         }
         Ok(())

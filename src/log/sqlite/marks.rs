@@ -1,4 +1,4 @@
-//! What happened to entries besides that they came, read from the commits.
+//! Reads the marks of entries from the commits.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::log::entry::Noted;
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::schema;
 
-/// Some marks, each with the last position before its commit; and where to go on.
+/// Some marks, each with the last position before its commit, and the commit to continue from.
 type Walked = (Vec<(u64, MarkRow)>, Option<(i64, u64)>);
 
 impl Reader {
-    /// Walks all commits, some at once, for the marks of a thread and of all below it.
+    /// Walks all commits, some in each transaction, for the marks of a thread and its descendants.
     pub(super) fn marks(&mut self, root: &ThreadId) -> Result<Vec<Noted>, Error> {
         let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
         let branch = {

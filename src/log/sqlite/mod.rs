@@ -1,4 +1,4 @@
-//! A log in one SQLite file: one thread writes, a few read.
+//! A log in one SQLite file. One thread writes, a few threads read.
 
 mod backup;
 mod check;
@@ -45,9 +45,9 @@ use schema::Found;
 use shared::Shared;
 use write::{Command, Commits, Known, Writer};
 
-/// Batches that wait for the writer; whoever comes later waits to be let in.
+/// How many batches may wait for the writer. Later callers wait.
 const BATCHES_MAX: usize = 1_024;
-/// Entries of a page's half, at the least, for each of two readers to read one.
+/// The smallest half of a page that is worth a second reader.
 const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.
@@ -92,7 +92,7 @@ impl SqliteLog {
         let lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
         if let Found::Nothing = schema::inspect(&db, &path)? {
-            // Which log it is survives a power cut, whatever is lost of what comes.
+            // The log's identity is synced, so that it survives a power cut.
             connect::tune(&db, &path, Durability::Full)?;
             schema::create(&db, &Identity::fresh())
                 .and_then(|()| copy::copy(&db))
@@ -155,7 +155,7 @@ impl SqliteLog {
 
     /// Opens a log for reading, beside a writer or without one.
     ///
-    /// Entries are read as they stand there, also damaged ones, for people; [`Log::verify`] judges.
+    /// Entries are read as they are, damaged ones too, for people. [`Log::verify`] finds damage.
     ///
     /// # Errors
     /// Where the file is missing, no log, a newer or a damaged one.
@@ -189,7 +189,7 @@ impl SqliteLog {
     /// then stands there whole. It holds what the log held when this was called; the report's head
     /// is its last commit. `watch` hears how far it is.
     ///
-    /// Whoever drops the future leaves nothing behind.
+    /// If the future is dropped, nothing is left behind.
     ///
     /// # Errors
     /// Where the file is there and is to be kept, or is a log in use; where it can't be written;
@@ -214,8 +214,7 @@ impl SqliteLog {
         backup::start(&self.path, to.as_ref(), existing, watch)
     }
 
-    /// Whether something may be written into this file: not where it is one of the log's, or a
-    /// link to one.
+    /// Refuses a path that is one of the log's files, or a link to one.
     pub(crate) fn spares(&self, file: &Path) -> Result<(), Error> {
         files::spare(&self.path, file)
     }
@@ -249,7 +248,7 @@ impl SqliteLog {
                 Err(TrySendError::Disconnected(_)) => return ready(Err(Error::Closed)),
                 Err(TrySendError::Full(command)) => command,
             };
-        // Asking once takes the place in the line; who waits for it comes later.
+        // The first poll takes the batch's place in the queue. The future is awaited later.
         let mut sending = Box::pin(writer.commands.clone().into_send_async(command));
         let _ = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         Box::pin(async move {
@@ -336,7 +335,7 @@ impl Log for SqliteLog {
             if page.len() == half {
                 page.extend(rest);
             } else if page.is_empty() && !rest.is_empty() {
-                // They came between, or are missing.
+                // The entries came between the two reads, or are missing.
                 page = part(after, upto, limit).await?;
             }
             Ok(page)
@@ -391,7 +390,7 @@ impl Log for SqliteLog {
     }
 }
 
-/// Whoever forgets to close waits here until what is under way is kept.
+/// A log that wasn't closed waits here until its appends are finished.
 impl Drop for SqliteLog {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
@@ -405,11 +404,13 @@ impl Drop for SqliteLog {
     }
 }
 
-/// Writes into the file, and syncs, what the process before couldn't trust: the system may take its
-/// write-ahead log for written, though it isn't, and what came behind it would be lost with it.
+/// Copies the write-ahead log into the file and syncs it. A start does this if a write of the
+/// process before it failed: the system may believe that the write-ahead log is on the disk though
+/// it isn't, and later commits would be lost with it.
 fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     let copied = || -> rusqlite::Result<bool> {
-        // What was copied before isn't copied again, and only one who has it open knows of that.
+        // Pages that were copied before aren't copied again, and only another process that has the
+        // file open can have copied some. So the copy counts only if no page was copied yet.
         Ok(copy::wal(db)?.copied() == 0 && copy::all(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {
@@ -423,7 +424,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     Err(Error::Io(why.into()))
 }
 
-/// The path itself, whatever links lead to it: two names of a file are one log.
+/// The path without links, since two names of a file are one log.
 fn whole(path: &Path) -> Result<PathBuf, Error> {
     let trouble = |error: std::io::Error| Error::Io(format!("{}: {error}", path.display()).into());
     match path.canonicalize() {
@@ -438,7 +439,7 @@ fn whole(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A new file's name must survive a power cut as well as its bytes.
+/// A new file's name must survive a power cut, too, so its folder is synced.
 fn sync_directory(path: &Path) -> Result<(), Error> {
     let Some(directory) = path.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
     let sync = std::fs::File::open(directory).and_then(|it| it.sync_all());

@@ -1,4 +1,4 @@
-//! What waits to be written, and what of it the next commit has.
+//! The writer's queue of batches, and which of them the next commit takes.
 
 use std::collections::VecDeque;
 
@@ -11,26 +11,27 @@ use crate::log::entry::Receipt;
 use crate::log::sqlite::BATCHES_MAX;
 use crate::log::sqlite::write::Command;
 
-/// Entries of one commit: beyond them, waiting is felt more than the sync that is saved.
+/// The most entries of one commit. With more, the longer wait outweighs the syncs that are saved.
 const GROUP_ENTRIES_MAX: usize = 16_384;
-/// Bytes of one commit, for the same reason, and for the memory that SQLite needs for it.
+/// The most bytes of one commit, for the same reason, and for SQLite's memory.
 const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Entries of a commit that others go ahead of, at the least: they wait until it is over.
+/// The smallest bound on a commit's entries while the priority lane is in use: batches in that lane
+/// wait for the commit under way.
 const GROUP_ENTRIES_IN_HURRY: usize = 8;
-/// About what one entry takes, a page to write and to sync included. A commit that others go ahead
-/// of has no more entries than take as long as its sync does: where that is slow, fewer would be
-/// no use to anybody.
+/// About how long one entry takes, with a page to write and to sync. While the priority lane is in
+/// use, a commit has as many entries as take as long as its sync. With a slow sync, fewer entries
+/// would help nobody.
 const ENTRY_US: usize = 20;
 
-/// Where a batch stands among those that wait.
+/// A batch's lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precedence {
-    /// Ahead of what isn't being written yet.
+    /// The priority lane: ahead of batches that aren't being written yet.
     Ahead,
     Behind,
 }
 
-/// One batch, and who waits for it.
+/// A batch, and the channel of its caller.
 pub(super) struct QueuedBatch {
     pub(super) job: Job,
     pub(super) answer: Sender<Result<Receipt, Error>>,
@@ -38,28 +39,27 @@ pub(super) struct QueuedBatch {
 
 /// What the writer does next.
 pub(super) enum Next {
-    /// Commits these together.
+    /// Commit these batches together.
     Group(Vec<QueuedBatch>),
-    /// Closes, and tells whoever asked for it; nobody where all who could append are gone.
+    /// Close, and tell the caller that asked for it. None if every handle is gone.
     Close(Option<Sender<Result<(), Error>>>),
 }
 
-/// What was taken out of the inbox and waits.
+/// Batches that were taken out of the inbox and wait.
 #[derive(Default)]
 pub(super) struct Queue {
     ahead: Vec<QueuedBatch>,
     behind: VecDeque<QueuedBatch>,
-    /// Nothing is taken any more, but what waits is written.
+    /// Nothing more is accepted, but waiting batches are still written.
     close: Option<Option<Sender<Result<(), Error>>>>,
-    /// Whether the last commit was only of what went ahead.
+    /// Whether the last commit had batches of the priority lane only.
     was_ahead: bool,
-    /// When something went ahead last.
+    /// When the priority lane was used last.
     ahead_us: Option<u64>,
 }
 
 impl Queue {
-    /// What to do next; waits until there is something. A commit takes so long beside what its
-    /// entries take.
+    /// Waits for the next thing to do. `shared_us` is a commit's fixed cost.
     pub(super) fn next(
         &mut self,
         inbox: &Receiver<Command>,
@@ -72,7 +72,7 @@ impl Queue {
                 Err(_) => self.close = Some(None),
             }
         }
-        // What doesn't fit stays in the inbox, which has a bound of its own.
+        // Batches that don't fit stay in the inbox, which has a bound of its own.
         while self.close.is_none()
             && self.behind.len() < BATCHES_MAX
             && let Ok(command) = inbox.try_recv()
@@ -98,7 +98,8 @@ impl Queue {
         }
     }
 
-    /// What goes ahead, alone every second time; else what else waits with it, up to a bound.
+    /// The next batches: those of the priority lane first, and every second time only those;
+    /// otherwise others with them, up to a bound.
     fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<QueuedBatch> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
@@ -139,8 +140,8 @@ mod tests {
         QueuedBatch { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
     }
 
-    /// What groups are made of batches of one entry each, all there at once: `a` goes ahead, `b`
-    /// doesn't.
+    /// The commits that are made of batches of one entry each, all there at once: `a` is in the
+    /// priority lane, `b` isn't.
     fn groups(batches: &str, shared_us: u64) -> Vec<String> {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!(groups(&many, 0).len(), 1);
         let hurried = |shared_us| groups(&format!("{many}a"), shared_us).len() - 1;
         assert_eq!(hurried(0), 300_usize.div_ceil(GROUP_ENTRIES_IN_HURRY));
-        // A slow disk has each of them share its sync with more.
+        // On a slow disk more batches share a sync.
         assert_eq!(hurried(2_000), 3);
         assert_eq!(hurried(100_000), 1);
     }

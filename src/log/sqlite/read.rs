@@ -1,4 +1,4 @@
-//! A few threads that answer from the file, beside the one that writes.
+//! The reader threads, which answer queries beside the writer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,30 +18,31 @@ use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
 use crate::name::Name;
 
-/// Threads that read: one may be in a long walk while the other answers.
+/// How many readers there are. While one is in a long walk, the other answers.
 pub(super) const READERS: usize = 2;
-/// Questions that wait for them; whoever comes later waits to ask.
+/// How many queries may wait. Later callers wait to ask.
 const QUESTIONS_MAX: usize = 256;
-/// Names and threads that a reader remembers of each.
+/// How many names and how many threads a reader caches.
 const REMEMBERED_MAX: usize = 65_536;
-/// Commits that are walked at once: between, the writer may recycle its write-ahead log.
+/// How many commits are read in one transaction. Between two, the writer may recycle its
+/// write-ahead log.
 pub(super) const COMMITS_AT_ONCE: u64 = 64;
 
 /// A thread, ?1, and all below it.
 pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
     SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
 
-/// What operators are told of a reading that failed and then didn't.
+/// The warning of a read that failed and then succeeded.
 pub(super) const FAILED_ONCE: &str =
     "the disk failed a reading, and didn't when it was tried again; look after the disk";
 
 type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 
-/// What readers are told.
+/// The readers' messages.
 pub(super) enum Question {
-    /// To answer.
+    /// Answer a query.
     Work(Work),
-    /// To end.
+    /// End.
     Stop,
 }
 
@@ -69,14 +70,14 @@ impl Readers {
         Ok((Readers { questions }, threads))
     }
 
-    /// Has work done by one of them; once more, where it finds damage.
+    /// Has a reader run a query. If the reader finds damage, the query runs once more.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Reader) -> Result<T, Error> + Send + 'static,
     ) -> Boxed<'static, T> {
         let (answer, answered) = flume::bounded(1);
         let question = Question::Work(Box::new(move |reader| {
-            // Nobody may be waiting any more.
+            // The caller may wait no more.
             let _ = answer.send(reader.and_then(|it| twice(|| work(it))));
         }));
         match self.questions.try_send(question) {
@@ -96,13 +97,14 @@ impl Readers {
         }
     }
 
-    /// A handle by which the writer ends them.
+    /// A handle with which the writer ends the readers.
     pub(super) fn questions(&self) -> Sender<Question> {
         self.questions.clone()
     }
 }
 
-/// Damage is told where it is found twice: a reading that the disk failed is damage to SQLite.
+/// Damage is reported if it is found twice, since SQLite reports a failed read of the disk as
+/// damage, too.
 pub(super) fn twice<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let first = work();
     let Err(Error::Damaged { path, .. }) = &first else { return first };
@@ -131,7 +133,7 @@ fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digest
     }
 }
 
-/// One connection that reads, and what it remembers of rows that never change.
+/// A reader's connection, and its caches of rows that never change.
 pub(super) struct Reader {
     pub(super) db: Db,
     pub(super) path: PathBuf,
@@ -141,14 +143,14 @@ pub(super) struct Reader {
     stop: Arc<AtomicBool>,
     digests: Digests,
     space: Vec<u8>,
-    /// The file is known to have the table `shares`.
+    /// Whether the file is known to have the table `shares`.
     pub(super) shares: bool,
 }
 
 /// What becomes of an entry that doesn't fit its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Digests {
-    /// It is an error: nobody may act on it.
+    /// It is an error, since nobody may act on it.
     Checked,
     /// It is read as it stands there, for people who want to see it; `verify` judges.
     Unchecked,
@@ -160,7 +162,7 @@ impl Reader {
         Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
     }
 
-    /// Long walks ask between their steps whether they should end.
+    /// Whether a long walk should end. Walks check this between their steps.
     pub(super) fn go_on(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
@@ -169,8 +171,8 @@ impl Reader {
         outcome.map_err(|error| schema::opening(&self.path, &error))
     }
 
-    /// Rows come in their order, each behind `after`, or the file's pages are out of order, and a
-    /// walk from page to page might never end.
+    /// Checks that rows come in order, each after `after`. Otherwise the file's pages are damaged,
+    /// and a walk might never end.
     pub(super) fn in_order<T: Ord>(
         &self,
         after: T,
@@ -186,7 +188,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Forgets what it remembers, to see what stands there now.
+    /// Empties the caches, to read the file anew.
     pub(super) fn forget(&mut self) {
         self.names.clear();
         self.threads.clear();
@@ -284,7 +286,7 @@ impl Reader {
         rows.into_iter().map(|row| self.fitting(row).map(Arc::new)).collect()
     }
 
-    /// Rows of entries as they stand there, but whole, by a condition and its numbers.
+    /// Raw rows of entries with whole bodies, by a condition and its numbers.
     pub(super) fn rows(
         &mut self,
         condition: &str,
@@ -343,7 +345,8 @@ impl Reader {
         })
     }
 
-    /// What the last entry that says so made of a thread, and whether one is of a budget.
+    /// A thread's state by its last entry that sets one, and whether one of its entries is about
+    /// budgets.
     fn state(&self, number: i64) -> Result<(State, bool), Error> {
         let sql = "SELECT (SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
               AND flags & 4032 ORDER BY seq DESC LIMIT 1),
@@ -400,7 +403,8 @@ impl Reader {
     ) -> Result<Vec<Arc<Entry>>, Error> {
         let mut number = self.known(id)?;
         let mut upto = upto.min(i64::MAX.cast_unsigned());
-        // From the thread back to its source, and that one's source: parts with their bounds.
+        // The parts of a thread's history with their bounds, from the thread back through its
+        // sources.
         let mut parts = Vec::new();
         loop {
             let fork = self.thread_of(number)?.fork;
@@ -508,11 +512,11 @@ impl Reader {
     }
 }
 
-/// Where an identity's own id is; the words of the index's condition, so that it is used.
+/// The condition for a client id. Its words are those of the index, so that SQLite uses the index.
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
 
-/// A number of things that we have, as SQLite keeps numbers.
+/// A count as SQLite keeps numbers.
 pub(super) fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

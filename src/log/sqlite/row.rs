@@ -1,4 +1,4 @@
-//! Rows as they stand there, however wrong.
+//! Raw rows, read without judging them.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub(super) struct Raw {
     pub(super) digest: [u8; 32],
     pub(super) meta: Option<Bytes>,
     pub(super) body: Bytes,
-    /// Something stands there that no log writes.
+    /// The row has a value that no log writes.
     pub(super) odd: bool,
-    /// Bytes that the body shares with another one's aren't there.
+    /// Bytes that the body shares with another are missing.
     pub(super) lacks: bool,
 }
 
-/// Senders and receivers that rows had of late: there are few, and each is kept once.
+/// A cache of the senders and receivers of recent rows. There are few, and each is kept once.
 #[derive(Default)]
 pub(super) struct Words(Vec<Arc<str>>);
 
@@ -60,7 +60,7 @@ impl Words {
 }
 
 impl Raw {
-    /// Reads what stands there, however wrong: the digest tells, or `odd` does.
+    /// Reads a row without judging it. Wrong values show by the digest or by `odd`.
     pub(super) fn of(row: &Row<'_>, kept: &mut Words) -> rusqlite::Result<Raw> {
         let odd = Cell::new(false);
         let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -138,12 +138,12 @@ impl Thread {
     }
 }
 
-/// Text, even where somebody put bytes that are none.
+/// Text, even if the column has bytes that are none.
 pub(super) fn text(value: ValueRef<'_>) -> String {
     String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
 }
 
 fn optional(value: ValueRef<'_>) -> Option<&str> {
-    // Bytes that are no text read as a mark of their own, which no digest fits.
+    // Bytes that are no text become a mark that fits no digest.
     value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
 }

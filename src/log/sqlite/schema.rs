@@ -1,4 +1,4 @@
-//! The tables, what protects them, and whether a file has them.
+//! The tables of a log, the triggers that protect them, and the check that a file has them.
 
 use std::path::Path;
 
@@ -77,7 +77,8 @@ CREATE TABLE shares (
 ) STRICT, WITHOUT ROWID;
 "#;
 
-/// What REPLACE would put away, by table. It fires no DELETE trigger, so INSERT must refuse.
+/// The rows that REPLACE would delete, by table. REPLACE fires no DELETE trigger, so INSERT must
+/// refuse.
 const TAKEN: [(&str, &str); 6] = [
     ("log", "EXISTS (SELECT 1 FROM log)"),
     (
@@ -142,7 +143,7 @@ const BODY: &str = "CASE WHEN EXISTS (SELECT 1 FROM shares WHERE entry = e.posit
       FROM shares WHERE entry = e.position ORDER BY at)
   ) ELSE e.body END";
 
-/// Everything that makes an empty file a log's.
+/// The statements that make an empty file a log.
 fn sql() -> String {
     let mut sql = TABLES.to_owned();
     for (table, taken) in TAKEN {
@@ -171,15 +172,15 @@ fn messages(words: &[(Flags, &str)], body: &str) -> String {
     MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", body)
 }
 
-/// What a file turned out to be.
+/// The kinds of files.
 pub(super) enum Found {
-    /// Nothing yet: a log may be made here.
+    /// An empty file: a log may be made here.
     Nothing,
     /// A log of a layout we know.
     Log,
 }
 
-/// Looks at a file without changing it.
+/// Determines a file's kind without changing it.
 pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
     let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
@@ -205,7 +206,7 @@ fn number(db: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, pragma, |row| row.get(0))
 }
 
-/// Makes a log of an empty file, all at once.
+/// Makes a log of an empty file, in one transaction.
 pub(super) fn create(db: &Connection, identity: &Identity) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     db.execute_batch(&sql())?;
@@ -227,7 +228,7 @@ pub(super) fn create(db: &Connection, identity: &Identity) -> rusqlite::Result<(
     db.execute_batch("COMMIT")
 }
 
-/// Which log the file is.
+/// The file's identity.
 pub(super) fn identity(db: &Connection, path: &Path) -> Result<Identity, Error> {
     let row = db
         .query_row("SELECT format, uuid, key, created FROM log", [], |row| {
@@ -275,14 +276,14 @@ const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
 /// What no log of format 1 has: a table and its triggers.
 const SECOND: &str = "shares";
 
-/// Something in a file's schema: what it is, its name, and what makes it.
+/// An object in a file's schema: its kind, its name, and the statement that makes it.
 struct Object {
     kind: String,
     name: String,
     sql: String,
 }
 
-/// How one of our objects stands in a file.
+/// The state of one of our objects in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     AsMade,
@@ -291,12 +292,12 @@ enum Stands {
     Otherwise(&'static str),
 }
 
-/// Something that isn't as we make it: its kind, its name, and what is wrong with it.
+/// An object that isn't as we make it: its kind, its name, and what is wrong with it.
 type Difference = (String, String, &'static str);
 
 /// Every table, index, trigger and view that isn't as we or older versions make it.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
-    // The format first: a writer who renews the file meanwhile made nothing wrong.
+    // The format is read first, since a pump may upgrade the file meanwhile.
     let (made, format, theirs) = (made()?, number(db, "user_version")?, objects(db)?);
     let mut wrong = Vec::new();
     for object in &made {
@@ -304,7 +305,7 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
             wrong.push((object.kind.clone(), object.name.clone(), what));
         }
     }
-    // A trigger of somebody else may do anything to what is written.
+    // A foreign trigger may do anything to what is written.
     for object in theirs {
         if object.kind == "trigger" && !made.iter().any(|ours| ours.name == object.name) {
             wrong.push((object.kind, object.name, "is none of ours"));
@@ -313,8 +314,8 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     Ok(wrong)
 }
 
-/// Makes anew what an older version made otherwise, indexes and the view, which hold nothing of
-/// their own; and what it hadn't. It is a log of today's format from then on.
+/// Upgrades a file of an older version: makes its indexes and its view anew, which hold no data,
+/// and adds what it lacks. The file then has today's format.
 pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
     let (theirs, format) = (objects(db)?, number(db, "user_version")?);
     let older = made()?.into_iter().filter(|it| stands(it, &theirs, format) == Stands::Older);
@@ -349,7 +350,7 @@ fn was_a_view(sql: &str, format: i64) -> bool {
         .any(|count| messages(&Flags::WORDS[..count], body).trim().strip_suffix(';') == Some(sql))
 }
 
-/// What we make.
+/// The objects that we make.
 fn made() -> rusqlite::Result<Vec<Object>> {
     let ours = Connection::open_in_memory()?;
     ours.execute_batch(&sql())?;
@@ -365,7 +366,7 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<Object>> {
     rows.collect()
 }
 
-/// What an error means while a file is opened.
+/// Translates an error that came while a file was opened.
 pub(super) fn opening(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::NotALog { path: path.to_owned() },

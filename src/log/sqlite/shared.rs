@@ -1,4 +1,4 @@
-//! What the writer shares with the copying thread and with those who append.
+//! What the writer shares with the copier thread and with callers that append.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,20 +11,20 @@ use crate::log::sqlite::copy;
 use crate::log::sqlite::files::{Files, Gone};
 use crate::log::{Error, Health};
 
-/// What the writer shares with those who append.
+/// What the writer shares with callers that append.
 #[derive(Default)]
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
-    /// How the next process hears of it.
+    /// The file that tells the next process.
     pub(super) mark: OnceLock<Mark>,
-    /// Where the log's files were when it was opened.
+    /// The log's files as they were when it was opened.
     pub(super) files: OnceLock<Files>,
     pub(super) full: AtomicBool,
-    /// Something was written since the last sync, where an append doesn't sync.
+    /// Something was written since the last sync, in a log whose appends don't sync.
     pub(super) unsynced: AtomicBool,
-    /// What was copied into the file is most likely synced there.
+    /// The pages that were copied into the file are most likely synced.
     pub(super) is_settled: AtomicBool,
-    /// No more appends; a full disk is waited for no longer.
+    /// There are no more appends, so the writer no longer waits for a full disk.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
     pub(super) trouble: crate::log::sqlite::write::trouble::Trouble,
@@ -38,8 +38,9 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
     }
 
-    /// Looks whether the log's files are where they were. Where they aren't, nothing more is taken;
-    /// what stands in a write-ahead log without a name is copied into the file while it can be.
+    /// Checks that the log's files are where they were. If they aren't, nothing more is accepted.
+    /// If only the write-ahead log lost its name, it is copied into the file while that is
+    /// possible.
     pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
         let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.gone()?))) else {
             return Ok(());
@@ -50,13 +51,13 @@ impl Shared {
         let (why, _) = self.take_no_more(&files.told(gone));
         tracing::error!(%why, "nothing more is accepted");
         if gone == Gone::Wal {
-            // It can't be worse for that.
+            // The copy can't make things worse.
             let _ = copy::copy(db);
         }
         Err(Error::Poisoned(why))
     }
 
-    /// Notes that the disk is full, and says so once.
+    /// Notes that the disk is full, and traces it once.
     pub(super) fn note_full(&self, file: &Path) {
         if !self.full.swap(true, Ordering::Relaxed) {
             let file = file.display();
@@ -64,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// Notes that there was room, and says so where there had been none.
+    /// Notes that there was room, and traces it if the disk had been full.
     pub(super) fn note_room(&self, file: &Path) {
         if self.full.swap(false, Ordering::Relaxed) {
             let file = file.display();
@@ -74,14 +75,14 @@ impl Shared {
 
     pub(super) fn poison(&self, why: &str) -> Error {
         let (why, is_first) = self.take_no_more(why);
-        // Nobody waits here for a disk that is sick.
+        // The lock is free by now, so no caller waits for a sick disk.
         if let Some(mark) = self.mark.get().filter(|_| is_first) {
             mark.make();
         }
         Error::Poisoned(why)
     }
 
-    /// Why nothing more is taken from now on, and whether something was until now.
+    /// Poisons the log for this reason. True if it wasn't poisoned before.
     fn take_no_more(&self, why: &str) -> (Arc<str>, bool) {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = poison.is_none();

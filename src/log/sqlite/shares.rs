@@ -1,5 +1,6 @@
-//! What an entry's body has in common with earlier ones of its thread stands in the file once. The
-//! entry's row has the rest, and rows of `shares` say what belongs in between.
+//! Deduplication: text that an entry's body shares with earlier bodies of its thread is in the file
+//! once. The entry's row has the rest of the body, and rows of `shares` say what belongs in
+//! between.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -7,24 +8,25 @@ use crate::log::Error;
 use crate::log::sqlite::read::{Reader, signed};
 use crate::log::sqlite::row::Raw;
 
-/// Bytes of a body that shares or is shared from: what one entry is put together from is bounded.
+/// The largest body that may share text or be shared from. This bounds the work for one entry.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Shares of one entry, for the same reason.
+/// The most shares of one entry, for the same reason.
 pub(super) const SHARES_MAX: usize = 16;
 
-/// So many bytes of what a source's row has, from `start`, belong behind the first `at` bytes of
-/// what the entry's own has.
+/// Some bytes of the source's row, from `start` on, belong after the first `at` bytes of the
+/// entry's own row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) at: usize,
-    /// The position of an earlier entry of the thread. Its row has them, so nobody asks further.
+    /// The position of an earlier entry of the thread. Its own row has the bytes, so there are no
+    /// chains of shares.
     pub(super) source: u64,
     pub(super) start: usize,
     pub(super) length: usize,
 }
 
 impl Share {
-    /// A share as it stands there, unless no log writes it.
+    /// A share from a row, if a log could have written it.
     fn of([at, source, start, length]: [i64; 4]) -> Option<Share> {
         let bytes = |number| usize::try_from(number).ok().filter(|it| *it <= BODY_BYTES_MAX);
         let length = bytes(length).filter(|it| *it > 0)?;
@@ -33,7 +35,7 @@ impl Share {
     }
 }
 
-/// Keeps what an entry shares.
+/// Writes an entry's shares.
 pub(super) fn keep(db: &Connection, entry: u64, shares: &[Share]) -> rusqlite::Result<()> {
     if shares.is_empty() {
         return Ok(());
@@ -48,7 +50,7 @@ pub(super) fn keep(db: &Connection, entry: u64, shares: &[Share]) -> rusqlite::R
 }
 
 impl Reader {
-    /// Puts bodies together. Where that can't be done the rest is left, and `lacks` says so.
+    /// Puts bodies together. If bytes are missing, the body keeps its rest, and `lacks` says so.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
         if rows.is_empty() || !self.has_shares()? {
             return Ok(());
@@ -56,7 +58,7 @@ impl Reader {
         self.sql(complete(&self.db, rows))
     }
 
-    /// How many shares are of entries behind a position, or before the first.
+    /// How many shares belong to entries after a position, or before the first.
     pub(super) fn shares_beyond(&mut self, position: u64) -> Result<u64, Error> {
         if !self.has_shares()? {
             return Ok(0);
@@ -66,7 +68,7 @@ impl Reader {
         self.sql(count).map(i64::cast_unsigned)
     }
 
-    /// A log of format 1 has no such table, until a pump opens it.
+    /// A log of format 1 has no such table until a pump opens it.
     fn has_shares(&mut self) -> Result<bool, Error> {
         if !self.shares {
             let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'shares')";
@@ -80,7 +82,7 @@ impl Reader {
 
 fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     let mut next = db.prepare_cached("SELECT min(entry) FROM shares WHERE entry >= ?1")?;
-    // Entries here are known to share nothing, so a page that shares nothing costs one look-up.
+    // The positions that have no shares. A page without shares costs one query.
     let mut whole = 0..0;
     for row in rows {
         let position = row.position.cast_signed();
@@ -99,7 +101,7 @@ fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The whole body of an entry that shares something.
+/// The whole body of an entry with shares.
 fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     let mut find = db.prepare_cached(
         "SELECT at, source, start, length FROM shares WHERE entry = ?1 ORDER BY at LIMIT ?2",
@@ -125,7 +127,7 @@ fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     Ok(Some(whole))
 }
 
-/// Adds what a source has; whether it has that.
+/// Adds a source's bytes. False if the source doesn't have them.
 fn extend(
     db: &Connection,
     thread: i64,

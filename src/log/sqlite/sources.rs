@@ -1,5 +1,5 @@
-//! Bodies that the writer has at hand, to find in a new one what the file has already. It forgets
-//! them as it pleases: that costs bytes and nothing else.
+//! A cache of recent bodies, in which the writer looks for text that a new body repeats. A body
+//! that is evicted costs bytes in the file and nothing else.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -12,26 +12,26 @@ use rustc_hash::FxHashMap;
 use crate::log::entry::Entry;
 use crate::log::sqlite::shares::{BODY_BYTES_MAX, SHARES_MAX, Share};
 
-/// Bytes that are worth a row of their own, and a look-up by whoever reads the entry.
+/// The shortest text that is worth a row of its own, and a query by each reader.
 const CONTENT_BYTES_MIN: usize = 512;
-/// Bodies of one thread: an agent's turn repeats what it has just said.
+/// How many bodies of a thread are kept. An agent's turn repeats what it has just said.
 const BODIES_MAX: usize = 16;
-/// Bytes of all threads' bodies.
+/// The most bytes of all threads' bodies.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A content is looked for by what it begins with, so that long ones aren't prepared for it.
+/// Text is searched by its first bytes, so that long text needs no preparation.
 const BEGINNING_BYTES: usize = 32;
-/// Places that begin as a content does and are compared with it: a body of nothing but such places
-/// holds up nobody.
+/// How many places with the same first bytes are compared. This bounds the search in a body that is
+/// full of such places.
 const PLACES_MAX: usize = 8;
 
-/// What threads said of late, by their numbers.
+/// Recent bodies, by the numbers of their threads.
 #[derive(Default)]
 pub(super) struct Sources {
     threads: FxHashMap<u64, VecDeque<Source>>,
     bytes: usize,
 }
 
-/// A body, or the rest of one, as an entry's row has it.
+/// A body, or the rest of one, as in an entry's row.
 struct Source {
     position: u64,
     body: Vec<u8>,
@@ -39,7 +39,7 @@ struct Source {
     beginning: Finder<'static>,
 }
 
-/// A stretch of a new body, and where a source's has it.
+/// A range of a new body, and the source that has it.
 struct Stretch {
     here: Range<usize>,
     source: u64,
@@ -47,8 +47,8 @@ struct Stretch {
 }
 
 impl Sources {
-    /// What an entry shares with those at hand, in its order, and the rest of its body. It is at
-    /// hand itself from now on.
+    /// Splits an entry's body into its shares, in order, and the rest. The body is in the cache
+    /// from now on.
     pub(super) fn part<'a>(
         &mut self,
         thread: u64,
@@ -75,10 +75,10 @@ impl Sources {
         (shares, rest.into())
     }
 
-    /// What a body repeats, in its order, with something of its own in between.
+    /// The ranges that a body repeats, in order, with text of its own in between.
     fn find(&self, thread: u64, body: &[u8]) -> Vec<Stretch> {
         let Some(sources) = self.threads.get(&thread) else { return Vec::new() };
-        // Something longer may have said all of it.
+        // A longer body may contain all of it.
         if let Some(here) = content(body) {
             let content = &body[here.clone()];
             let beginning = Finder::new(&content[..BEGINNING_BYTES]);
@@ -120,8 +120,8 @@ impl Sources {
     }
 }
 
-/// A body without the tags that it begins and ends with, if that is worth it: who repeats what was
-/// said puts it between others. Tags end no character half-way.
+/// A body without its first and last tag, if that is long enough: a repetition has other tags
+/// around it. A tag never ends in the middle of a character.
 fn content(body: &[u8]) -> Option<Range<usize>> {
     let (mut start, mut end) = (0, body.len());
     while body[start..end].starts_with(b"<") && body[start..end].ends_with(b">") {
@@ -131,7 +131,7 @@ fn content(body: &[u8]) -> Option<Range<usize>> {
     (end - start >= CONTENT_BYTES_MIN).then_some(start..end)
 }
 
-/// Where a content stands in a body.
+/// The places of a text in a body.
 fn places(body: &[u8], beginning: &Finder<'_>, content: &[u8]) -> impl Iterator<Item = usize> {
     let begins = beginning.find_iter(body).take(PLACES_MAX);
     begins.filter(move |at| body[*at..].starts_with(content))

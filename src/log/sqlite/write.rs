@@ -1,4 +1,4 @@
-//! The one thread that writes. What queued up while it wrote is its next commit.
+//! The writer thread. Batches that queued up during a commit make the next one (group commit).
 
 #[cfg(test)]
 pub(super) mod trouble;
@@ -30,24 +30,24 @@ use crate::log::sqlite::sources::Sources;
 use crate::log::{Error, Health};
 use crate::name::Name;
 
-/// Threads whose standing is remembered between commits; a forgotten one costs a look-up.
+/// How many threads' records are cached between commits. A thread that isn't cached costs a query.
 const THREADS_MAX: usize = 65_536;
-/// Names whose number is remembered.
+/// How many names' numbers are cached.
 const NAMES_MAX: usize = 16_384;
-/// How soon a copy that another was in the way of is tried again.
+/// How soon a copy is tried again if another copy was in the way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
-/// What is said where it can't be done.
+/// The warning if that fails.
 pub(super) const UNCOPIED: &str = "copying the write-ahead log failed";
-/// How soon a full disk is tried again.
+/// How soon an append is tried again on a full disk.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
-/// What the writer is told.
+/// The writer's messages.
 pub(super) enum Command {
     Append(Precedence, QueuedBatch),
     Close(Sender<Result<(), Error>>),
 }
 
-/// Where the log ends.
+/// The log's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tip {
     pub(super) head: Head,
@@ -56,7 +56,7 @@ pub(super) struct Tip {
     pub(super) name: i64,
 }
 
-/// What the writing thread owns.
+/// What the writer thread owns.
 pub(super) struct Writer {
     pub(super) db: Db,
     pub(super) path: PathBuf,
@@ -66,11 +66,11 @@ pub(super) struct Writer {
     /// What commits take of late.
     pub(super) commits: Commits,
     pub(super) known: Known,
-    /// By these it ends the readers, so that it is the last to leave the file.
+    /// Handles to end the readers, so that the writer is the last to close the file.
     pub(super) questions: Sender<Question>,
     pub(super) readers: Vec<JoinHandle<()>>,
     pub(super) copier: Copier,
-    /// How long the write-ahead log was when the writer copied the end of it.
+    /// The length of the write-ahead log when the writer last copied its end.
     pub(super) ended_at: i64,
     /// From when on it is copied, and how long it was when that was looked at.
     pub(super) bounds: Bounds,
@@ -78,7 +78,7 @@ pub(super) struct Writer {
     pub(super) lock: Lock,
 }
 
-/// What the writer remembers of the file; whatever is forgotten can be done without.
+/// The writer's caches. Anything in them can be read again.
 #[derive(Default)]
 pub(super) struct Known {
     threads: HashMap<ThreadId, Standing>,
@@ -86,11 +86,11 @@ pub(super) struct Known {
     sources: Sources,
 }
 
-/// How a commit ended for its batches: where each begins, or why it was refused.
+/// The outcome of a commit for its batches: the first position of each, or why it was refused.
 type Outcomes = Vec<Result<u64, Error>>;
 
 impl Writer {
-    /// Writes until it is told to close.
+    /// Runs until it is told to close.
     pub(super) fn run(mut self, inbox: &Receiver<Command>) {
         let _watch = Watch(self.shared.clone());
         let mut queue = Queue::default();
@@ -111,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Leaves one file behind, without a write-ahead log.
+    /// Closes the log so that one file is left, without a write-ahead log.
     fn leave(self) -> Result<(), Error> {
         for _ in 0..READERS {
             let _ = self.questions.send(Question::Stop);
@@ -131,8 +131,8 @@ impl Writer {
                     let _ = connect::keeps_its_log(&self.db, false);
                     Ok(())
                 }
-                // What can't be copied now stays where it is: somebody reads it, or there is no
-                // room.
+                // What can't be copied now stays in the write-ahead log: another process reads it,
+                // or the disk is full.
                 Ok(false) | Err(_) => copy::sync(&self.path, &self.shared),
             },
         };
@@ -142,10 +142,10 @@ impl Writer {
         closed.map_err(|error| Error::Io(format!("{}: {error}", self.path.display()).into()))
     }
 
-    /// Keeps a group, waits for room on the disk, or gives up for good.
+    /// Commits a group. On a full disk it waits; on any other error it gives up for good.
     fn commit(&mut self, mut group: Vec<QueuedBatch>) {
         let (outcomes, head) = loop {
-            // Also who waited for room while what was written before was given up.
+            // A group that waited for room may find the log poisoned by then.
             if let Health::Poisoned(why) = self.shared.health() {
                 return refuse(group, &Error::Poisoned(why));
             }
@@ -181,7 +181,7 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
-        // What is in no file that anybody finds isn't kept.
+        // A batch in a file without a name isn't kept.
         if let Err(gone) = self.shared.look(&self.db) {
             return refuse(group, &gone);
         }
@@ -193,7 +193,7 @@ impl Writer {
                 let entries = waiting.job.entries;
                 Receipt { first_position, entries, head, shared_us }
             });
-            // Nobody may be waiting any more.
+            // The caller may wait no more.
             let _ = waiting.answer.send(receipt);
         }
         self.tidy();
@@ -254,7 +254,7 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// Copies the write-ahead log now, after the copy that is being made.
+    /// Copies the write-ahead log now, once a copy that is under way has ended.
     fn copy(&self) -> rusqlite::Result<()> {
         while copy::copy(&self.db)? {
             std::thread::park_timeout(COPY_WAIT);
@@ -265,7 +265,7 @@ impl Writer {
     fn copy_what_is_due(&mut self) -> rusqlite::Result<()> {
         let wal = copy::wal(&self.db)?;
         if wal.pages < self.ended_at {
-            // It began anew since.
+            // The write-ahead log has started from its beginning since.
             self.ended_at = 0;
         }
         if !(self.looked_at..self.looked_at + copy::PAGES_LOOKED).contains(&wal.pages) {
@@ -276,7 +276,7 @@ impl Writer {
         match copy::due(wal, is_settled, self.ended_at, self.bounds) {
             Due::Nothing => {}
             Due::Beside => self.copier.want(),
-            // Where the other copy is in the way, it is for the next commit.
+            // If the other copy is in the way, the next commit tries again.
             Due::End if copy::copy(&self.db)? => {}
             Due::End => {
                 self.ended_at = wal.pages;
@@ -287,7 +287,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Has the write-ahead log be short where the disk has little room.
+    /// Keeps the write-ahead log short if the disk has little room.
     fn look_at_room(&mut self) -> rusqlite::Result<()> {
         #[cfg(test)]
         let room = self.shared.trouble.room();
@@ -301,7 +301,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Between commits: memory within its bounds, the write-ahead log within its.
+    /// Between commits, keeps the memory and the write-ahead log within their bounds.
     fn tidy(&mut self) {
         if self.known.threads.len() > THREADS_MAX {
             self.known.threads.clear();
@@ -317,17 +317,17 @@ impl Writer {
     }
 }
 
-/// What commits take of late. The least of them is what one takes that has little in it.
+/// The times of recent commits. Their minimum is the fixed cost of a commit.
 #[derive(Default)]
 pub(super) struct Commits {
     least_us: Option<u64>,
-    /// The same of those before.
+    /// The minimum of the commits before these.
     before_us: Option<u64>,
     count: u32,
 }
 
 impl Commits {
-    /// How many are looked at together.
+    /// How many commits make one minimum.
     const LATE: u32 = 64;
 
     fn add(&mut self, took_us: u64) {
@@ -344,7 +344,7 @@ impl Commits {
     }
 }
 
-/// A writer that panics is no writer that closed.
+/// Poisons the log if the writer panics.
 struct Watch(Arc<Shared>);
 
 impl Drop for Watch {
@@ -361,7 +361,7 @@ fn refuse(group: Vec<QueuedBatch>, why: &Error) {
     }
 }
 
-/// Whether what failed may succeed later.
+/// Whether an error may go away later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     Never,
@@ -380,7 +380,7 @@ pub(super) fn retry(error: &rusqlite::Error) -> Retry {
     }
 }
 
-/// The file's books, open for one transaction.
+/// The file as the rules of `admit` see it, in one transaction.
 struct Books<'a> {
     db: &'a Connection,
     known: &'a mut Known,
@@ -388,7 +388,7 @@ struct Books<'a> {
     insert: CachedStatement<'a>,
     standing: CachedStatement<'a>,
     client_id: CachedStatement<'a>,
-    /// The rules of admission know no SQLite; its failure passes them by, through here.
+    /// The rules of `admit` know no SQLite. An error of SQLite gets past them in this field.
     failure: Option<rusqlite::Error>,
 }
 
@@ -418,7 +418,7 @@ impl<'a> Books<'a> {
         })
     }
 
-    /// Lets one batch in and inserts it, or leaves everything as it was.
+    /// Accepts one batch and inserts it, or leaves everything as it was.
     fn keep(
         &mut self,
         job: &mut Job,
@@ -497,7 +497,7 @@ impl<'a> Books<'a> {
         shares::keep(self.db, entry.position, &parts)
     }
 
-    /// The number of a name, a new one if need be.
+    /// The number of a name. A new name gets one.
     fn name(&mut self, name: &Name) -> rusqlite::Result<i64> {
         if let Some(id) = self.known.names.get(name) {
             return Ok(*id);
