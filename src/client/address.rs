@@ -1,4 +1,4 @@
-//! Where a pump listens, as people write it.
+//! The address of a pump, as people write it.
 
 use std::fmt;
 use std::io;
@@ -36,7 +36,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// It says nowhere to connect to.
+/// The text is no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAddress(String);
 
@@ -84,13 +84,13 @@ impl fmt::Display for NoAddress {
 
 impl std::error::Error for NoAddress {}
 
-/// What messages go over.
+/// A connection that messages go over.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Address {
-    /// The same, trusting whoever issued the certificates of a file: for TLS alone.
+    /// Trusts the issuers of the certificates in a file. This is for TLS addresses only.
     #[must_use]
     pub fn trusting(self, authority: impl Into<PathBuf>) -> Address {
         match self {

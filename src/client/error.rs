@@ -1,4 +1,4 @@
-//! Why a client doesn't get what it asked for.
+//! Errors of clients.
 
 use std::fmt;
 use std::io;

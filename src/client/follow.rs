@@ -20,8 +20,8 @@ use crate::wire::meta::{self, Following};
 /// # Ok(()) }
 /// ```
 ///
-/// Whatever else comes meanwhile [`recv`](Client::recv) gives later. Dropping it doesn't end the
-/// following: [`end`](Follow::end) does.
+/// [`recv`](Client::recv) returns later what else comes meanwhile. Dropping a `Follow` doesn't end
+/// following; [`end`](Follow::end) does.
 #[derive(Debug)]
 pub struct Follow<'a> {
     client: &'a mut Client,
@@ -39,7 +39,7 @@ impl<'a> Follow<'a> {
         Follow { client, thread, after: following.after, last: following.last }
     }
 
-    /// The thread's next entry, or a live payload; nothing once the connection has ended.
+    /// The thread's next entry, or a live payload. None once the connection has ended.
     ///
     /// # Errors
     /// Where the connection breaks.
@@ -67,7 +67,7 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// The number of the last entry that came: where to begin again.
+    /// The number of the last entry that came. A new follow continues from it.
     #[must_use]
     pub fn after(&self) -> u64 {
         self.after
@@ -79,7 +79,7 @@ impl<'a> Follow<'a> {
         self.after >= self.last
     }
 
-    /// Follows no more, and waits until the pump doesn't either.
+    /// Ends following, and waits for the pump's answer.
     ///
     /// # Errors
     /// Where the connection breaks.
@@ -104,7 +104,7 @@ fn is_shown(thread: &ThreadId, message: &Message) -> bool {
     message.shown != Shown::Sent && message.thread.as_ref() == Some(thread)
 }
 
-/// What asks a door to follow.
+/// The request to follow a thread.
 pub(super) fn asked(thread: &ThreadId, after: u64, live: Option<bool>) -> Result<Push, Fault> {
     let (thread, after) = (thread.as_str().to_owned(), Some(after));
     Push::of(&meta::Follow { thread, after, live })

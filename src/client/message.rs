@@ -1,4 +1,4 @@
-//! What a pump sends: answers to pushes, and messages of its threads.
+//! The messages of a pump: answers to pushes, and messages of threads.
 
 use crate::client::{Error, is_of_the_connection};
 use crate::id::{EntryId, ThreadId};
@@ -33,7 +33,7 @@ pub enum Incoming {
         /// What the pump says.
         error: SystemThreadError,
     },
-    /// The pump knows who is sending.
+    /// The pump has accepted the token.
     Authenticated(Authenticated),
     /// A thread is followed from here on.
     Following {
@@ -53,7 +53,7 @@ pub enum Incoming {
     Message(Message),
 }
 
-/// A payload, and what the pump says about it.
+/// A payload with the pump's envelope.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
@@ -69,8 +69,8 @@ pub struct Message {
     pub cause: Option<EntryId>,
     /// When the pump took it, in ISO 8601.
     pub time: Option<String>,
-    /// Whether it tells of a failure: a fault, an `Err` of a listener, an agent that stopped though
-    /// nothing interrupted it.
+    /// Whether it reports a failure: a fault, an `Err` of a listener, or an agent that stopped
+    /// although nothing interrupted it.
     pub failed: bool,
     /// Why it came.
     pub shown: Shown,
@@ -82,12 +82,12 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shown {
-    /// It is for whom it came to.
+    /// It is for this client's identity.
     #[default]
     Sent,
     /// Its thread is followed.
     Followed,
-    /// Its thread is followed, and it is live: it is in no log.
+    /// Its thread is followed, and it is a live payload, which the log doesn't have.
     Live,
 }
 
@@ -161,12 +161,12 @@ impl Message {
         P::decode(&self.payload)
     }
 
-    /// Whether it came, to who sent that, of what was accepted so.
+    /// Whether it is an answer to the sender of an accepted push.
     pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
         self.is_sent() && self.comes_of(accepted)
     }
 
-    /// Whether it came of what was accepted so, to whomever.
+    /// Whether it came of an accepted push, whoever its receiver is.
     pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
         self.cause.as_ref().is_some_and(is_it)
@@ -176,7 +176,7 @@ impl Message {
         self.shown == Shown::Sent
     }
 
-    /// Tells what it is; an answer is that of push `next`.
+    /// Determines the kind of a message. An answer is that of push `next`.
     pub(super) fn sort(self, next: u64) -> Result<Incoming, Error> {
         if self.entry.is_some() || self.shown != Shown::Sent {
             return Ok(Incoming::Message(self));

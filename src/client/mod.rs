@@ -1,4 +1,4 @@
-//! What pushes into a pump over a socket and hears what becomes of it.
+//! The client of a pump: it pushes over a socket and hears what becomes of each push.
 //!
 //! ```
 //! use pumphouse::client::{Client, Incoming, Push};
@@ -54,16 +54,16 @@ pub use message::{Incoming, Message, Shown};
 pub use push::Push;
 pub use resume::Resuming;
 
-/// Answers found by following that may still come by themselves.
+/// How many answers are remembered that were found by following and may still come by themselves.
 const FOUND_MAX: usize = 64;
-/// What is read at once.
+/// The size of the read buffer.
 const READ_BYTES: usize = 64 * 1024;
 
 /// A connection to a pump.
 ///
-/// Pushes are pipelined: [`push`](Client::push) only puts one among those to be sent, and
-/// whatever is awaited next sends them. While a client writes it also reads, so that neither
-/// side can wait for the other.
+/// Pushes are pipelined: [`push`](Client::push) only queues a push, and the next method that is
+/// awaited sends it. A client reads while it writes, so that the two sides can't wait for each
+/// other.
 pub struct Client {
     stream: Box<dyn Stream>,
     framing: Framing,
@@ -71,11 +71,11 @@ pub struct Client {
     buffer: Box<[u8]>,
     out: Vec<u8>,
     written: usize,
-    /// What came while something else was waited for.
+    /// Messages that came while the client waited for something else.
     waiting: VecDeque<Incoming>,
     pushed: u64,
     answered: u64,
-    /// What the pump calls us.
+    /// The identity that the pump knows this client by.
     identity: Option<String>,
     /// Answers that were found by following: they may still come by themselves.
     found: VecDeque<EntryId>,
@@ -91,7 +91,7 @@ impl Client {
         Client::connect_framed(address, Framing::Element).await
     }
 
-    /// Connects, with messages marked this way.
+    /// Connects, with this framing of messages.
     ///
     /// # Errors
     /// Where nobody listens there.
@@ -129,7 +129,8 @@ impl Client {
         }
     }
 
-    /// Says who is sending, by a token, and waits until the pump knows. It comes before all else.
+    /// Authenticates by a token, and waits until the pump has accepted it. This comes before
+    /// everything else.
     ///
     /// # Errors
     /// Where nobody has the token.
@@ -144,14 +145,14 @@ impl Client {
         }
     }
 
-    /// Puts a push among those to be sent; the number under which its answer will come.
+    /// Queues a push. Returns the number that its answer will have.
     pub fn push(&mut self, push: &Push) -> u64 {
         let mut text = String::new();
         push.write(&mut text);
         self.push_raw(text.as_bytes())
     }
 
-    /// Puts the bytes of one element among those to be sent, as they are.
+    /// Queues the bytes of one element, as they are.
     pub fn push_raw(&mut self, element: &[u8]) -> u64 {
         xml::frame(self.framing, element, &mut self.out);
         self.pushed += 1;
@@ -257,7 +258,8 @@ impl Client {
         }
     }
 
-    /// Keeps what comes while something else is waited for, unless it says that that won't come.
+    /// Keeps a message that comes while the client waits for something else, unless it is a refusal
+    /// of that.
     fn keep(&mut self, incoming: Incoming, number: u64) -> Result<(), Error> {
         match incoming {
             Incoming::Refused { push: Some(push), huh } if push == number => {
@@ -274,7 +276,7 @@ impl Client {
         }
     }
 
-    /// The next that comes, or nothing where the pump has said all it will say.
+    /// The next message. None once the pump has closed the connection.
     ///
     /// # Errors
     /// Where the connection breaks, or what comes is not what a pump sends.
@@ -285,7 +287,7 @@ impl Client {
         }
     }
 
-    /// Sends all that is to be sent.
+    /// Sends all that is queued.
     ///
     /// # Errors
     /// Where the connection breaks.
@@ -296,8 +298,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sends all that is to be sent, and says that nothing more will come. The pump ends the
-    /// connection when all that was pushed is done.
+    /// Sends all that is queued, and closes the client's side. The pump ends the connection when
+    /// every push is settled.
     ///
     /// # Errors
     /// Where the connection breaks.
@@ -329,14 +331,14 @@ impl Client {
         }
     }
 
-    /// Whether it was given already, found by following.
+    /// Whether this answer was returned already, since it was found by following.
     fn is_known(&mut self, message: &Message) -> bool {
         let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
         let at = self.found.iter().position(is_it);
         at.and_then(|at| self.found.remove(at)).is_some()
     }
 
-    /// Tells answers, which come in the order of the pushes, from all else.
+    /// Assigns answers to pushes, whose order they have, and passes everything else on.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
         if message.entry.is_none() && message.is_sent() {
             self.identity = message.to.clone().or(self.identity.take());
@@ -357,14 +359,15 @@ impl Client {
         Ok(incoming)
     }
 
-    /// Writes what it can and reads what there is.
+    /// Writes as much as it can, and reads what there is.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut busy = false;
         while self.written < self.out.len() {
             let stream = Pin::new(&mut self.stream);
             match stream.poll_write(context, &self.out[self.written..]) {
                 Poll::Ready(Ok(bytes)) => self.written += bytes,
-                // The pump may have closed and said why: that is still to be read.
+                // The pump may have closed the connection and sent the reason, which is still to be
+                // read.
                 Poll::Ready(Err(_)) if !self.is_over => self.written = self.out.len(),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => break,
@@ -399,7 +402,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What ends a connection, rather than answering a push.
+/// A refusal that ends the connection instead of answering a push.
 fn is_of_the_connection(huh: &Huh) -> bool {
     use crate::wire::Code;
     let codes = [Code::HalfMessage, Code::SlowReader, Code::Connections];

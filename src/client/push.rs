@@ -1,4 +1,4 @@
-//! What a client pushes: a payload, and what it says about it.
+//! A push of a client: a payload with its envelope.
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
@@ -6,7 +6,7 @@ use crate::limits::XmlLimits;
 use crate::wire::{Envelope, Fault, Payload};
 use crate::xml::{self, Element, Profile};
 
-/// A payload to push, and what is said about it.
+/// A payload to push, with its envelope.
 #[derive(Clone, Debug)]
 pub struct Push(Envelope);
 
@@ -33,14 +33,14 @@ impl Push {
         xml::read(payload, Profile::Document, &XmlLimits::INSIDE).map(Push::element)
     }
 
-    /// To this listener; else to whoever owns the payload's name.
+    /// Addresses this listener. Without it the push goes to the owners of the payload's name.
     #[must_use]
     pub fn to(mut self, listener: &str) -> Push {
         self.0.to = Some(listener.into());
         self
     }
 
-    /// Into this thread; else it opens a session.
+    /// Sends it into this thread. Without it the push opens a session.
     #[must_use]
     pub fn in_thread(mut self, thread: &ThreadId) -> Push {
         self.0.thread = Some(thread.as_str().into());
@@ -54,16 +54,16 @@ impl Push {
         self
     }
 
-    /// Under an id of the sender's own. However often the same push comes under the same id, it
-    /// is recorded once.
+    /// Gives it a client id. However often the same push is sent with the same id, it is recorded
+    /// once.
     #[must_use]
     pub fn with_id(mut self, id: &str) -> Push {
         self.0.id = Some(id.into());
         self
     }
 
-    /// Under a new id, a UUID of version 7. Sent again after a lost connection, it is recorded
-    /// once.
+    /// Gives it a new client id, a UUID of version 7. If it is sent again after a lost connection,
+    /// it is recorded once.
     #[must_use]
     pub fn with_fresh_id(self) -> Push {
         let (millis, chance) = (clock::wall_us() / 1_000, clock::random_bytes());

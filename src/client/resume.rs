@@ -1,5 +1,5 @@
-//! A client that outlives its connections: it connects again, repeats what has no answer under the
-//! ids it had, and follows on from where it was.
+//! A client that survives lost connections: it connects again, repeats unanswered pushes with their
+//! ids, and continues to follow threads at its positions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use crate::clock;
 use crate::id::ThreadId;
 use crate::wire::Code;
 
-/// Pushes without an answer: beyond them a push waits.
+/// How many pushes may be unanswered. A further push waits.
 const UNANSWERED_MAX: usize = 1_024;
-/// How long it waits before it connects again: at first, and at the most.
+/// How long the client waits before it connects again, at first.
 const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
-/// For how long it tries to connect.
+/// How long it tries to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client that outlives its connections.
+/// A client that survives lost connections.
 ///
-/// Every push has an id, so that one which is repeated is recorded once. What comes of pushes
-/// goes to the connection that sent them, and is lost with it: whoever needs it follows the
-/// thread, of which nothing is missed and nothing comes twice.
+/// Every push has an id, so that a repeated push is recorded once. Answers go to the connection
+/// that sent the push, and are lost with it. A program that needs them follows the thread, where
+/// nothing is missed and nothing comes twice.
 ///
 /// ```no_run
 /// use pumphouse::client::{Incoming, Push, Resuming};
@@ -45,7 +45,7 @@ pub struct Resuming {
     client: Option<Client>,
     /// Pushes without an answer, by number, in their order.
     unanswered: VecDeque<(u64, Push)>,
-    /// What this connection was asked and hasn't answered, in order.
+    /// Requests of this connection without an answer, in order.
     asked: VecDeque<Asked>,
     follows: BTreeMap<ThreadId, Position>,
     waiting: VecDeque<Incoming>,
@@ -60,10 +60,10 @@ enum Asked {
     Following(u64),
 }
 
-/// Where a follower is.
+/// The position of a followed thread.
 #[derive(Clone, Copy, Debug)]
 struct Position {
-    /// The number that it was asked for under.
+    /// The number of the request to follow it.
     number: u64,
     after: u64,
     live: Option<bool>,
@@ -72,7 +72,7 @@ struct Position {
 }
 
 impl Resuming {
-    /// A client of whoever listens there. It connects when it first has something to do.
+    /// A client of the pump at an address. It connects when it first has something to do.
     #[must_use]
     pub fn new(address: Address) -> Resuming {
         Resuming {
@@ -199,7 +199,7 @@ impl Resuming {
         }
     }
 
-    /// Connects, and says again what has no answer.
+    /// Connects, and repeats requests without an answer.
     async fn connect(&mut self) -> Result<&mut Client, Error> {
         let patience = u64::try_from(self.patience.as_micros()).unwrap_or(u64::MAX);
         let (first, longest) = PAUSE_US;
@@ -213,7 +213,8 @@ impl Resuming {
             if clock::now_us().saturating_add(pause) >= until {
                 return Err(error);
             }
-            // Those who lost their connections together don't come back together.
+            // Clients that lost their connections at the same time don't come back at the same
+            // time.
             wait(pause / 2 + clock::random() % (pause / 2)).await;
             pause = (2 * pause).min(longest);
         };
@@ -238,8 +239,8 @@ impl Resuming {
         Ok(client)
     }
 
-    /// What is told of what came: nothing of what was told before, and nothing of what is to be
-    /// tried again.
+    /// The message to return, if any: none that was returned before, and none about a request that
+    /// is tried again.
     fn take(&mut self, incoming: Incoming) -> Option<Incoming> {
         match incoming {
             Incoming::Accepted { accepted, .. } => {
@@ -250,7 +251,7 @@ impl Resuming {
                 let push = self.refused()?;
                 Some(Incoming::UnknownThread { push, error })
             }
-            // The pump is going: another will come, or the same again.
+            // The pump is stopping. It will come back, or another in its place.
             Incoming::Refused { huh, .. } if huh.code == Code::Stopping.to_string() => {
                 self.client = None;
                 None
@@ -266,7 +267,7 @@ impl Resuming {
             Incoming::Following { following, .. } => {
                 let Some(Asked::Following(push)) = self.asked.pop_front() else { return None };
                 let at = self.follows.values_mut().find(|it| it.number == push)?;
-                // That it goes on after a lost connection is nobody's concern.
+                // The caller needn't know that following continues after a lost connection.
                 let begun = std::mem::replace(&mut at.begun, true);
                 (!begun).then_some(Incoming::Following { push, following })
             }
@@ -288,7 +289,7 @@ impl Resuming {
         }
     }
 
-    /// What was refused: a push has its answer, and a thread is followed no more.
+    /// Handles a refusal: a push has its answer then, and a thread is followed no more.
     fn refused(&mut self) -> Option<u64> {
         if let Some(Asked::Following(number)) = self.asked.front().copied() {
             self.asked.pop_front();
@@ -298,7 +299,7 @@ impl Resuming {
         self.answered()
     }
 
-    /// The push that an answer is for, which has one now.
+    /// Removes the push that an answer is for.
     fn answered(&mut self) -> Option<u64> {
         let Some(Asked::Push(number)) = self.asked.pop_front() else { return None };
         let at = self.unanswered.iter().position(|(it, _)| *it == number);

@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::trust;
 
-/// Speaks TLS over a connection to a host. Trusted is who issued the certificates of a file, or
-/// else whom this system trusts.
+/// Speaks TLS over a connection to a host. It trusts the issuers of the certificates in a file, or
+/// else those that this system trusts.
 pub(super) async fn connect(
     stream: TcpStream,
     host: &str,
@@ -26,7 +26,7 @@ pub(super) async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(explained)
 }
 
-/// Says what to do, where it is the certificate, or no TLS at all.
+/// Adds advice if the certificate is wrong, or the pump doesn't speak TLS.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(trust::explained) {

@@ -20,14 +20,14 @@ use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
 
-/// What is read at once. It is a thread's, not a connection's, so that an idle one costs nothing.
+/// The size of the read buffer. Each thread has one buffer, so that idle connections cost none.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// A connection, and what it needs to wait.
+/// A connection: its socket, its session, and what it waits for.
 pub(super) struct Connection<S> {
     pub(super) stream: S,
     pub(super) session: Session,
@@ -35,15 +35,15 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
-    /// Pushes that wait, and those behind them: what each waits for may come in any order, and
-    /// they go on in theirs.
+    /// Pushes that wait, and those behind them. Each may be ready in any order, but they continue
+    /// in their own order.
     pub(super) waiting: FuturesOrdered<Pushing>,
 }
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Serves until nothing is left to say, or nobody left to say it to.
+    /// Serves until everything has been sent, or the client is gone.
     pub(super) async fn serve(mut self) {
         if let Err(error) = self.talk().await {
             tracing::debug!(%error, "the connection broke");
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.follows.end(None);
     }
 
-    /// Pushes what has arrived, as far as there is room and its turn lasts. Whether there may be
+    /// Pushes what has arrived, as far as there is room and the turn lasts. True if there may be
     /// more.
     async fn push(&mut self, inlet: &Arc<dyn PushObserver>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
@@ -148,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         if pushed > 0 {
-            // A client that never pauses must not keep its neighbours from their turn.
+            // A client that never pauses must not starve its neighbours.
             tokio::task::yield_now().await;
         }
         pushed == turn
@@ -167,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.hear(number, PushEvent::Refused(fault));
     }
 
-    /// Writes, reads, or waits until there is a reason to look again.
+    /// Writes, reads, or waits until something changes.
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -213,7 +213,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// A timer that fires early costs a look at the clock; one for each message would cost more.
+    /// A timer that fires early costs one look at the clock. A timer for each message would cost
+    /// more.
     fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let Some(next) = self.session.deadline_us() else {
             *timer = None;
@@ -228,8 +229,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(())
     }
 
-    /// Says that nothing more comes, then reads on for a while and throws it away: bytes that
-    /// nobody read would turn the end into a reset, which takes the last answer with it.
+    /// Ends the connection: says that nothing more comes, then reads on for a while and drops what
+    /// comes. Unread bytes would turn the end into a reset, which may destroy the last answer.
     async fn leave(&mut self, now_us: u64) -> io::Result<()> {
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
@@ -255,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Reads once; nothing read is the end.
+/// Reads once. Nothing read means the end.
 fn read<S: AsyncRead + Unpin>(
     stream: &mut S,
     context: &mut Context<'_>,

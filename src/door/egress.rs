@@ -1,16 +1,16 @@
-//! Bytes on their way out: whole messages, in two buffers, of which one is being written.
+//! Outgoing bytes: whole messages in two buffers, one of which is being written.
 
 use std::io::Write;
 
 use crate::xml::Framing;
 
-/// What the buffers of a connection at rest may keep.
+/// How much memory an idle connection's buffers may keep.
 const IDLE_BYTES: usize = 4 * 1024;
 
-/// What a buffer keeps of its room from one writing to the next.
+/// How much capacity a buffer keeps after a write.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// Messages that wait for a connection to take them.
+/// Messages that wait to be written to a connection.
 #[derive(Debug, Default)]
 pub(super) struct Egress {
     writing: Messages,
@@ -53,13 +53,13 @@ impl Egress {
         ends.push(bytes.len());
     }
 
-    /// How many bytes wait.
+    /// The number of bytes that wait.
     pub(super) fn len(&self) -> usize {
         self.writing.bytes.len() - self.written + self.next.bytes.len()
     }
 
-    /// How much memory is taken while anything waits: what was written of a buffer stays in it
-    /// until the rest of it was.
+    /// The memory that waiting messages take. The written part of a buffer counts until the whole
+    /// buffer is written.
     pub(super) fn held_bytes(&self) -> usize {
         if self.is_empty() { 0 } else { self.room() }
     }
@@ -72,7 +72,7 @@ impl Egress {
         self.len() == 0
     }
 
-    /// What is to be written now.
+    /// The bytes to write now.
     pub(super) fn pending(&mut self) -> &[u8] {
         if self.written == self.writing.bytes.len() {
             std::mem::swap(&mut self.writing, &mut self.next);
@@ -82,13 +82,13 @@ impl Egress {
         &self.writing.bytes[self.written..]
     }
 
-    /// That so many bytes of it were written.
+    /// Notes that so many bytes were written.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         debug_assert!(self.written <= self.writing.bytes.len());
     }
 
-    /// Drops all but the rest of a message that is partly written.
+    /// Drops all messages, except the rest of one that is partly written.
     pub(super) fn cut(&mut self) {
         let ends = &self.writing.ends;
         let border = ends.partition_point(|end| *end < self.written);
@@ -99,7 +99,7 @@ impl Egress {
         self.next = Messages::default();
     }
 
-    /// Whether it holds more memory than a connection at rest should.
+    /// Whether it holds more memory than an idle connection should.
     pub(super) fn is_large(&self) -> bool {
         self.room() > IDLE_BYTES
     }
@@ -115,7 +115,7 @@ impl Messages {
     }
 }
 
-/// Writes text, by way of `escape` where it holds what may need it.
+/// Writes text, through `escape` if a character may need it.
 pub(super) fn put_text(text: &str, escape: fn(&str, &mut String), out: &mut Vec<u8>) {
     let is_plain = |it: u8| it >= b' ' && !matches!(it, b'&' | b'<' | b'>' | b'"');
     if text.bytes().all(is_plain) {

@@ -11,11 +11,11 @@ use crate::door::tokens;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system doesn't give the address.
+    /// The system doesn't let the door listen at the address.
     Address(io::Error),
-    /// Other machines could reach it, and nobody would have to say who they are.
+    /// Other machines could reach the door, and clients would need no token.
     Exposed(SocketAddr),
-    /// Other machines could reach it, and it asks nobody who they are.
+    /// Other machines could reach the door, and it asks for no tokens.
     Shown(SocketAddr),
     /// A socket can't be made there.
     Socket {

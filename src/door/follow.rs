@@ -1,5 +1,5 @@
-//! What a connection follows: threads, each at a position of its own, read only as fast as the
-//! connection takes them.
+//! The threads that a connection follows. Each has a position, and is read only as fast as the
+//! connection takes entries.
 
 use std::task::{Context, Poll};
 
@@ -15,7 +15,7 @@ use crate::wire::{Code, Fault};
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<Follower>,
-    /// Whether nothing is waited for any more but what the log has by now.
+    /// Whether follows end with what the log has by now.
     ending: bool,
 }
 
@@ -23,19 +23,19 @@ pub(super) struct Follows {
 struct Follower {
     /// The number of the push that asked for it.
     number: u64,
-    /// Whether it was allowed.
+    /// Whether following was allowed.
     begun: bool,
-    /// Whether it was ended before it was known whether it is allowed: only that is still told.
+    /// Whether the client ended it before the answer was known. Only the answer is still sent then.
     ended: bool,
     thread: ThreadId,
-    /// The number of the last entry that was told.
+    /// The number of the last entry that was sent.
     after: u64,
     heard: BoxStream<'static, Result<Heard, Fault>>,
 }
 
-/// What comes of following.
+/// What comes of following a thread.
 enum Heard {
-    /// It is allowed; the number of the thread's last entry so far.
+    /// It is allowed. The number is that of the thread's last entry so far.
     Begun(u64),
     More(Box<Followed>),
 }
@@ -49,7 +49,7 @@ impl Follows {
         self.all.is_empty()
     }
 
-    /// Begins to follow, if that is allowed: the session hears of it.
+    /// Begins to follow a thread. The session hears whether that is allowed.
     pub(super) fn begin(
         &mut self,
         number: u64,
@@ -59,7 +59,7 @@ impl Follows {
         let thread = ThreadId::new(&follow.thread);
         self.end(Some(&thread));
         let max = self.pump.limits().follows_max;
-        // What was ended before it was allowed is only answered yet.
+        // A follow that was ended before its answer is kept until the answer is sent.
         if self.all.iter().filter(|it| !it.ended).count() >= max {
             let text = format!("follows_max is {max}, and this connection follows that many");
             return Err(Fault::new(Code::Limit, text));
@@ -85,7 +85,7 @@ impl Follows {
         });
     }
 
-    /// Waits no longer for what is to come: what the log has by now is the end.
+    /// Ends each follow at the last entry that the log has by now.
     pub(super) fn come_to_an_end(&mut self) {
         if std::mem::replace(&mut self.ending, true) {
             return;
@@ -96,9 +96,9 @@ impl Follows {
         }
     }
 
-    /// Tells the session what there is, as far as it has room. Whether there was anything.
+    /// Gives the session what has come, as far as it has room. True if there was anything.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, session: &mut Session) -> bool {
-        // None of them is always the first to fill the room.
+        // The first thread changes, so that none always fills the room first.
         if self.all.len() > 1 {
             self.all.rotate_left(1);
         }
@@ -130,7 +130,7 @@ impl Follows {
 }
 
 impl Follower {
-    /// Whether the session takes more: entries only once the answer is told.
+    /// Whether the session takes more. It takes entries only once the answer is sent.
     fn may_tell(&self, session: &Session) -> bool {
         session.has_outbound_room() && (!self.begun || session.is_answered(self.number))
     }
@@ -152,7 +152,7 @@ impl Follower {
     }
 }
 
-/// What a thread has, and what it will have.
+/// The entries that a thread has, and those to come.
 fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.next().await;
@@ -161,7 +161,7 @@ fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     stream::unfold(follow, next).boxed()
 }
 
-/// What a thread has by now.
+/// The entries that a thread has by now.
 fn logged(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.logged().await.transpose()?;

@@ -1,32 +1,33 @@
-//! Wrong tokens by where they came from: whoever guesses waits, longer each time.
+//! Counts wrong tokens by machine. A machine that sends wrong tokens has to wait, longer each time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Wrong tokens that cost nothing: people mistype.
+/// How many wrong tokens cost no wait, since people mistype.
 const FREE: u32 = 5;
-/// The first wait, which doubles with each further wrong token, and the longest.
+/// The first wait. It doubles with each further wrong token.
 const WAIT_US: (u64, u64) = (1_000_000, 60_000_000);
 /// How long a machine is remembered after its last wrong token.
 const KEPT_US: u64 = 600_000_000;
-/// Machines that are remembered; one more takes the place of the one that was longest ago.
+/// How many machines are remembered. A further one replaces the one whose wrong token is the
+/// oldest.
 const MACHINES_MAX: usize = 4_096;
 
-/// Who has sent wrong tokens.
+/// The machines that have sent wrong tokens.
 #[derive(Debug, Default)]
 pub(super) struct Guesses(Mutex<HashMap<IpAddr, Guess>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     wrong: u32,
-    /// When the last came.
+    /// The time of the last wrong token.
     at_us: u64,
 }
 
 impl Guesses {
-    /// How long a machine has to wait before a token of its is looked at.
+    /// How long a machine has to wait before its next token is checked.
     pub(super) fn wait(&self, from: IpAddr, now_us: u64) -> Option<Duration> {
         let guess = *self.all().get(&machine(from))?;
         let over = guess.wrong.checked_sub(FREE)?;
@@ -54,7 +55,7 @@ impl Guesses {
         *guess = Guess { wrong: guess.wrong.saturating_add(1), at_us: now_us };
     }
 
-    /// Forgets a machine that has a token.
+    /// Forgets a machine that has sent a correct token.
     pub(super) fn right(&self, from: IpAddr) {
         self.all().remove(&machine(from));
     }
@@ -64,7 +65,7 @@ impl Guesses {
     }
 }
 
-/// What one owner has at the least: an address, or in IPv6 a network of 64 bits.
+/// The addresses that count as one machine: an address, or in IPv6 a network of 64 bits.
 pub(super) fn machine(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(it) => IpAddr::V4(it),

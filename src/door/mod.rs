@@ -1,7 +1,8 @@
-//! Ways in for whoever speaks XML: who it is, what it sent, and what it is to hear.
+//! Doors: connections of clients that speak XML over TCP, TLS or a Unix socket, and metrics over
+//! HTTP.
 //!
 //! A session is a state machine without a socket: bytes in, pushes and bytes out. It knows no
-//! listeners and no log; what becomes of a push the pump tells it.
+//! listeners and no log. The pump tells it what becomes of each push.
 
 mod connection;
 mod egress;

@@ -1,4 +1,5 @@
-//! What every door does with whoever comes: a place, a task, and a way out when the pump stops.
+//! What every door does with a connection: it gets a place and a task, and ends when the pump
+//! stops.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,36 +24,36 @@ use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
-/// How long to wait where the system has no descriptor or memory left for another connection.
+/// How long to wait if the system has no descriptor or memory left for another connection.
 const PAUSE_US: u64 = 50_000;
 
-/// Where connections come from.
+/// A source of connections, such as a TCP listener.
 pub(super) trait Source: Send + Sync + 'static {
     /// A connection as the system gives it.
     type Accepted: Send + 'static;
-    /// The same once messages can go over it.
+    /// A connection once messages can go over it.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Where it listens, for traces.
+    /// The address that it listens at, for traces.
     fn place(&self) -> String;
 
-    /// The next connection, and where it is from.
+    /// The next connection, and the machine that it is from.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Accepted, String)>> + Send;
 
-    /// Makes a connection one that messages can go over. It may wait for the other side.
+    /// Prepares a connection for messages, such as by a TLS handshake. It may wait for the client.
     fn open(&self, came: Self::Accepted) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
 }
 
 /// A connection that messages can go over.
 pub(super) struct Opened<S: Source + ?Sized> {
     pub(super) stream: S::Stream,
-    /// Who it is where it says no token, nobody where it must; or why it can't be served.
+    /// The identity of a client without a token, if it needs none; or why it can't be served.
     pub(super) who: Result<Option<Identity>, Fault>,
-    /// The machine it comes from, where that is known.
+    /// The machine that it comes from, if that is known.
     pub(super) peer: Option<IpAddr>,
 }
 
-/// Lets everybody in until the pump stops, then waits until everybody has left.
+/// Serves connections until the pump stops, then waits until all have ended.
 pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> Result<(), Fault> {
     let (place, source) = (source.place(), Arc::new(source));
     let reception = Reception {
@@ -85,9 +86,9 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
         never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
-    // Whoever knocks from now on is to hear at once that nobody is there.
+    // From now on, connections are to be refused at once.
     drop(source);
-    // An error says that the pump is gone altogether.
+    // An error means that the pump is gone.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
     reception.connected.mailboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
@@ -95,18 +96,18 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     Ok(())
 }
 
-/// Who is connected.
+/// The open connections.
 #[derive(Default)]
 struct Connected {
     /// Connections that have a place.
     sessions: DashMap<u64, Arc<Mailbox>>,
-    /// The map would have to lock all its shards to count.
+    /// Counting in the map would lock all of its shards.
     count: AtomicUsize,
     farewells: AtomicUsize,
 }
 
 impl Connected {
-    /// Has silent connections leave for newcomers, a few at a time.
+    /// Closes silent connections to make room for new ones, a few at a time.
     fn make_room(&self, limits: &Limits, now_us: u64) {
         let seen = self.sessions.iter().map(|it| (*it.key(), it.machine.clone(), it.silence()));
         for number in silence::longest(seen.collect(), limits.frame_time_max, now_us) {
@@ -118,7 +119,7 @@ impl Connected {
                     self.count.fetch_sub(1, Ordering::AcqRel);
                     mailbox.order(Order::MakeRoom);
                 }
-                // It has left by itself meanwhile.
+                // The connection has ended by itself meanwhile.
                 None => drop(self.farewells.fetch_sub(1, Ordering::AcqRel)),
             }
         }
@@ -129,7 +130,7 @@ impl Connected {
     }
 }
 
-/// What whoever comes in is given.
+/// What every connection needs.
 struct Reception {
     port: Tokio,
     connected: Arc<Connected>,
@@ -140,7 +141,7 @@ struct Reception {
 }
 
 impl Reception {
-    /// Has connections cut whose clients read nothing while much waits, as long as it is polled.
+    /// Cuts connections whose clients read nothing while much waits. Runs as long as it is polled.
     async fn look_after_slow_readers(&self) -> Infallible {
         let unread = self.pump.unread();
         loop {
@@ -152,8 +153,8 @@ impl Reception {
         }
     }
 
-    /// Has the connections look for their tokens whenever these are read again, for as long as it
-    /// is polled.
+    /// Has connections check their tokens whenever the tokens are read again. Runs as long as it is
+    /// polled.
     async fn look_after_tokens(&self) -> Infallible {
         let mut changes = self.setting.tokens.changes();
         loop {
@@ -165,7 +166,8 @@ impl Reception {
         }
     }
 
-    /// The next connection. Where the system can't give it, others may leave meanwhile.
+    /// The next connection. If the system can't give one, it waits a little, and other connections
+    /// may end meanwhile.
     async fn accept<S: Source>(&self, source: &S) -> (S::Accepted, String) {
         let mut told = false;
         loop {
@@ -234,7 +236,7 @@ impl Reception {
 struct Guest<S> {
     source: Arc<S>,
     mailbox: Arc<Mailbox>,
-    /// Why it is only told to leave.
+    /// Why it is refused, if it is.
     refused: Option<Fault>,
     setting: Arc<Setting>,
     pump: Pump,
@@ -256,14 +258,14 @@ impl<S: Source> Guest<S> {
             }
             _ = stage.wait_for(|it| *it == Stage::Drained) => return,
         };
-        // The door must close its listener though connections are still served.
+        // The door must close its listener while connections are still served.
         drop((source, stage));
         let Opened { stream, who, peer } = match opened {
             Ok(opened) => opened,
             Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
         };
         let who = who.and_then(|it| it.map(|it| checked(it, &pump)).transpose());
-        // Who is `console` came to an address that only this machine reaches.
+        // A client that is `console` came to an address that only this machine reaches.
         let is_console = matches!(&who, Ok(Some(it)) if *it.name == *CONSOLE);
         let is_open = is_console && setting.tokens.is_empty();
         let pump = if is_open { pump.without_secrets() } else { pump };
@@ -293,21 +295,21 @@ impl<S: Source> Guest<S> {
     }
 }
 
-/// The machine that a place is on, for those who count refusals.
+/// The machine of an address, for counts of refusals.
 fn sender(peer: &str) -> String {
     let address = peer.parse::<SocketAddr>();
     address.map_or_else(|_| peer.to_owned(), |it| machine(it.ip()).to_string())
 }
 
-/// An identity that nobody takes for a listener.
+/// An identity whose name is no listener's.
 fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
     pump.speaking_as(who.clone()).checked_name().map(|()| who)
 }
 
-/// A place among those who are connected, given back when it is dropped, however that comes.
+/// A connection's place. Dropping it frees the place.
 struct Seat {
     connected: Arc<Connected>,
-    /// None for whoever only hears that there is no place.
+    /// None for a connection that is only told that there is no place.
     number: Option<u64>,
 }
 
@@ -337,7 +339,7 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
 impl Drop for Seat {
     fn drop(&mut self) {
         let sessions = &self.connected.sessions;
-        // A connection that makes room has given its place back already.
+        // A connection that was closed to make room has freed its place already.
         let has_place = self.number.is_some_and(|it| sessions.remove(&it).is_some());
         let count = match has_place {
             true => &self.connected.count,

@@ -1,4 +1,5 @@
-//! A connection without its socket: bytes in, pushes out; news in, bytes out. Time is given.
+//! A session: a connection without its socket. Bytes from the client become pushes, and push events
+//! become bytes for the client. The caller gives the time.
 
 mod deadlines;
 mod proof;
@@ -29,7 +30,7 @@ use proof::is_authenticate;
 use room::Room;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The name that the pump speaks under.
+/// The sender's name in messages of the pump itself.
 const CORE_NAME: &str = "core";
 
 /// What all sessions of a door share.
@@ -42,16 +43,16 @@ pub(super) struct Setting {
     pub(super) unread: Arc<UnreadBytes>,
 }
 
-/// What a session wants of the pump.
+/// What a session asks of the pump.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Push this under this number.
     Push(u64, Envelope),
     /// Follow a thread.
     Follow(u64, Follow),
-    /// End that.
+    /// End following a thread.
     Unfollow(u64, Unfollow),
-    /// Count a refusal, and let the session hear it under this number.
+    /// Count a refusal that the session hears under this number.
     Refused(u64, Fault),
 }
 
@@ -59,71 +60,71 @@ pub(super) enum Step {
 pub(super) struct Session {
     setting: Arc<Setting>,
     who: Option<Identity>,
-    /// The token that says so, where one does.
+    /// The token that proved it, if one did.
     proof: Option<Proof>,
-    /// What every answer begins with, up to the thread.
+    /// The bytes that every answer begins with, up to the thread.
     head: String,
     splitter: Splitter,
     input: Input,
-    /// Whether all that has arrived was taken, but for the beginning of a message.
+    /// Whether everything that has arrived was taken, except the beginning of a message.
     hungry: bool,
-    /// Whether the client has said all it will say.
+    /// Whether the client has closed its side.
     is_half_closed: bool,
-    /// Whether it was silent, and ends for a newcomer.
+    /// Whether it ends to make room for a new connection.
     made_room: bool,
     pub(super) egress: Egress,
-    /// Pushes without an answer, and those after them.
+    /// Pushes without an answer, and the pushes after them.
     window: VecDeque<Slot>,
-    /// How many that are, and how long, of all that the door has.
+    /// Their number and bytes, as part of the door's.
     part: Part,
-    /// What it shares with all connections of the pump.
+    /// Its part of what all connections of the pump share.
     room: Room,
-    /// The number of the first of them.
+    /// The number of the first push in the window.
     first: u64,
-    /// Bytes of what waits for earlier answers.
+    /// Bytes of messages that wait for earlier answers.
     held_bytes: usize,
-    /// When something last happened, while there is memory to give back.
+    /// When something last happened, if there is memory to free.
     busy_us: Option<u64>,
     /// Whether anything happened since.
     moved: bool,
     /// When something last happened.
     moved_us: u64,
-    /// Pushes that were accepted and whose consequences aren't over.
+    /// The number of accepted pushes that aren't settled.
     unsettled: u64,
     opened_us: u64,
-    /// Whether pushes wait, so that none behind them may be taken.
+    /// Whether earlier pushes wait, so that no later one may be taken.
     held: bool,
-    /// When the clock was last looked at.
+    /// When the deadlines were last checked.
     now_us: u64,
-    /// The machine at the other end, where that is known.
+    /// The client's machine, if it is known.
     peer: Option<IpAddr>,
-    /// When the message on its way began.
+    /// When the first bytes of the unfinished message came.
     begun_us: Option<u64>,
-    /// Since when the client has read nothing though something waits.
+    /// Since when the client has read nothing although something waits.
     stuck_us: Option<u64>,
-    /// When the connection ends, whatever waits.
+    /// When the connection ends, even if something waits.
     ends_us: Option<u64>,
 }
 
-/// Whether more is taken from the client.
+/// Whether the session takes more from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Open,
-    /// No more bytes come; messages may still wait.
+    /// No more bytes come, but messages may still wait.
     Ended,
     /// Nothing more is taken.
     Done,
 }
 
-/// A push that waits for its answer, or for the answer of one before it.
+/// A push that waits for its answer, or for that of an earlier push.
 #[derive(Default)]
 struct Slot {
-    /// How long the push was.
+    /// The length of the push.
     bytes: usize,
     answer: Option<Answer>,
-    /// What came of it and may not stand before its answer.
+    /// Messages that came of it and may not be sent before its answer.
     replies: Vec<Entry>,
-    /// The place of a large message.
+    /// The permit of a large message.
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -136,7 +137,7 @@ enum Answer {
 }
 
 impl Session {
-    /// A session of whom the door knows already, or of who has yet to say.
+    /// A session of a client whose identity is known, or which has to authenticate first.
     pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
@@ -170,7 +171,7 @@ impl Session {
         session
     }
 
-    /// A session that says one thing only: why there can be none.
+    /// A session that only says why the connection is refused.
     pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
         let mut session = Session::new(setting, None, now_us);
         session.input = Input::Done;
@@ -179,17 +180,17 @@ impl Session {
         session
     }
 
-    /// The same, of whoever comes from there.
+    /// Sets the machine that the client comes from.
     pub(super) fn from(self, peer: Option<IpAddr>) -> Session {
         Session { peer, ..self }
     }
 
-    /// Who is sending, once that is known.
+    /// The identity, once it is known.
     pub(super) fn who(&self) -> Option<&Identity> {
         self.who.as_ref()
     }
 
-    /// Who is sending, or the machine that it comes from, for those who count refusals.
+    /// The identity, or else the machine, for counts of refusals.
     pub(super) fn sender(&self) -> Cow<'_, str> {
         match (&self.who, self.peer) {
             (Some(who), _) => Cow::Borrowed(&*who.name),
@@ -198,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Takes what has arrived.
+    /// Takes bytes that have arrived.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.moved = true;
         self.hungry = false;
@@ -206,7 +207,7 @@ impl Session {
         self.splitter.feed(bytes);
     }
 
-    /// Takes that nothing more will arrive.
+    /// Notes that no more bytes will arrive.
     pub(super) fn feed_end(&mut self) {
         self.is_half_closed = true;
         if self.input == Input::Open {
@@ -214,7 +215,7 @@ impl Session {
         }
     }
 
-    /// What the pump is to do next; nothing before more has arrived or gone out.
+    /// What the pump is to do next. None until more bytes have arrived or gone out.
     pub(super) fn next(&mut self) -> Option<Step> {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
@@ -265,7 +266,7 @@ impl Session {
         })
     }
 
-    /// A number for what waits for an answer from now on.
+    /// A number for a request that waits for an answer from now on.
     fn number(&mut self, bytes: usize) -> u64 {
         let _place = self.room.take();
         self.window.push_back(Slot { bytes, _place, ..Slot::default() });
@@ -277,13 +278,14 @@ impl Session {
         Step::Refused(self.number(0), fault)
     }
 
-    /// Refuses, and takes nothing more. What is due before is still told, in its order.
+    /// Refuses the connection, and takes nothing more. Earlier answers are still sent, in their
+    /// order.
     fn close(&mut self, fault: Fault) -> Step {
         self.input = Input::Done;
         self.refuse(fault)
     }
 
-    /// Takes no more from the client until the pushes that wait may go on.
+    /// Takes no more from the client until the waiting pushes continue.
     pub(super) fn hold(&mut self) {
         self.held = true;
     }
@@ -296,7 +298,7 @@ impl Session {
         self.held
     }
 
-    /// Takes what became of a push.
+    /// Takes an event of a push.
     pub(super) fn hear(&mut self, number: u64, news: PushEvent) {
         self.moved = true;
         if self.ends_us.is_some() {
@@ -316,23 +318,23 @@ impl Session {
                 }
                 None => self.tell(&entry),
             },
-            // The door refuses whatever comes next, and says why.
+            // The door refuses the next message, and says why.
             PushEvent::Lost(_) => {}
             PushEvent::Settled => self.unsettled = self.unsettled.saturating_sub(1),
         }
     }
 
-    /// Says that a thread is followed from here on.
+    /// Answers that a thread is followed from here on.
     pub(super) fn follow(&mut self, number: u64, following: Following) {
         self.answer(number, Answer::Following(following));
     }
 
-    /// Says that a thread is followed no more.
+    /// Answers that a thread is followed no more.
     pub(super) fn unfollow(&mut self, number: u64, unfollow: Unfollow) {
         self.answer(number, Answer::Unfollowed(Unfollowed { thread: unfollow.thread }));
     }
 
-    /// Says why a thread isn't followed; where its client thinks it is, that ends the connection.
+    /// Answers why a thread isn't followed. If the client believes that it is, the connection ends.
     pub(super) fn stop_following(&mut self, number: u64, fault: Fault) {
         if self.is_answered(number) {
             self.end(fault);
@@ -341,7 +343,7 @@ impl Session {
         }
     }
 
-    /// Whether the answer to a push was told.
+    /// Whether the answer to a push was sent.
     pub(super) fn is_answered(&self, number: u64) -> bool {
         number < self.first
     }
@@ -351,7 +353,7 @@ impl Session {
         self.window.get_mut(at)
     }
 
-    /// Notes an answer, and says all that nothing before it waits for any more.
+    /// Notes an answer, and sends every answer that waits for no earlier one.
     fn answer(&mut self, number: u64, answer: Answer) {
         let Some(slot) = self.slot(number) else { return };
         slot.answer = Some(answer);
@@ -371,7 +373,7 @@ impl Session {
         self.splitter.framing().unwrap_or(Framing::Element)
     }
 
-    /// Whether what is followed may be told now.
+    /// Whether entries of followed threads may be sent now.
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
@@ -383,18 +385,18 @@ impl Session {
         self.part.has_room(&self.setting.limits) && self.has_outbound_room()
     }
 
-    /// Whether a single push is without an answer.
+    /// Whether exactly one push is without an answer.
     pub(super) fn has_one(&self) -> bool {
         self.part.has_one()
     }
 
-    /// How many pushes it takes before its neighbours have their turn.
+    /// How many pushes it takes before other connections have their turn.
     pub(super) fn turn(&self) -> usize {
         self.part.turn()
     }
 
-    /// Whether the client should be read. What arrived before must be taken first: room comes and
-    /// goes with what others do, and whoever read at each glimpse of it would pile up all there is.
+    /// Whether to read from the client. Bytes that arrived before must be taken first. Room depends
+    /// on other connections, so a session that read whenever there is some would buffer everything.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }
@@ -403,33 +405,33 @@ impl Session {
         self.input == Input::Open && self.hungry && !self.held && self.has_room()
     }
 
-    /// What is to be written now.
+    /// The bytes to write now.
     pub(super) fn pending(&mut self) -> &[u8] {
         self.egress.pending()
     }
 
-    /// That so many bytes of it were written.
+    /// Notes that so many bytes were written.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.egress.wrote(bytes);
         self.stuck_us = None;
     }
 
-    /// Whether nothing more can come of what was pushed.
+    /// Whether every push is settled.
     pub(super) fn is_settled(&self) -> bool {
         self.input == Input::Done && self.window.is_empty() && self.unsettled == 0
     }
 
-    /// Whether all that was due was told.
+    /// Whether everything that is due was sent.
     pub(super) fn is_over(&self) -> bool {
         self.is_settled() && self.egress.is_empty()
     }
 
-    /// Whether the client may still send what must be read and dropped.
+    /// Whether the client may still send bytes, which must be read and dropped.
     pub(super) fn expects_bytes(&self) -> bool {
         !self.is_half_closed && !self.made_room
     }
 
-    /// The pump has nothing more to tell: what is written already may still go out.
+    /// The pump has nothing more to tell. Bytes that wait may still go out.
     pub(super) fn stop(&mut self, now_us: u64) {
         self.input = Input::Done;
         self.forget();

@@ -1,15 +1,16 @@
-//! What the connections of a door have under way together, and how much more each of them may.
+//! The door's window: how many pushes its connections have under way together, and how many more
+//! each may have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::Limits;
 
-/// Pushes that a connection takes before its neighbours have their turn: some tenths of a
+/// How many pushes a connection takes before others have their turn. They take some tenths of a
 /// millisecond.
 const IN_TURN: usize = 32;
-/// Pushes that all connections take until it is the first one's turn again, where they are many:
-/// whoever comes with a single one waits for no more than these.
+/// How many pushes all connections together take in a round, if there are many connections. A
+/// connection with a single push waits for no more than these.
 const IN_ROUND: usize = 128;
 
 /// Unanswered pushes of all connections of a door.
@@ -17,11 +18,11 @@ const IN_ROUND: usize = 128;
 pub(super) struct Share {
     pushes: AtomicUsize,
     bytes: AtomicUsize,
-    /// Connections that have some.
+    /// Connections that have unanswered pushes.
     busy: AtomicUsize,
 }
 
-/// What one connection has of them; given back when it is dropped.
+/// The unanswered pushes of one connection. Dropping it subtracts them.
 #[derive(Debug)]
 pub(super) struct Part {
     share: Arc<Share>,
@@ -34,7 +35,7 @@ impl Part {
         Part { share: share.clone(), pushes: 0, bytes: 0 }
     }
 
-    /// One more push, so long.
+    /// Adds a push of this length.
     pub(super) fn add(&mut self, bytes: usize) {
         if self.pushes == 0 {
             self.share.busy.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,7 @@ impl Part {
         self.share.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// One push less, that was so long.
+    /// Subtracts a push of this length.
     pub(super) fn remove(&mut self, bytes: usize) {
         self.pushes -= 1;
         self.bytes -= bytes;
@@ -56,12 +57,12 @@ impl Part {
         }
     }
 
-    /// Whether there is one and no more.
+    /// Whether there is exactly one.
     pub(super) fn has_one(&self) -> bool {
         self.pushes == 1
     }
 
-    /// None any more.
+    /// Subtracts all.
     pub(super) fn clear(&mut self) {
         if self.pushes > 0 {
             self.share.busy.fetch_sub(1, Ordering::Relaxed);
@@ -71,17 +72,18 @@ impl Part {
         (self.pushes, self.bytes) = (0, 0);
     }
 
-    /// How many may be taken before others have their turn: the fewer, the more there are.
+    /// How many pushes may be taken before others have their turn. The more connections, the fewer.
     pub(super) fn turn(&self) -> usize {
         let busy = self.share.busy.load(Ordering::Relaxed);
         (IN_ROUND / busy.max(1)).clamp(1, IN_TURN)
     }
 
-    /// Whether one more may be taken.
+    /// Whether one more push may be taken.
     ///
-    /// Beside its own bounds a connection may have as many as the door has room left for. So one
-    /// alone gets half of the door, `n` of them an n-th, and there is always some room for whoever
-    /// comes next. Who has none may have one: its answer is what makes it look again.
+    /// Beside its own bounds, a connection may have as many pushes as the door has room left. So a
+    /// single connection gets half of the door, each of `n` about an n-th, and a new connection
+    /// always finds some room. A connection without a push may always have one, since only its
+    /// answer makes it look again.
     pub(super) fn has_room(&self, limits: &Limits) -> bool {
         let pushes = self.share.pushes.load(Ordering::Relaxed);
         let bytes = self.share.bytes.load(Ordering::Relaxed);
@@ -103,7 +105,7 @@ impl Drop for Part {
 mod tests {
     use super::*;
 
-    /// How many pushes each of some connections has once none may have more.
+    /// How many pushes each of some connections has once none may take more.
     fn filled(connections: usize, limits: &Limits) -> Vec<usize> {
         let share = Arc::new(Share::default());
         let mut parts: Vec<Part> = (0..connections).map(|_| Part::of(&share)).collect();

@@ -1,32 +1,32 @@
-//! Silent connections, and which of them leave when newcomers find no place. Pure.
+//! Silent connections, and which of them are closed when a new connection finds no place.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many leave at a time: going through all connections is worth it for some.
+/// How many are closed at a time, since each time all connections are looked at.
 const AT_ONCE: usize = 32;
 
-/// How long a connection may take to send its first message, however many newcomers there are.
+/// How long a connection may take to send its first message, however many others want its place.
 const BEGINS_US: u64 = 500_000;
 
-/// How a connection looks to its door.
+/// The silence of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// Something is under way.
     Busy,
-    /// It hasn't sent a whole message since it came.
+    /// The connection hasn't sent a complete message yet.
     NeverSpoke { since_us: u64 },
-    /// It has sent messages, and nothing has been under way since.
+    /// The connection has sent messages, and nothing has been under way since this time.
     Rests { since_us: u64 },
 }
 
-/// The connections that leave first, of these: their numbers, the machines that they come from,
-/// and how they look.
+/// The connections that are closed first, of these: their numbers, their machines, and their
+/// silence.
 ///
-/// First come those that never sent a message, in half a second at the least, then those that have
-/// been silent for `silent_min` at the least. Of either, those leave first whose machine has the
-/// most connections, and of these the ones that have been silent longest.
+/// First come connections that haven't sent a message in at least half a second, then those that
+/// have been silent for at least `silent_min`. Of each kind, those whose machine has the most
+/// connections come first, and of these the ones that have been silent longest.
 pub(super) fn longest(
     seen: Vec<(u64, Arc<str>, Silence)>,
     silent_min: Duration,

@@ -16,12 +16,11 @@ use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
 use crate::wire::{Code, Fault};
 
-/// How long a connection may be silent before the system asks whether anybody is there, and how
-/// often it asks then before it gives up.
+/// Keep-alive: how long a connection may be silent before the system probes it.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
-/// What every connection by TLS begins with.
+/// The first byte of every TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// A TCP door.
@@ -45,14 +44,13 @@ pub struct Tcp {
     options: Options,
 }
 
-/// How a door is to be.
+/// The options of a door.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Who may come in. Beyond loopback there must be some, and nobody comes in without one.
+    /// The tokens of clients. Beyond loopback there must be some, and every client needs one.
     pub tokens: Tokens,
-    /// What a TCP door shows of itself before anything is said: then it speaks TLS, and nothing
-    /// else.
+    /// The certificate of a TCP door. With one, the door speaks TLS only.
     pub tls: Option<Tls>,
 }
 
@@ -74,7 +72,7 @@ impl Tcp {
     /// Listens, so that the system lets clients wait; they are served when the pump starts.
     ///
     /// # Errors
-    /// Where the address isn't to be had, or is within reach of others and there are no tokens.
+    /// If the address can't be had, or other machines can reach it and there are no tokens.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Tcp, Error> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no such address");
         for address in lookup_host(address).await.map_err(Error::Address)? {
@@ -95,14 +93,14 @@ impl Tcp {
         Err(Error::Address(last))
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Whether an address is within reach of this machine only.
+/// Whether only this machine can reach an address.
 pub(super) fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -116,9 +114,10 @@ impl Plugin for Tcp {
 impl Door for Tcp {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Tcp { listener, address, options: Options { tokens, tls } } = *self;
-        // Connections inherit both. Left to itself the system keeps tens of megabytes for each that
-        // sends faster than the door reads, and a push waits there for minutes; and megabytes for
-        // each that reads nothing, until all connections of the machine are short of buffers.
+        // Connections inherit both sizes. By default the system buffers tens of megabytes for each
+        // client that sends faster than the door reads, and a push waits there for minutes. It also
+        // buffers megabytes for each client that reads nothing, until all connections of the
+        // machine are short of buffers.
         let (limits, socket) = (pump.limits(), SockRef::from(&listener));
         let bounds = [
             socket.set_recv_buffer_size(limits.receive_buffer_bytes),
@@ -139,7 +138,7 @@ impl Door for Tcp {
     }
 }
 
-/// Where those who come over TCP come from.
+/// Accepts TCP connections.
 struct Listening {
     listener: TcpListener,
     address: SocketAddr,
@@ -156,9 +155,9 @@ impl Source for Listening {
 
     async fn accept(&self) -> io::Result<((TcpStream, IpAddr), String)> {
         let (stream, peer) = self.listener.accept().await?;
-        // Answers are written together already: nothing is gained by waiting for more.
+        // Answers are batched already, so waiting for more gains nothing.
         drop(stream.set_nodelay(true));
-        // Whoever is gone without a word holds no place for ever.
+        // A client that vanished must not keep its place for ever.
         let alive = TcpKeepalive::new().with_time(ALIVE_AFTER).with_interval(ALIVE_EVERY);
         drop(SockRef::from(&stream).set_tcp_keepalive(&alive));
         Ok(((stream, peer.ip()), peer.to_string()))
@@ -173,14 +172,14 @@ impl Source for Listening {
             }
             Some(tls) => Either::Right(Box::new(tls.acceptor().accept(stream).await?)),
         };
-        // Whoever comes from this very machine needs no token, and shares a name.
+        // Clients on this machine need no token, and share a name.
         let console = || Identity { name: CONSOLE.into(), operator: false };
         let who = Ok(is_local(self.address.ip()).then(console));
         Ok(Opened { stream, who, peer })
     }
 }
 
-/// Whether what comes is no TLS: its first byte says so.
+/// Whether a client doesn't speak TLS, by its first byte.
 async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [TLS_HANDSHAKE];
     stream.peek(&mut first).await?;

@@ -1,4 +1,4 @@
-//! What a TLS door shows of itself: a certificate and its key, from files that may change.
+//! The certificate and the key of a TLS door, from files that may change.
 
 use std::fmt;
 use std::fs;
@@ -17,13 +17,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::clock;
 use crate::door::tokens::check_access;
 
-/// The bytes of a file of certificates or of a key.
+/// The most bytes of a file of certificates or of a key.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// How long before its end a certificate is warned about.
 const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// A certificate and its key. Clones share them, and so do doors: reading them again changes what
-/// new connections are shown, and no connection that there is.
+/// A certificate and its key. Clones and doors share them. Reading them again changes new
+/// connections only.
 ///
 /// ```no_run
 /// use pumphouse::door::{Options, Tcp, Tls};
@@ -40,11 +40,11 @@ pub struct Tls {
     certificate: Arc<Path>,
     key: Arc<Path>,
     config: Arc<RwLock<Arc<ServerConfig>>>,
-    /// How the files looked when they were read last, also where that came to nothing.
+    /// The state of the files at the last reading, even if it failed.
     seen: Arc<Mutex<[Look; 2]>>,
 }
 
-/// What tells a file from the one that it was: when it was written, and its length.
+/// The state of a file: when it was written, and its length.
 type Look = Option<(SystemTime, u64)>;
 
 impl Tls {
@@ -60,7 +60,7 @@ impl Tls {
         Ok(Tls { certificate: certificate.into(), key: key.into(), config, seen })
     }
 
-    /// Looks at a certificate alone: whether it is one, and valid now.
+    /// Checks a certificate alone: that it is one, and valid now.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -68,7 +68,7 @@ impl Tls {
         check_time(&chain(path)?).map(drop).map_err(|why| Unusable::of(path, why))
     }
 
-    /// Looks at a private key alone: whether it is one, and for its owner's eyes only.
+    /// Checks a private key alone: that it is one, and that only its owner may read it.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -79,7 +79,7 @@ impl Tls {
     /// Reads the files again.
     ///
     /// # Errors
-    /// What is wrong with the files; then what was read before stays.
+    /// What is wrong with the files. What was read before stays then.
     pub fn reload(&self) -> Result<(), Unusable> {
         let config = config(&self.certificate, &self.key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -87,11 +87,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Reads the files again if they look otherwise than when they were read last. Whether they
-    /// do. A file that can't be used is told once, not each time.
+    /// Reads the files again if they have changed since the last reading. True if they have. A file
+    /// that can't be used is reported once, not each time.
     ///
     /// # Errors
-    /// What is wrong with the files; then what was read before stays.
+    /// What is wrong with the files. What was read before stays then.
     pub fn reload_if_changed(&self) -> Result<bool, Unusable> {
         let now = look(&self.certificate, &self.key);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ enum Lasts {
     NotLong,
 }
 
-/// Whether a certificate is valid now. What a client would check first, we ask before one does.
+/// Whether a certificate is valid now, as clients would check first.
 fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     let [first, between @ ..] = chain else { return Ok(Lasts::Long) };
     let mut roots = RootCertStore::empty();
@@ -214,7 +214,7 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
             return Err("it is not valid yet: look at this machine's clock".into());
         }
         Some(CertificateError::BadEncoding) => return Err("it is no certificate".into()),
-        // Who issued it, and for which name, is for clients to judge.
+        // The issuer and the name are for clients to judge.
         _ => {}
     }
     match at(now + WARN_BEFORE) {
@@ -223,7 +223,7 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     }
 }
 
-/// Why a certificate or a key can't be used.
+/// The error of a certificate or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unusable {

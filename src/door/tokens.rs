@@ -1,4 +1,4 @@
-//! Who may come in with which token: a file of lines `NAME:TOKEN` or `NAME:TOKEN:operator`.
+//! The tokens of clients: a file of lines `NAME:TOKEN` or `NAME:TOKEN:operator`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
 
-/// The bytes of a token file: some thousands of tokens.
+/// The most bytes of a token file. That is some thousands of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Why a list that has become empty isn't taken, and why one that was empty isn't.
+/// The error of a list that has become empty.
 const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybody out";
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
-/// The tokens that a door knows. It keeps only what they come to under a key of its own.
+/// The tokens that a door knows. It keeps only their digests under a key of its own.
 ///
-/// Clones share them, and so do doors: a list that is read again holds for all of them, and ends
-/// the connections of tokens that it no longer has.
+/// Clones and doors share them. Reading the list again changes it for all of them, and ends the
+/// connections of tokens that it no longer has.
 ///
 /// ```
 /// use pumphouse::door::Tokens;
@@ -34,7 +34,7 @@ const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pum
 #[derive(Clone)]
 pub struct Tokens {
     key: [u8; 32],
-    /// The file that they are from, which can be read again.
+    /// The file that they were read from, which can be read again.
     file: Option<Arc<Path>>,
     known: watch::Sender<Arc<Known>>,
 }
@@ -56,7 +56,7 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Reads a file that is a file, and that not everybody may read.
+    /// Reads a token file. It must be a regular file that not everybody may read.
     ///
     /// # Errors
     /// What is wrong with the file, or with every one of its lines.
@@ -79,7 +79,7 @@ impl Tokens {
         Tokens { key, file: None, known: watch::Sender::new(Arc::new(known)) }
     }
 
-    /// Reads the file again that they are from, if there is one. How many there are then.
+    /// Reads the file again, if they came from one. Returns how many there are now.
     ///
     /// # Errors
     /// What is wrong with the file, or with one of its names by what `check` says of it. Then
@@ -93,7 +93,8 @@ impl Tokens {
         for (_, identity) in &known {
             check(identity).map_err(|why| Wrong::of(path, why))?;
         }
-        // Doors open, and tell strangers more or less, by whether there are tokens.
+        // A door without tokens trusts its clients, so a list can't become empty or stop being so
+        // while the door is open.
         match (self.is_empty(), known.is_empty()) {
             (false, true) => return Err(Wrong::of(path, NONE_LEFT.to_owned())),
             (true, false) => return Err(Wrong::of(path, NONE_BEFORE.to_owned())),
@@ -104,7 +105,7 @@ impl Tokens {
         Ok(Some(count))
     }
 
-    /// Hears when they are read again.
+    /// A receiver that hears when they are read again.
     pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }
@@ -115,14 +116,14 @@ impl Tokens {
         self.known.borrow().is_empty()
     }
 
-    /// Who may come in.
+    /// The identities that have a token.
     pub fn names(&self) -> impl Iterator<Item = String> + use<> {
         let names: Vec<String> = self.known().iter().map(|(_, it)| it.name.to_string()).collect();
         names.into_iter()
     }
 
-    /// Whose token this is. How long it takes says nothing about any token: each is looked at to
-    /// its end, and what is compared is of one length.
+    /// The identity of a token. The time that this takes reveals nothing about any token: every
+    /// digest is compared to its end, and all have one length.
     pub(super) fn find(&self, token: &str) -> Option<Proof> {
         let (digest, known) = (digest(&self.key, token), self.known());
         let mut found = u64::MAX;
@@ -133,7 +134,7 @@ impl Tokens {
         Some(Proof { digest, identity: identity.clone() })
     }
 
-    /// Whether a token that was proved is still listed, and for the same identity.
+    /// Whether a proven token is still listed, for the same identity.
     pub(super) fn has(&self, proof: &Proof) -> bool {
         let is_it = |(digest, identity): &([u8; 32], Identity)| {
             *digest == proof.digest && *identity == proof.identity
@@ -156,7 +157,7 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// What a file lists.
+/// The tokens in a file's text.
 fn known_in(path: &Path, key: &[u8; 32]) -> Result<Known, Wrong> {
     let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
     parsed(&text, key).map_err(|wrong| Wrong { path: Some(path.to_owned()), ..wrong })
@@ -185,7 +186,7 @@ fn parsed(text: &str, key: &[u8; 32]) -> Result<Known, Wrong> {
     }
 }
 
-/// What a line lists, after those that were taken under these names.
+/// The token of a line. `names` are those that earlier lines have taken.
 fn taken<'a>(
     text: &'a str,
     line: usize,
@@ -231,7 +232,7 @@ fn parts(line: &str) -> Result<(&str, &str, bool), String> {
     Ok((name, token, operator))
 }
 
-/// Whether an identity may be called so.
+/// Whether an identity may have this name.
 pub(super) fn is_name(name: &str) -> Result<(), String> {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(fits) {
@@ -246,7 +247,7 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a file that is what a file of secrets should be.
+/// The text of a file of secrets, if the file is safe.
 fn text_of(path: &Path) -> Result<String, String> {
     let named = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
     if named.file_type().is_symlink() {
@@ -281,7 +282,7 @@ fn check_same(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a file of secrets is its owner's only, or its group's to read.
+/// Whether only a file's owner, or also its group, may read it.
 #[cfg(unix)]
 pub(super) fn check_access(opened: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;

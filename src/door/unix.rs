@@ -1,5 +1,5 @@
-//! A door that is a file: a Unix socket. Whoever may open it is known by the user's name, and is
-//! an operator.
+//! A door at a Unix socket. A client that may open the socket has its user's name as its identity,
+//! and is an operator.
 
 use std::fs;
 use std::io;
@@ -20,9 +20,9 @@ use crate::listener::Boxed;
 
 /// A Unix socket, for programs on this machine.
 ///
-/// Its mode is 0600 from its first moment, so only this user and root come in. Who comes in is
-/// the user's name, and an operator: the file's permissions are what guards it. Whoever begins
-/// with `<authenticate>` is that token's identity instead.
+/// Its mode is 0600 from its first moment, so only this user and root can connect. Clients have
+/// their user's name as their identity and are operators: the file's permissions guard the door. A
+/// client that begins with `<authenticate>` has its token's identity instead.
 ///
 /// ```
 /// use pumphouse::door::{Options, Unix};
@@ -46,18 +46,19 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// Listens at a path. A socket that is left over, so that nobody answers there, is replaced.
+    /// Listens at a path. A socket that no process answers is replaced.
     ///
     /// # Errors
-    /// Where somebody answers there, where something else stands there, or where the folder can't
-    /// be written.
+    /// If a process answers there, if another kind of file is there, or if the folder can't be
+    /// written.
     pub async fn at(path: impl AsRef<Path>, options: Options) -> Result<Unix, Error> {
         let path = path.as_ref();
         let wrong = |error| Error::Socket { path: path.to_owned(), error };
         check_length(path).map_err(wrong)?;
         let place = Nest::beside(path).map_err(wrong)?;
         clear(path, &place).await.map_err(wrong)?;
-        // Made where nobody else may look, made private, and only then put where it belongs.
+        // The socket is made in a private folder, made private itself, and only then moved to its
+        // path.
         let made = place.0.join("s");
         let listener = std_net::UnixListener::bind(&made).map_err(wrong)?;
         fs::set_permissions(&made, fs::Permissions::from_mode(0o600)).map_err(wrong)?;
@@ -68,14 +69,14 @@ impl Unix {
         Ok(Unix { listener, file, tokens: options.tokens })
     }
 
-    /// Where it listens.
+    /// The path that it listens at.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 }
 
-/// Whether the system can name it: a socket's path is short.
+/// Whether the path is short enough for a socket.
 fn check_length(path: &Path) -> io::Result<()> {
     let fits = std_net::SocketAddr::from_pathname(path);
     fits.map(drop).map_err(|_| {
@@ -84,8 +85,8 @@ fn check_length(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Takes away a socket where nobody answers. It is taken aside first and asked again there, so
-/// that of two who begin at once neither takes the other's.
+/// Removes a socket that no process answers. It is moved aside first and tried again there, so that
+/// of two pumps which start at once neither removes the other's.
 async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
@@ -113,7 +114,7 @@ async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody listens there. Who is too busy to answer listens, too.
+/// Whether a process listens there. A process that is too busy to answer counts, too.
 async fn answers(path: &Path) -> bool {
     match UnixStream::connect(path).await {
         Ok(_) => true,
@@ -124,7 +125,7 @@ async fn answers(path: &Path) -> bool {
     }
 }
 
-/// A folder beside a path that nobody else may look into; gone when it is dropped.
+/// A private folder beside a path. Dropping it removes it.
 struct Nest(PathBuf);
 
 impl Nest {
@@ -140,12 +141,12 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // What stays behind is empty, or holds a dead socket.
+        // If this fails, the folder is empty or holds a dead socket.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The file of a socket, which goes when it is dropped, if it is still this one.
+/// The file of a socket. Dropping it removes the file, if it is still the same.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -161,13 +162,13 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if inode(&self.path).is_ok_and(|it| it == self.inode) {
-            // Whoever listens there next replaces what stays behind.
+            // The next door at this path replaces what is left.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Which file it is, whatever its name.
+/// The file, whatever its name.
 fn inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()))
 }
@@ -194,7 +195,7 @@ impl Door for Unix {
     }
 }
 
-/// Where those who come over the socket come from.
+/// Accepts connections at the socket.
 struct Listening {
     listener: UnixListener,
     file: Socket,
@@ -225,7 +226,7 @@ impl Source for Listening {
     }
 }
 
-/// A user's name where it can be an identity's, else `uid-1000`.
+/// A user's name if it can be an identity's, else such as `uid-1000`.
 fn name_of(uid: Uid) -> Arc<str> {
     let user = User::from_uid(uid).ok().flatten();
     let name = user.map(|it| it.name).filter(|it| is_name(it).is_ok());
@@ -265,7 +266,7 @@ mod tests {
         drop(listener);
         let door = Unix::at(&path, Options::default()).await.unwrap();
         assert!(answers(&path).await);
-        // What somebody else put there meanwhile stays.
+        // A file that another process put there meanwhile stays.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "mine").unwrap();
         drop(door);

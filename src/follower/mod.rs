@@ -1,8 +1,8 @@
-//! A follower of the whole log beside a pump that runs: it hands each entry on at least once, in
-//! the order of the log.
+//! A follower of the whole log beside a running pump. It hands each entry to a target at least
+//! once, in the order of the log.
 //!
-//! The log is the buffer. While a [`Target`] is away the follower stays where it is. Its position
-//! is kept in a file beside the log, so that the next start goes on from there. OpenTelemetry and
+//! The log is the buffer. While a [`Target`] is unreachable, the follower keeps its position. The
+//! position is in a file beside the log, so that the next start continues there. OpenTelemetry and
 //! sinks are such targets.
 
 mod position;
@@ -21,48 +21,48 @@ pub(crate) use position::{KeptPosition, check, file_beside};
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
-/// How often the log is asked for more where nobody says that it has grown.
+/// How often the log is read if no pump reports that it has grown.
 const LOOK_EVERY_US: u64 = 200_000;
-/// How long is waited for a target that is away: at first, and at the most.
+/// How long a follower waits for an unreachable target, at first.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// Why a target doesn't take anything now.
 #[derive(Debug)]
 pub(crate) struct Away(pub(crate) String);
 
-/// What became of what a target was to send.
+/// How much of its entries a target has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// All of it is sent.
     All,
     /// A part of it is sent, and the target takes more soon.
     Partly,
-    /// The target is there again, and wants only what is written from now on.
+    /// The target is reachable again, and wants only entries from now on.
     FromNowOn,
 }
 
 /// What a follower hands entries to.
 pub(crate) trait Target: Send + 'static {
-    /// How often it is tried before the follower rests until the next entry; none tries for ever.
+    /// How often the follower tries before it rests until the next entry. None means for ever.
     fn attempts_max(&self) -> Option<u32> {
         None
     }
 
-    /// Takes in the next entry, which is to be sent.
+    /// Takes the next entry, which is to be sent.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes in what else there is after this position of the log.
+    /// Takes what else there is after this position of the log, such as live payloads.
     fn take_live(&mut self, _position: u64) {}
 
-    /// Whether anything that was taken in isn't sent yet.
+    /// Whether something that was taken isn't sent yet.
     fn has_waiting(&self) -> bool;
 
-    /// Sends what was taken in. Called again after a failure, and now and then.
+    /// Sends what was taken. It is called again after a failure, and now and then.
     fn send(&mut self) -> impl Future<Output = Result<Sent, Away>> + Send;
 
-    /// So many entries are left out, and with them all that waits.
+    /// Notes that so many entries are skipped, and all that waits with them.
     fn skip(&mut self, _entries: u64) {}
 
-    /// Makes what was sent last, before the position is kept.
+    /// Makes what was sent durable, before the position is kept.
     fn settle(&mut self) -> impl Future<Output = Result<(), Away>> + Send {
         async { Ok(()) }
     }
@@ -77,14 +77,14 @@ pub(crate) trait Target: Send + 'static {
         async {}
     }
 
-    /// It is away: told once.
+    /// Reports once that the target is unreachable.
     fn is_gone(&self, reason: &str);
 
-    /// It is back: told once.
+    /// Reports once that the target is reachable again.
     fn is_back(&self);
 }
 
-/// Why a step came to nothing.
+/// Why a step failed.
 enum Stuck {
     Away(Away),
     Log(Error),
@@ -107,18 +107,18 @@ pub(crate) struct Follower<T> {
     log: Arc<dyn Log>,
     target: T,
     position: KeptPosition,
-    /// Up to where the target took entries in.
+    /// The position up to which the target took entries.
     read: u64,
-    /// Up to where all is sent.
+    /// The position up to which everything is sent.
     sent: u64,
-    /// How often in a row the target was away.
+    /// How often in a row the target was unreachable.
     failures: u32,
     /// How many entries it is behind.
     lag: Arc<AtomicU64>,
 }
 
 impl<T: Target> Follower<T> {
-    /// A follower that goes on at a position.
+    /// A follower that continues at a position.
     pub(crate) fn new(
         log: Arc<dyn Log>,
         target: T,
@@ -129,7 +129,7 @@ impl<T: Target> Follower<T> {
         Follower { log, target, position, read: at, sent: at, failures: 0, lag }
     }
 
-    /// Follows until `stopped`, then sends what the log has by then, for so long at the most.
+    /// Follows until `stopped`. Then it sends what the log has by then, within a time limit.
     pub(crate) async fn run(
         mut self,
         stopped: impl Future<Output = ()> + Send,
@@ -157,7 +157,7 @@ impl<T: Target> Follower<T> {
         self.target.end().await;
     }
 
-    /// Goes step by step; no step is broken off.
+    /// Makes step after step. No step is interrupted.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = AWAY_US.0;
         loop {
@@ -201,7 +201,7 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Reads a page and sends it; says whether there may be more to do now.
+    /// Reads a page and sends it. True if there may be more to do now.
     async fn step(&mut self) -> Result<bool, Stuck> {
         let sent = self.read_and_send().await;
         if let Err(Stuck::Away(Away(reason))) = &sent {
@@ -249,7 +249,7 @@ impl<T: Target> Follower<T> {
         Ok(true)
     }
 
-    /// Keeps the position, once what was sent is safe where it is.
+    /// Keeps the position, once what was sent is durable at the target.
     async fn keep(&mut self) -> Result<(), Away> {
         if self.position.is_behind(self.sent) {
             self.target.settle().await?;
@@ -276,7 +276,7 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Tells how many entries it is behind.
+    /// Traces how many entries the follower is behind.
     async fn measure(&self) -> Result<(), Error> {
         let last = audit::last_position_from(&*self.log, self.read).await?;
         self.lag.store(last.saturating_sub(self.sent), Ordering::Relaxed);

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::log::atomic_file::AtomicFile;
 use crate::log::{Error, Log};
 
-/// How often a position is written at the most.
+/// The shortest time between two writes of a position.
 const KEEP_EVERY_US: u64 = 1_000_000;
 
 /// The position as its file has it.
@@ -22,7 +22,7 @@ struct Kept {
     position: u64,
 }
 
-/// Why a follower has no position to begin at.
+/// Why a follower has no position to begin from.
 #[derive(Debug)]
 pub(crate) enum NoPosition {
     /// The file of the position is unusable; the text says why, and what to do.
@@ -40,14 +40,14 @@ impl fmt::Display for NoPosition {
     }
 }
 
-/// Where the position of a follower is kept: the log's path, and `-NAME.json`.
+/// The path of a follower's position: the log's path with `-NAME.json`.
 pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
     let mut file = log.as_os_str().to_owned();
     file.push(format!("-{name}.json"));
     file.into()
 }
 
-/// A position that outlives the process, unless the log itself doesn't.
+/// A position that survives the process, if the log does.
 pub(crate) struct KeptPosition {
     /// The UUID of the log.
     log: String,
@@ -57,7 +57,7 @@ pub(crate) struct KeptPosition {
 }
 
 impl KeptPosition {
-    /// The position that the file has for this log, or the log's beginning.
+    /// Reads the position for this log from the file. Without one it is the log's beginning.
     pub(crate) async fn read(
         log: &dyn Log,
         file: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl KeptPosition {
         let uuid = log.identity().uuid.to_string();
         let there = file.as_deref().map_or(Ok(None), position_in);
         let kept = match there.map_err(NoPosition::File)? {
-            // A log that was put back may end before what was sent of it.
+            // A log that was restored from a backup may end before the position.
             Some(known) if known.log == uuid => {
                 known.position.min(audit::last_position(log).await.map_err(NoPosition::Log)?)
             }
@@ -74,23 +74,23 @@ impl KeptPosition {
         Ok(KeptPosition { log: uuid, file, kept, kept_us: 0 })
     }
 
-    /// A position that nobody keeps.
+    /// A position that isn't kept.
     pub(crate) fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
         let log = log.identity().uuid.to_string();
         KeptPosition { log, file: None, kept: position, kept_us: 0 }
     }
 
-    /// The position that is kept by now.
+    /// The position that the file has.
     pub(crate) fn get(&self) -> u64 {
         self.kept
     }
 
-    /// Whether the file should be written now, where the follower has come to this position.
+    /// Whether the file should be written now that the follower has reached this position.
     pub(crate) fn is_due(&self, position: u64) -> bool {
         self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
     }
 
-    /// Whether the file says less than this position.
+    /// Whether the file has an earlier position than this.
     pub(crate) fn is_behind(&self, position: u64) -> bool {
         self.file.is_some() && self.kept != position
     }
@@ -113,12 +113,12 @@ impl KeptPosition {
     }
 }
 
-/// Looks whether a position's file can be read, if it is there; the error says what to do.
+/// Checks that a position's file can be read, if there is one. The error says what to do.
 pub(crate) fn check(file: &Path) -> Result<(), String> {
     position_in(file).map(drop)
 }
 
-/// What a position's file says, if it is there.
+/// Reads a position's file, if there is one.
 fn position_in(file: &Path) -> Result<Option<Kept>, String> {
     let shown = file.display();
     let way = "remove it, and the whole log is sent again";

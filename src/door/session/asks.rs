@@ -1,4 +1,4 @@
-//! What a client says: something for the pump, or for the door itself.
+//! Tells a client's requests to the door from its pushes.
 
 use crate::limits::XmlLimits;
 use crate::name::{META, Name};
@@ -7,7 +7,7 @@ use crate::wire::meta::{Follow, Unfollow};
 use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 
-/// What an envelope asks for.
+/// The kinds of requests in envelopes.
 pub(super) enum Asks {
     Push(Box<Envelope>),
     Follow(Follow),
@@ -15,7 +15,7 @@ pub(super) enum Asks {
 }
 
 impl Asks {
-    /// Tells what is for the door from what is for the pump.
+    /// Determines what an envelope asks for.
     pub(super) fn of(envelope: Envelope) -> Result<Asks, Fault> {
         let id = envelope.id.clone();
         Asks::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))

@@ -1,4 +1,4 @@
-//! What a session does as time goes by: what it waits for, what it ends, what it gives back.
+//! The deadlines of a session: when it refuses a client, ends the connection and frees memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use crate::door::egress::Egress;
 use crate::door::session::{Answer, Input, Session};
 use crate::wire::{Code, Fault};
 
-/// What the window of a connection at rest may keep.
+/// The capacity that an idle connection's window may keep.
 const IDLE_SLOTS: usize = 16;
-/// How long a connection keeps its large buffers when nothing happens.
+/// How long an idle connection keeps large buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
-/// Why a large message is refused that comes slowly.
+/// The reason for refusing a large message that comes slowly.
 const SLOW_AND_LARGE: &str = "the rest of a large message came at less than 64 KiB a second, and \
                               other large messages wait for their turn";
 
 impl Session {
-    /// Looks at the clock and at what waits; a fault to count, where there is one.
+    /// Checks the deadlines. Returns a fault to count, if there is one.
     pub(in crate::door) fn tick(&mut self, now_us: u64) -> Option<Fault> {
         self.now_us = now_us;
         self.rest(now_us);
@@ -72,7 +72,7 @@ impl Session {
         after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
     }
 
-    /// Takes nothing more, and says why.
+    /// Takes nothing more, and sends the reason.
     pub(super) fn end(&mut self, fault: Fault) -> Fault {
         self.input = Input::Done;
         self.begun_us = None;
@@ -81,7 +81,7 @@ impl Session {
         fault
     }
 
-    /// Drops what waits, and says why.
+    /// Drops what waits, and sends the reason.
     pub(super) fn cut(&mut self, fault: Fault, now_us: u64) -> Fault {
         self.input = Input::Done;
         self.forget();
@@ -91,7 +91,7 @@ impl Session {
         fault
     }
 
-    /// When to look at the clock again.
+    /// When to check the deadlines again.
     pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
         let limits = &self.setting.limits;
         if self.ends_us.is_some() {
@@ -108,12 +108,12 @@ impl Session {
         waits.into_iter().flatten().min()
     }
 
-    /// Whether the connection's time is up, whatever still waits.
+    /// Whether the connection's time is up, even if something waits.
     pub(in crate::door) fn is_overdue(&self, now_us: u64) -> bool {
         self.ends_us.is_some_and(|it| it <= now_us)
     }
 
-    /// Gives memory back that a connection which has come to rest doesn't need.
+    /// Frees memory that an idle connection doesn't need.
     fn rest(&mut self, now_us: u64) {
         let at_rest = self.egress.is_empty() && self.window.is_empty();
         let large = self.egress.is_large() || self.window.capacity() > IDLE_SLOTS;

@@ -1,4 +1,4 @@
-//! Who is sending, by a token.
+//! Authentication: a token proves an identity.
 
 use crate::door::session::{Answer, CORE_NAME, Session, Step};
 use crate::engine::Identity;
@@ -8,8 +8,8 @@ use crate::wire::{Code, Fault, Payload};
 use crate::xml::{Element, escape_text};
 
 impl Session {
-    /// The first element may say who is sending. A later one would leave the client in doubt about
-    /// who sent what stands around it, so it ends the connection.
+    /// Authenticates the client by its first element. A later `<authenticate>` would leave the
+    /// senders of the messages around it in doubt, so it ends the connection.
     pub(super) fn authenticate(&mut self, element: &Element) -> Option<Step> {
         let fault = |text: &str| Fault::new(Code::Authentication, text).at(element.place());
         if self.first > 0 || !self.window.is_empty() {
@@ -25,7 +25,7 @@ impl Session {
                 Fault { advice: Some(advice.to_owned()), retry: Some(true), ..fault(&text) };
             return Some(self.close(fault));
         }
-        // What is wrong with the element is not said: it holds a token.
+        // The fault doesn't quote the element, which holds a token.
         let token = element.attribute("token").unwrap_or_default();
         let Some(proof) = self.setting.tokens.find(token) else {
             self.peer.into_iter().for_each(|it| guesses.wrong(it, self.now_us));
@@ -39,7 +39,7 @@ impl Session {
         None
     }
 
-    /// Ends the session if its token is no longer listed: it hears why, and nothing else.
+    /// Ends the session if its token is no longer listed. The client is told why, and nothing else.
     pub(in crate::door) fn check_token(&mut self, now_us: u64) -> Option<Fault> {
         let proof = self.proof.as_ref().filter(|it| !self.setting.tokens.has(it))?;
         if self.ends_us.is_some() {

@@ -1,5 +1,5 @@
-//! What a session shares with all others: the account of bytes that wait for clients, and the
-//! places for large messages on their way in.
+//! What a session shares with all others: the unread bytes of all clients, and the permits for
+//! large messages on their way in.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -15,21 +15,21 @@ use crate::engine::{ConnectionBytes, UnreadBytes};
 use crate::wire::{Code, Fault};
 use crate::xml::Splitter;
 
-/// Bytes of a message that arrive without a place.
+/// How many bytes of a message may arrive without a permit.
 const LARGE_BYTES: usize = 64 * 1024;
-/// How long as many bytes of a message with a place may take, while others wait for the place.
+/// How long so many bytes of a message with a permit may take, while others wait for the permit.
 const STALL: Duration = Duration::from_secs(1);
-/// Bytes of a half-written message that a client still gets when the account has it cut.
+/// How many bytes of a half-written message a client still gets when it is cut.
 const LAST_BYTES_MAX: usize = 64 * 1024;
 
-/// What one session has of it.
+/// A session's unread bytes, and its permit.
 pub(super) struct Room {
     pub(super) unread: ConnectionBytes,
     places: PollSemaphore,
-    /// Whether the session stands in the queue for a place.
+    /// Whether the session waits for a permit.
     is_queued: bool,
     place: Option<OwnedSemaphorePermit>,
-    /// When the message with the place last made progress, and its bytes since.
+    /// When the message with the permit last made progress, and its bytes since.
     fed_us: u64,
     fed_bytes: usize,
 }
@@ -46,7 +46,7 @@ impl Room {
         }
     }
 
-    /// Notes that bytes came. A few at a time are no progress.
+    /// Notes that bytes came. A few bytes at a time are no progress.
     pub(super) fn fed(&mut self, bytes: usize, now_us: u64) {
         self.fed_bytes += bytes;
         if self.fed_bytes >= LARGE_BYTES {
@@ -54,24 +54,24 @@ impl Room {
         }
     }
 
-    /// The place of a whole message, which keeps it until its answer.
+    /// Takes the permit of a complete message, which keeps it until its answer.
     pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.place.take()
     }
 
-    /// When to look whether the rest of a message stays away.
+    /// When to check whether the rest of a message has come.
     pub(super) fn deadline_us(&self) -> Option<u64> {
         self.place.as_ref().map(|_| after(self.fed_us, STALL))
     }
 }
 
 impl Session {
-    /// Whether a large message is on its way in that has no place yet.
+    /// Whether a large message on its way in has no permit yet.
     pub(super) fn lacks_place(&self) -> bool {
         self.room.place.is_none() && self.splitter.waiting_bytes() >= LARGE_BYTES
     }
 
-    /// Waits for a place where a large message needs one. Whether the message got it just now.
+    /// Waits for a permit if a large message needs one. True if the message got it just now.
     pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
         if !self.could_read() || !self.lacks_place() {
             return false;
@@ -85,13 +85,13 @@ impl Session {
         true
     }
 
-    /// Whether the account has the session cut; if not, `context` is woken when it does.
+    /// Whether the session is to be cut. If not, `context` is woken once it is.
     pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
 
-    /// Notes the bytes that wait, and gives a place back that isn't needed now: a session that
-    /// doesn't read can't keep it from others.
+    /// Notes the unread bytes, and gives a permit back that isn't needed now, so that a session
+    /// which doesn't read keeps it from nobody.
     pub(super) fn share_room(&mut self) {
         let bytes = self.egress.held_bytes() + self.held_bytes + self.splitter.held_bytes();
         self.room.unread.note(bytes, self.stuck_us, self.now_us);
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// Whether the rest of a message stays away while others wait for its place.
+    /// Whether the rest of a message hasn't come while others wait for its permit.
     pub(super) fn stalls(&mut self) -> bool {
         let is_due = self.room.deadline_us().is_some_and(|it| it <= self.now_us);
         if is_due && self.room.places.available_permits() > 0 {
@@ -115,7 +115,7 @@ impl Session {
         is_due
     }
 
-    /// Drops all that waits, and says why: the account has no room left.
+    /// Drops all that waits, and sends the reason: too many bytes wait for all clients.
     pub(super) fn give_way(&mut self) -> Fault {
         let (bytes, max) =
             (self.egress.len() + self.held_bytes, self.setting.limits.owed_bytes_max);

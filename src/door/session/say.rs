@@ -1,4 +1,4 @@
-//! What a session says: answers, and messages of threads, as bytes.
+//! Writes a session's answers and messages of threads as bytes.
 
 use crate::door::egress::{put_number, put_text};
 use crate::door::session::{Answer, CORE_NAME, Session};
@@ -31,7 +31,7 @@ impl Session {
         }
     }
 
-    /// Writes what `enclose` would make of an `Accepted`; it is said once for every push.
+    /// Writes an `Accepted` as `enclose` would, but faster: every push has one.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
         let thread = id.thread.as_str();
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// The pump says something that stands in no thread.
+    /// Writes a message of the pump that is in no thread.
     fn speak(&mut self, element: &Element) {
         let who = self.who.as_ref().map(|it| it.name.clone());
         let (from, to) = (CORE_NAME, who.as_deref());
@@ -72,13 +72,13 @@ impl Session {
         enclose(outside, element, &mut text);
         let framing = self.framing();
         self.egress.add(framing, |out| {
-            // With its line end: a large message shouldn't double its buffer for that.
+            // Room for the line end, too, so that a large message doesn't double its buffer for it.
             out.reserve(text.len() + 1);
             out.extend_from_slice(text.as_bytes());
         });
     }
 
-    /// Shows what came in a thread that is followed.
+    /// Writes an entry or a live payload of a followed thread.
     pub(in crate::door) fn show(&mut self, thread: &ThreadId, followed: &Followed) {
         self.moved = true;
         match followed {
@@ -97,12 +97,12 @@ impl Session {
         }
     }
 
-    /// Passes an entry on to whom it is for.
+    /// Writes an entry for its receiver.
     pub(super) fn tell(&mut self, entry: &Entry) {
         self.pass(entry, entry.thread(), None);
     }
 
-    /// A fork's follower hears in the fork's name also what that shares with another thread.
+    /// A follower of a fork gets shared entries with the fork's id.
     fn pass(&mut self, entry: &Entry, thread: &ThreadId, shown: Option<Shown<'_>>) {
         let element = match entry.element() {
             Ok(element) => element,

@@ -1,4 +1,4 @@
-//! Whether a session is silent, and what it says when a newcomer takes its place.
+//! Whether a session is silent, and its end when a new connection needs its place.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::door::silence::Silence;
 use crate::wire::{Code, Fault};
 
 impl Session {
-    /// How it looks to its door. The half of a message is no message, and keeps no place.
+    /// The session's silence, for its door. An unfinished message doesn't count as a message.
     pub(in crate::door) fn silence(&self) -> Silence {
         let is_silent = self.window.is_empty()
             && self.unsettled == 0
@@ -21,7 +21,8 @@ impl Session {
         }
     }
 
-    /// Ends the session for a newcomer. What the client has sent by now is still answered.
+    /// Ends the session to make room for a new connection. What the client has sent by now is still
+    /// answered.
     pub(in crate::door) fn make_room(&mut self, now_us: u64) -> Option<Fault> {
         if self.ends_us.is_some() || self.input == Input::Done {
             return None;
