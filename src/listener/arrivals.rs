@@ -1,4 +1,4 @@
-//! What comes for a listener while it is at work.
+//! Arrivals: messages that come for a listener while one of its handlers runs.
 
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
@@ -12,9 +12,8 @@ use crate::listener::{Context, FromContext, Need};
 use crate::name::Name;
 use crate::wire::{Fault, Payload};
 
-/// What has come for this listener in this thread since its handler began, and waits behind the
-/// message in hand: for one that takes its time, and can be told that what it does isn't wanted
-/// any more.
+/// Messages for this listener in this thread that came since its handler began, and wait behind its
+/// message. A long handler can notice that its work isn't wanted any more.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -59,26 +58,26 @@ use crate::wire::{Fault, Payload};
 /// # Ok(()) }
 /// ```
 ///
-/// What has come is in the log, and is handled once the message in hand is done with, by whatever
-/// handler takes it. A listener that isn't serial may be at work on it already. An inline handler
-/// hears of nothing: it is over before anything could come. In a replay nothing comes.
+/// An arrived message is in the log, and is handled once this handler has ended, by the handler
+/// that takes it. A listener that isn't serial may be handling it already. An inline handler hears
+/// of no arrivals, since it ends before any could come. In a replay nothing arrives.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Option<ArrivalSignal>);
 
-/// Where the engine says what came.
+/// The signal by which the engine reports arrivals.
 pub(crate) type ArrivalSignal = Arc<Heard>;
 
-/// The names of what came, and of what is waited for.
+/// The names of arrived payloads, and those that are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Heard(Mutex<HashMap<Name, CancellationToken>>);
 
 impl Heard {
-    /// Something of this name came.
+    /// Reports an arrival of this name.
     pub(crate) fn hear(&self, name: &Name) {
         self.token(name).cancel();
     }
 
-    /// What is cancelled once something of this name came.
+    /// A token that is cancelled once a payload of this name arrives.
     fn token(&self, name: &Name) -> CancellationToken {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(name.clone()).or_default().clone()
@@ -86,13 +85,13 @@ impl Heard {
 }
 
 impl Arrivals {
-    /// Whether such a payload waits.
+    /// Whether such a payload has arrived.
     #[must_use]
     pub fn has<P: Payload>(&self) -> bool {
         self.0.as_ref().is_some_and(|it| it.token(&P::NAME).is_cancelled())
     }
 
-    /// Waits until such a payload waits.
+    /// Waits until such a payload has arrived.
     pub async fn of<P: Payload>(&self) {
         match &self.0 {
             Some(heard) => heard.token(&P::NAME).cancelled().await,
@@ -100,8 +99,7 @@ impl Arrivals {
         }
     }
 
-    /// What a future comes to, or nothing where such a payload comes first: then the future is
-    /// dropped.
+    /// The output of a future. None if such a payload arrives first; the future is dropped then.
     pub async fn unless<P: Payload, T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let (mut came, mut future) = (pin!(self.of::<P>()), pin!(future));
         poll_fn(|context| {

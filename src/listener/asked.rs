@@ -1,4 +1,4 @@
-//! What a reply comes of: the message whose handling sent the request that it answers.
+//! The message that a listener was handling when it sent the request which this reply answers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::listener::{Context, Entry, FromContext, Need, Run};
 use crate::wire::{Code, Fault};
 
-/// The message whose handling sent the request that the reply at hand answers: for a listener that
-/// asks others before it answers, the question.
+/// The message that this listener was handling when it sent the request which the reply answers. A
+/// listener that asks others before it answers finds its own question here.
 ///
 /// ```
 /// use pumphouse::listeners::tool::calculate::{Calculate, Calculated, calculate};
@@ -32,13 +32,14 @@ use crate::wire::{Code, Fault};
 /// assert!(pumphouse::builder().with((doubler, calculate())).build().is_ok());
 /// ```
 ///
-/// It is the right one however many have asked, and after a restart too. It is one step: where
-/// handling a reply sent a further request, the answer to that was asked by the reply.
+/// It is the right message however many senders have asked, and after a restart, too. It goes back
+/// one step: if the handling of a reply sent a further request, the answer to that has the reply
+/// here.
 ///
-/// It is there also for a fault or a `<done/>` that the pump answers a request with, for what came
-/// of a thread that the listener opened, and for a call that was refused. Of a `thread-result`, it
-/// is the message whose handling opened the thread, or had `thread` open it. A listener that took a
-/// [`Queue`](crate::listener::Queue) handled the first message of it.
+/// It is there, too, if the pump answers the request with a fault or a `<done/>`, for results of
+/// threads that the listener opened, and for a call that was refused. For a `thread-result` it is
+/// the message whose handling opened the thread, or had `thread` open it. If the listener took a
+/// [`Queue`](crate::listener::Queue), it is the first message of the queue.
 ///
 /// A message that answers nothing has none. So `build()` complains of an `Asked` in an
 /// [`on`](crate::Listener::on): a handler of both takes an `Option<Asked>`. The handler begins
@@ -88,13 +89,13 @@ impl Deref for Asked {
     }
 }
 
-/// A handler whose arguments are taken once what the message comes of has been read.
+/// A handler whose arguments are taken once the asked message has been read.
 pub(super) fn once_read(run: Run) -> Run {
     Arc::new(move |call| {
         let run = run.clone();
         Box::pin(async move {
             let asked = call.host.asked(&call).await?;
-            // Nobody else has read it: a call is run once.
+            // The cell is empty, since a call runs once.
             let _ = call.asked.set(asked);
             run(call).await
         })

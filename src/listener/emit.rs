@@ -1,4 +1,4 @@
-//! What a handler may return; the type alone says what that may emit.
+//! What a handler may return. The type alone says what it may emit.
 
 use std::borrow::Cow;
 
@@ -40,79 +40,80 @@ use crate::xml::Element;
             these; errors are payloads too: derive `Payload` for them"
 )]
 pub trait IntoEmit {
-    /// What is emitted.
+    /// The emissions.
     fn into_emit(self) -> Emit;
-    /// What may be emitted, as the type says.
+    /// What the type may emit.
     fn emits() -> Vec<Need>;
 }
 
-/// What a handler came to: any number of emissions, in order.
+/// A handler's emissions, in order.
 pub type Emit = Vec<Emission>;
 
-/// One payload on its way out of a handler, or what became of the attempt to write it.
+/// An emission: a payload on its way out of a handler, or why it couldn't be written.
 pub struct Emission {
     pub(crate) target: Target,
     pub(crate) what: Result<What, Fault>,
     pub(crate) marks: Marks,
 }
 
-/// What is said of an emission beside its payload.
+/// What an emission has beside its payload and its target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
     pub(crate) flags: Flags,
     pub(crate) key: Option<String>,
 }
 
-/// A payload, and whether a type wrote it, which can't have written another.
+/// A payload. `typed` is its name if its Rust type wrote it, which can't write an invalid one.
 pub(crate) struct What {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
 }
 
-/// Who an emission is for.
+/// The target of an emission.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// The sender of an earlier message.
     Entry(Box<Entry>),
     /// A listener, by name.
     Listener(String),
-    /// Oneself, in the same thread.
+    /// The listener itself, in the same thread.
     Oneself,
-    /// The sender of the message at hand.
+    /// The sender of the message.
     Sender,
-    /// The sender of the thread's first message: the thread ends with it.
+    /// The sender of the thread's first message. The thread ends with it.
     Opener,
-    /// Nobody who would start: it is recorded here and in the thread above, for its opener there.
+    /// No handler starts. It is recorded here and in the parent thread, for this thread's opener.
     Above,
-    /// Whoever takes it, in a thread of its own.
+    /// The listeners that take it, in a child thread.
     Child {
-        /// What the thread is to be called.
+        /// A label for the thread's id.
         label: String,
-        /// Whether it is the sender's message, who hears of it, and not the listener's own.
+        /// Whether the child is opened for the sender of the message, and not for the listener.
         for_sender: bool,
     },
-    /// Nobody who would start: a listener, or oneself, has it in its thread.
+    /// No handler starts. It is recorded as a note for a listener, or for the listener itself.
     Note(Option<String>),
-    /// Whoever waits for what comes of the thread, which goes on.
+    /// The sender of the thread's first message. The thread continues.
     Along,
-    /// Oneself, not before a time.
+    /// The listener itself, at a time.
     Later {
         /// Microseconds since the epoch.
         until_us: u64,
-        /// Whether whoever pushed what this comes of waits for it too.
+        /// Whether the push that this comes of waits for it, too.
         is_awaited: bool,
         /// Whether the time is the wall clock's.
         by_clock: bool,
     },
-    /// The senders of these messages: each hears it once.
+    /// The senders of these messages. Each hears it once.
     Askers(Vec<Entry>, Outcome),
-    /// No receiver: it says which messages the listener keeps in its queue.
+    /// No receiver. It says which messages the listener parks.
     Park(Box<Park>),
-    /// The budget of the message's tree, of which something is spent.
+    /// No receiver. It charges the budget of the message's tree.
     Charge,
-    /// The budget of the message's tree, of which there is to be more.
+    /// No receiver. It raises a budget of the message's tree.
     Raise,
-    /// A thread at or below the message's, with all below it: each takes this state and records it.
+    /// A branch of threads, at or below the message's thread. Each thread of it takes this state
+    /// and records it.
     Threads(ThreadId, State),
 }
 
@@ -124,31 +125,31 @@ pub struct To<E, N = &'static str>(
     pub E,
 );
 
-/// To oneself, in the same thread: the next message of a chain.
+/// Sends a message to the listener itself, in the same thread: the next message of a chain.
 pub struct Again<E>(
     /// What it is sent.
     pub E,
 );
 
-/// To the sender of the thread's first message; the thread ends with it.
+/// Answers the sender of the thread's first message, and ends the thread.
 ///
-/// A thread below another hands it up as its result. A listener that returns `Final` ends its
-/// threads in no other way: what it answers besides is on the way there.
+/// A child thread hands it to its parent as its result. A listener that returns `Final` ends its
+/// threads in no other way; its other answers don't end them.
 pub struct Final<E>(
-    /// What comes of the thread.
+    /// The result of the thread.
     pub E,
 );
 
-/// To the sender of the thread's first message, as [`Final`]; but the thread goes on.
+/// Answers the sender of the thread's first message, as [`Final`] does, but the thread continues.
 ///
-/// In a thread below another it is recorded, and wakes nobody there or above.
+/// In a child thread it is recorded, and starts no handler there or in the parent.
 pub struct Partial<E>(
-    /// What came of the thread so far.
+    /// The result of the thread so far.
     pub E,
 );
 
-/// Recorded, and wakes nobody: for oneself, or with [`To`] for another, who reads it in the
-/// thread's history when there is another reason to look.
+/// Records a payload without starting a handler: for the listener itself, or with [`To`] for
+/// another. That listener reads it in the thread's history when it runs next.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -177,9 +178,9 @@ pub struct Note<E>(
     pub E,
 );
 
-/// A thread of its own below the message's, opened with this: it takes a [grant](Threads).
+/// Opens a child thread with this message. It needs a [grant](Threads).
 ///
-/// Whoever opens it hears `thread-spawned`, and `thread-result` when it ends.
+/// The opener hears `thread-spawned`, and `thread-result` when the thread ends.
 pub struct Spawn<E> {
     first: E,
     label: String,
@@ -187,28 +188,28 @@ pub struct Spawn<E> {
 }
 
 impl<E> Spawn<E> {
-    /// A thread that begins with `first`, sent to whoever takes it.
+    /// A thread that begins with `first`, for the listeners that take it.
     pub fn new(first: E) -> Spawn<E> {
         Spawn { first, label: String::new(), for_sender: false }
     }
 
-    /// Suggests what its id ends with: letters, digits, `_` and `-`.
+    /// Suggests the end of the thread's id: letters, digits, `_` and `-`.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Spawn<E> {
         Spawn { label: label.into(), ..self }
     }
 
-    /// Opens it in the name of whoever sent the message at hand.
+    /// Opens the thread for the sender of the message.
     #[must_use]
     pub fn for_sender(self) -> Spawn<E> {
         Spawn { for_sender: true, ..self }
     }
 }
 
-/// Ends, holds or lets go on a thread and all below it: it takes a [grant](Threads).
+/// Cancels, pauses or resumes a thread and its descendants. It needs a [grant](Threads).
 ///
-/// Each of them records `why`; the sender of the message at hand hears it. The thread must be the
-/// message's own or below it.
+/// Each of them records `why`, and the sender of the message hears it. The thread must be the
+/// message's own or a descendant of it.
 pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
@@ -216,23 +217,25 @@ pub struct ThreadControl<E> {
 }
 
 impl<E> ThreadControl<E> {
-    /// Cancels: handlers at work are told to stop, what waits is answered, nothing runs after.
+    /// Cancels: running handlers are told to stop, waiting messages are consumed, and nothing runs
+    /// later.
     pub fn cancel(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Cancelled, why }
     }
 
-    /// Pauses: handlers at work come to their end, and none begins.
+    /// Pauses: running handlers may end, and none begins.
     pub fn pause(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Paused, why }
     }
 
-    /// Lets what pauses go on.
+    /// Resumes paused threads.
     pub fn resume(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Open, why }
     }
 }
 
-/// To oneself, in the same thread, but not before a time: it takes a [grant](Timers).
+/// Sends a message to the listener itself, in the same thread, at a time. It needs a
+/// [grant](Timers).
 ///
 /// It is in the log at once and survives a stop. A listener with
 /// [`wakes`](crate::Listener::wakes) may get it earlier.
@@ -244,17 +247,16 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// At a time, in microseconds since the epoch: once the time from [`Clock::now_us`] to there
-    /// has passed, whether the wall clock is set meanwhile or not. A restart goes by the wall
-    /// clock.
+    /// At a time, in microseconds since the epoch. It is due once the time from [`Clock::now_us`]
+    /// to it has passed, even if the wall clock is set meanwhile. A restart goes by the wall clock.
     ///
     /// [`Clock::now_us`]: crate::listener::Clock::now_us
     pub fn at(until_us: u64, payload: E) -> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
-    /// The time is the wall clock's, as [`Clock::wall_us`] says it, wherever that is set. Where it
-    /// is set back, what waits comes at once: look at the clock, and wait again.
+    /// Goes by the wall clock, as [`Clock::wall_us`] shows it, even if that is set. If it is set
+    /// back, the message comes at once: compare the clock, and wait again.
     ///
     /// [`Clock::wall_us`]: crate::listener::Clock::wall_us
     #[must_use]
@@ -262,20 +264,20 @@ impl<E> Later<E> {
         Later { by_clock: true, ..self }
     }
 
-    /// Once the listener's [`wakes`](crate::Listener::wakes) says so.
+    /// It comes once the listener's [`wakes`](crate::Listener::wakes) says so.
     pub fn woken(payload: E) -> Later<E> {
         Later::at(u64::MAX, payload)
     }
 
-    /// Nobody waits for it: a push that it comes of is done without it. If it has no time either,
-    /// its thread may come to its end without it.
+    /// No push waits for it: the push that it comes of is settled without it. If it has no time
+    /// either, its thread may end without it.
     #[must_use]
     pub fn unawaited(self) -> Later<E> {
         Later { is_awaited: false, ..self }
     }
 }
 
-/// What something costs.
+/// A cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "whoever charges says each")]
 pub struct Cost {
@@ -283,14 +285,14 @@ pub struct Cost {
     pub turns: u64,
     /// Tokens of models.
     pub tokens: u64,
-    /// Millionths of whatever money the operator counts in.
+    /// Millionths of the operator's currency.
     pub micros: u64,
 }
 
-/// Spends something of the budget of the message's tree: it takes a [grant](Charges).
+/// Charges the budget of the message's tree. It needs a [grant](Charges).
 ///
-/// Reserve before, settle after. Sent with `out.send`, what doesn't fit is `Err` with `P0042` and
-/// the numbers, and none of it is spent.
+/// Reserve before the work, settle after it. If a reservation that is sent with `out.send` doesn't
+/// fit, `send` returns an `Err` with `P0042` and the numbers, and nothing is spent.
 ///
 /// ```
 /// use pumphouse::listener::{Charge, Charges, Cost};
@@ -315,7 +317,7 @@ pub struct Cost {
 pub struct Charge(budget::Charge);
 
 impl Charge {
-    /// Spends so much, if there is so much.
+    /// Reserves a cost, if the budget has room for all of it.
     #[must_use]
     pub fn reserve(cost: Cost) -> Charge {
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
@@ -327,8 +329,8 @@ impl Charge {
         })
     }
 
-    /// Says what was spent of what had been reserved: the rest is given back, and what is more
-    /// counts, whatever there is.
+    /// Settles a reservation with what was spent. The rest is given back. If more was spent than
+    /// reserved, that counts even if the budget has no room.
     #[must_use]
     pub fn settle(reserved: Cost, spent: Cost) -> Charge {
         let (was, is) = (Charge::reserve(reserved).0, Charge::reserve(spent).0);
@@ -342,19 +344,20 @@ impl Charge {
     }
 }
 
-/// One that says more: which model is asked, and what its tokens are.
+/// A charge with details: the model, and the kinds of its tokens.
 impl From<budget::Charge> for Charge {
     fn from(charge: budget::Charge) -> Charge {
         Charge(charge)
     }
 }
 
-/// Raises a budget of the message's tree, if an operator sent the message: it takes a
-/// [grant](Threads). The operator hears `budget-raised`, and what had run out goes on.
+/// Raises a budget of the message's tree, if an operator sent the message. It needs a
+/// [grant](Threads). The operator hears `budget-raised`, and threads that were over budget
+/// continue.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "it says what the operator said")]
 pub struct Raise(
-    /// What, and how far.
+    /// The budget and its new limit.
     pub RaiseBudget,
 );
 
@@ -566,7 +569,7 @@ impl IntoEmit for Raise {
     }
 }
 
-/// Marks what an `Err` holds as a failure in the log, whichever receiver it has.
+/// Marks the payload of an `Err` as a failure in the log, whatever its receiver.
 fn wrong(mut emit: Emit) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
         emission.marks.flags = emission.marks.flags.with(Flags::ERROR);
@@ -574,7 +577,7 @@ fn wrong(mut emit: Emit) -> Emit {
     emit
 }
 
-/// Gives what is emitted a target. A fault goes to the sender, whatever holds it.
+/// Gives emissions a target. A fault always goes to the sender.
 pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
         emission.target = target.clone();
@@ -589,7 +592,7 @@ impl std::fmt::Debug for Emission {
     }
 }
 
-/// The entry that an emission answers, where it answers one.
+/// The entry that an emission answers, if it answers one.
 impl Target {
     pub(crate) fn answered<'a>(&'a self, message: &'a Entry) -> Option<&'a EntryId> {
         match self {

@@ -1,4 +1,4 @@
-//! An entry as listeners see it: what the log has of a message, its payload read when asked for.
+//! An entry as listeners see it. Its payload is read when it is asked for.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -32,10 +32,10 @@ struct Inner {
     element: OnceLock<Element>,
 }
 
-/// How a key ends in a `<meta>`.
+/// The end of a key in a `<meta>`.
 const END: &str = "</key>";
 
-/// A key as a `<meta>` has it.
+/// A key as XML in a `<meta>`.
 pub(crate) fn key_meta(key: &str) -> Bytes {
     let mut meta = format!("<key xmlns=\"{META}\">");
     escape_text(key, &mut meta);
@@ -74,7 +74,7 @@ impl Entry {
         &self.0.from
     }
 
-    /// Who it is for, where that is one.
+    /// Its receiver, if there is exactly one.
     #[must_use]
     pub fn to(&self) -> Option<&str> {
         self.0.to.as_deref()
@@ -110,13 +110,13 @@ impl Entry {
         self.0.flags.contains(log::Flags::FROM_IDENTITY)
     }
 
-    /// Whether it was refused: it stands in the log, and nobody got it.
+    /// Whether it was refused: the log has it, but no listener got it.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.0.flags.contains(log::Flags::REFUSED)
     }
 
-    /// How many listeners handle it; none where it is for an identity, or only recorded.
+    /// How many listeners handle it. 0 if it is for an identity, or is only recorded.
     #[must_use]
     pub fn receivers(&self) -> u32 {
         self.0.receivers
@@ -177,10 +177,11 @@ impl Entry {
             .map_err(|error| Fault::new(Code::Unreadable, format!("entry {}: {error}", self.0.id)))
     }
 
-    /// The payload, where it is a `P` that can be read.
+    /// The payload, if it is a `P` that can be read.
     #[must_use]
     pub fn decode_if<P: Payload>(&self) -> Option<P> {
-        // Of what is asked about every entry, most isn't it: nothing is said of that.
+        // This is called for every entry, and most have another payload, so a mismatch isn't
+        // traced.
         if self.is::<P>() { self.decode().ok() } else { None }
     }
 
@@ -225,7 +226,7 @@ impl Entry {
     }
 }
 
-/// For those who read a log by themselves, and understand it as listeners do.
+/// Reads entries of a log as listeners see them, for programs that read a log themselves.
 impl From<&log::Entry> for Entry {
     fn from(entry: &log::Entry) -> Entry {
         Entry::kept(entry)

@@ -1,4 +1,4 @@
-//! Folds: state that is nothing but its thread's history.
+//! Folds: state that is computed from a thread's entries and nothing else.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt::Debug;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::listener::Entry;
 
-/// State computed from a thread's entries, one after another.
+/// State that is computed from a thread's entries, one after another.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -32,13 +32,13 @@ use crate::listener::Entry;
     note = "a fold is `Clone + Debug + Default` and says with `apply` what one entry changes"
 )]
 pub trait Apply: Clone + Debug + Default + Send + Sync + 'static {
-    /// Takes in the next entry.
+    /// Applies the next entry.
     fn apply(&mut self, entry: &Entry);
 }
 
 /// A fold's state, whatever its type.
 pub(crate) type Awake = Arc<dyn Any + Send + Sync>;
-/// A fold's type, and its name for people.
+/// The id of a fold's type, and its name for people.
 pub(crate) type FoldId = (TypeId, &'static str);
 
 /// What the engine needs to keep a fold.
@@ -60,12 +60,12 @@ impl FoldOf {
     }
 }
 
-/// The state as its type shows it.
+/// The state as its `Debug` shows it.
 fn show<T: Apply>(awake: &Awake) -> String {
     awake.downcast_ref::<T>().map(|it| format!("{it:#?}")).unwrap_or_default()
 }
 
-/// Changes the state in place where no handler holds it, and a copy where one does.
+/// Changes the state in place. If a handler still holds it, a copy is changed.
 fn apply<T: Apply>(awake: &mut Awake, entry: &Entry) {
     let held = std::mem::replace(awake, Arc::new(()));
     let mut held: Arc<T> = held.downcast().unwrap_or_default();

@@ -1,15 +1,15 @@
-//! What must be granted: some arguments, and rights.
+//! Grants: rights that a listener needs for some arguments and emissions.
 
 use crate::name::Name;
 
-/// Something a listener may be granted by whoever registers it.
+/// A right that a listener may be granted where it is registered.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` needs no grant",
     label = "nothing to grant",
     note = "what can be granted is a right, such as `EmitCore`, or an argument that asks for it"
 )]
 pub trait Grant {
-    /// What it is called in a manifest.
+    /// Its name in a manifest.
     const GRANT: &'static str;
 }
 
@@ -21,12 +21,12 @@ impl Grant for EmitCore {
     const GRANT: &'static str = "emit:core";
 }
 
-/// What the right to emit one reserved payload is called.
+/// The name of the right to emit one reserved payload.
 pub(crate) fn emit_of(name: &Name) -> String {
     format!("emit:{name}")
 }
 
-/// Whether these are enough to emit a reserved payload.
+/// Whether these grants allow emitting a reserved payload.
 pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &Name) -> bool {
     let own = emit_of(name);
     grants.into_iter().any(|it| *it == own || it == EmitCore::GRANT)
@@ -42,7 +42,7 @@ impl Grant for Threads {
     const GRANT: &'static str = "threads";
 }
 
-/// The right to charge the tree of threads one works in: [`Charge`](crate::listener::Charge).
+/// The right to charge the budget of the tree: [`Charge`](crate::listener::Charge).
 #[derive(Debug)]
 pub enum Charges {}
 
@@ -50,7 +50,7 @@ impl Grant for Charges {
     const GRANT: &'static str = "charge";
 }
 
-/// The right to send oneself something for later: [`Later`](crate::listener::Later).
+/// The right of a listener to send itself a message for later: [`Later`](crate::listener::Later).
 #[derive(Debug)]
 pub enum Timers {}
 

@@ -1,10 +1,10 @@
-//! Handlers: async functions of up to eight contexts and one payload, judged in parts so that the
-//! compiler names the one argument or return type that is wrong.
+//! Handlers: async functions of up to eight contexts and one payload. Separate traits check their
+//! parts, so that the compiler names the one argument or return type that is wrong.
 
 use crate::listener::{Context, Emit, FromContext, IntoEmit, Need};
 use crate::wire::Fault;
 
-/// What `.on` takes: a function whose future may travel and whose result may be emitted.
+/// What `.on` takes: a function whose future is `Send` and whose result can be emitted.
 #[diagnostic::on_unimplemented(
     message = "this is not a handler: an async function of up to eight contexts and one payload",
     label = "not a handler",
@@ -21,14 +21,14 @@ impl<A, F: Send + Sync + 'static> Handler<A> for F where
 {
 }
 
-/// A function of these arguments, whatever it returns.
+/// A function of these arguments with any result.
 #[diagnostic::on_unimplemented(
     message = "this is not a handler: an async function of up to eight contexts and one payload",
     label = "not a handler",
     note = "`async fn name(context.., payload) -> what it emits`, and the payload last"
 )]
 pub trait Function<A> {
-    /// What its future comes to.
+    /// The output of its future.
     type Output;
     /// Its future.
     type Future: Future<Output = Self::Output>;
@@ -45,12 +45,12 @@ pub trait Function<A> {
 pub trait Arguments<S>: Sized {
     /// The payload, or the `Element`.
     type Last: 'static;
-    /// What the contexts ask for.
+    /// What the contexts need.
     fn needs() -> Vec<Need>;
     /// Takes the contexts, and puts the payload last.
     ///
     /// # Errors
-    /// What a context fails with.
+    /// The fault of a context.
     fn take(context: &Context<S>, last: Self::Last) -> Result<Self, Fault>;
 }
 

@@ -1,5 +1,5 @@
-//! Joining threads: several are opened for one request, and once enough of them have ended their
-//! answers are at hand together.
+//! Joining threads: a request opens several threads, and once enough of them have ended, a handler
+//! gets their answers together.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! What a listener has to say when the pump begins, and what it does when the pump stops.
+//! What a listener announces when the pump starts, and what it runs when the pump stops.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::name::Name;
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
-/// A payload that the thread `organism` has of a listener.
+/// A payload that a listener announces in the thread `organism`.
 pub(crate) struct Announcement {
     pub(crate) name: Name,
     pub(crate) element: Result<Element, Fault>,
 }
 
-/// What is done when the pump stops.
+/// A function that runs when the pump stops.
 pub(crate) type AtStop = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl<S> Listener<S> {

@@ -1,5 +1,5 @@
-//! Listeners whose payloads go by the listener's name, so that two of a kind stand side by side:
-//! which names they own, and how a payload gets from one namespace into another.
+//! Listeners whose payloads have a namespace of the listener's own name, so that an organism can
+//! have two listeners of a kind: their names, and how payloads move between namespaces.
 
 use crate::limits::XmlLimits;
 use crate::listener::{Emit, Listener, Need, Spec, Way};
@@ -8,9 +8,10 @@ use crate::wire::Fault;
 use crate::xml::{Child, Element, View, Writer};
 
 impl<S> Listener<S> {
-    /// Has its payloads go by its name, so that two of a kind stand side by side: those in the
-    /// namespace of its name, [`namespace_of`](crate::name::namespace_of), are in that of the name
-    /// it gets by [`named`](Listener::named). Say it before the first `.on(…)`.
+    /// Gives its payloads the namespace of its name, so that an organism can have two listeners of
+    /// this kind. Payloads in the namespace of its first name,
+    /// [`namespace_of`](crate::name::namespace_of), move to that of the name that it gets by
+    /// [`named`](Listener::named). Call this before the first `.on(…)`.
     ///
     /// What a handler sends by an `Outbox` isn't moved: such a listener answers by returning.
     ///
@@ -31,8 +32,8 @@ impl<S> Listener<S> {
         self
     }
 
-    /// The same for a group of listeners: `namespace_of("group/name")` is the namespace of a
-    /// listener with that name. The group ends with a slash.
+    /// Does the same within a group of listeners: `namespace_of("group/name")` is the namespace of
+    /// a listener with that name. The group ends with a slash.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -52,14 +53,14 @@ impl<S> Listener<S> {
         self
     }
 
-    /// Whether its payloads go by its name.
+    /// Whether its payloads have the namespace of its name.
     #[must_use]
     pub fn has_own_namespace(&self) -> bool {
         self.spec.traits.own_namespace.is_some()
     }
 }
 
-/// From one namespace into another.
+/// A move of payloads from one namespace into another.
 #[derive(Clone, Debug)]
 pub(crate) struct Move {
     pub(crate) from: String,
@@ -67,14 +68,14 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// From the namespace of one listener into that of another of its group; none where they are
-    /// one.
+    /// The move from the namespace of one listener into that of another in its group. None if the
+    /// two are the same.
     pub(crate) fn between(group: &str, from: &str, to: &str) -> Option<Move> {
         let namespace = |name: &str| namespace_of(&format!("{group}{name}"));
         (from != to).then(|| Move { from: namespace(from), to: namespace(to) })
     }
 
-    /// The way back.
+    /// The reverse move.
     pub(crate) fn reversed(&self) -> Move {
         Move { from: self.to.clone(), to: self.from.clone() }
     }
@@ -86,7 +87,7 @@ impl Move {
         }
     }
 
-    /// The payload with its elements of the one namespace in the other.
+    /// The payload with its elements moved.
     pub(crate) fn element(&self, element: &Element) -> Result<Element, Fault> {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         self.write(element.view(), &mut writer);
@@ -110,7 +111,7 @@ impl Move {
         writer.end();
     }
 
-    /// What a handler emits; what can't be moved is a fault to the sender.
+    /// Moves what a handler emits. If that is impossible, the sender gets a fault.
     pub(crate) fn emit(&self, mut emit: Emit) -> Emit {
         for emission in &mut emit {
             let Ok(what) = &mut emission.what else { continue };
@@ -125,7 +126,7 @@ impl Move {
         emit
     }
 
-    /// All that a listener owns and emits.
+    /// Moves all payloads that a listener owns and emits.
     pub(crate) fn spec(&self, spec: &mut Spec) {
         for need in &mut spec.needs {
             if let Need::Accept(used) | Need::Emit(used) = need

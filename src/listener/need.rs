@@ -1,4 +1,5 @@
-//! What a handler's signature asks for and promises; `build()` compares it with what was given.
+//! Needs: what a handler's signature requires and promises. `build()` compares it with the
+//! listener.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use crate::listener::fold::FoldId;
 use crate::listener::{Apply, FoldOf};
 use crate::schema::Schema;
 
-/// One thing that a signature says.
+/// One requirement or promise of a signature.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Need {
@@ -16,25 +17,25 @@ pub enum Need {
     Emit(Cow<'static, Schema>),
     /// It takes a fold, which must be registered.
     Fold(FoldType),
-    /// It takes a fold that is kept because it does.
+    /// It takes a fold that is registered automatically.
     Keep(Kept),
-    /// It takes something that must be granted.
+    /// It takes an argument that needs a grant.
     Grant(&'static str),
-    /// It takes something that does more where this is granted.
+    /// It takes an argument that can do more with this grant.
     MayGrant(&'static str),
-    /// It takes what else waits for a serial listener.
+    /// It takes the queue of a serial listener.
     Queue,
     /// It reads the log, which must have the message by then.
     Log,
-    /// It reads what its message comes of, where that is a reply, and so the log.
+    /// It reads the asked message of a reply, and so the log.
     Asked,
     /// Its message must be a reply.
     Reply,
-    /// It hears of what comes while it is at work.
+    /// It hears of arrivals while it runs.
     Arrivals,
-    /// It says itself when a thread ends.
+    /// It decides itself when a thread ends.
     Final,
-    /// It keeps messages of its queue until its work on them is done.
+    /// It parks messages of its queue until its work on them is done.
     Park,
 }
 
@@ -42,7 +43,7 @@ pub enum Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoldType(pub(crate) FoldId);
 
-/// A fold that is kept for the sake of an argument.
+/// A fold that is registered because of an argument.
 #[derive(Clone, Copy)]
 pub struct Kept(pub(crate) FoldId, pub(crate) FoldOf);
 

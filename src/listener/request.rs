@@ -1,4 +1,4 @@
-//! Messages that want an answer, and the answer to an earlier one.
+//! Requests, which need an answer, and replies to earlier messages.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
@@ -39,7 +39,7 @@ pub struct Request<E> {
 }
 
 impl<E> Request<E> {
-    /// Such a message: a [`To`] or an [`Again`].
+    /// A request from a [`To`] or an [`Again`].
     pub fn new(payload: E) -> Request<E> {
         Request { payload, key: None }
     }

@@ -1,4 +1,4 @@
-//! Values of settings that mean more to a manifest than their text.
+//! Types for settings that a manifest resolves: paths and payloads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,9 +34,9 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// What a deserializer that knows a folder is asked for by.
+    /// The struct name that asks a deserializer for a path and its folder.
     pub(crate) const MARK: &str = "pumphouse::listener::Beside";
-    /// The keys of the map by which it answers.
+    /// The keys of the map with which it answers.
     pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
 
     /// The path.
@@ -112,7 +112,7 @@ pub struct DeclaredPayload {
 }
 
 impl DeclaredPayload {
-    /// What a deserializer that knows a manifest is asked for by.
+    /// The struct name that asks a deserializer for a manifest's payload.
     pub(crate) const MARK: &str = "pumphouse::listener::DeclaredPayload";
     /// The keys of the map by which it answers: a name, and the text of a JSON Schema.
     pub(crate) const KEYS: [&str; 2] = ["name", "schema"];
