@@ -281,7 +281,7 @@ impl Reading<'_> {
         loop {
             let Some(thread) = self.threads.front().cloned() else {
                 let Some(after) = self.others.take() else { return Ok(None) };
-                if self.is_stopped() {
+                if self.check_limits() {
                     return Ok(None);
                 }
                 let page = self.tree.others(after.as_ref()).await?;
@@ -290,7 +290,7 @@ impl Reading<'_> {
                 self.others = page.next.map(Some);
                 continue;
             };
-            if self.is_stopped() {
+            if self.check_limits() {
                 return Ok(None);
             }
             let after = if self.at.0 == thread { self.at.1 } else { 0 };
@@ -308,8 +308,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a limit is reached.
-    fn is_stopped(&mut self) -> bool {
+    /// Checks the limits, and notes the one that is reached. True if one is.
+    fn check_limits(&mut self) -> bool {
         let limits = &self.limits;
         let reached = [
             ("entries_max", self.entries >= limits.entries_max),

@@ -320,7 +320,7 @@ impl Client {
             while let Some(frame) = self.splitter.next()? {
                 let element = xml::read(frame.bytes, Profile::Wire, &XmlLimits::FILE)?;
                 let message = Message::open(&element)?;
-                if !self.is_known(&message) {
+                if !self.take_known(&message) {
                     return self.number(message).map(Some);
                 }
             }
@@ -331,8 +331,8 @@ impl Client {
         }
     }
 
-    /// Whether this answer was returned already, since it was found by following.
-    fn is_known(&mut self, message: &Message) -> bool {
+    /// Whether this answer was returned already, since it was found by following. Forgets it then.
+    fn take_known(&mut self, message: &Message) -> bool {
         let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
         let at = self.found.iter().position(is_it);
         at.and_then(|at| self.found.remove(at)).is_some()

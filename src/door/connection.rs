@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let more = self.push(&inlet).await;
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
-                self.is_refused(&fault);
+                self.note_refusal(&fault);
             }
             let is_quiet = self.follows.is_empty() && self.waiting.is_empty();
             self.mailbox.note(if is_quiet { self.session.silence() } else { Silence::Busy });
@@ -92,18 +92,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Order::Stop => self.session.stop(now_us),
             Order::MakeRoom => {
                 if let Some(fault) = self.session.make_room(now_us) {
-                    self.is_refused(&fault);
+                    self.note_refusal(&fault);
                 }
             }
             Order::CheckToken => {
                 if let Some(fault) = self.session.check_token(now_us) {
-                    self.is_refused(&fault);
+                    self.note_refusal(&fault);
                 }
             }
         }
     }
 
-    fn is_refused(&mut self, fault: &Fault) {
+    fn note_refusal(&mut self, fault: &Fault) {
         tracing::debug!(fault = %fault.code, "the connection is refused");
         self.pump.refused(&self.session.sender(), fault);
         self.follows.end(None);

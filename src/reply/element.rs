@@ -1,4 +1,4 @@
-//! Elements that are kept until they close, and what is made of them then.
+//! Elements that are kept until they close, and are then read.
 
 use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::{Code, Why};
@@ -57,7 +57,7 @@ impl Capture {
         rules: Rules,
     ) -> Seen {
         match seen {
-            Seen::Next if self.is_code(source, rules) => self.body.pass(byte, around),
+            Seen::Next if self.check_for_code(source, rules) => self.body.pass(byte, around),
             Seen::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
             seen => seen,
         }
@@ -69,9 +69,9 @@ impl Capture {
         may_be && rules != Rules::First && self.markdown(source, rules).is_some()
     }
 
-    /// Whether the tag that was found in the body is code, if the element is only spoken of. Its
-    /// source so far comes in two pieces.
-    fn is_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
+    /// Reads on to the tag that was found in the body, and checks whether it is code, if the
+    /// element is only spoken of. The source so far comes in two pieces.
+    fn check_for_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         if rules == Rules::First || self.discarding {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Bytes to whole elements, fed in any chunks.
 //!
-//! A border is where the outermost tag closes, found by following tags, quotes, comments and
-//! CDATA sections byte by byte; whether what lies between two borders is right, `read` decides.
+//! An element ends where its outermost tag closes. That is found by following tags, quotes,
+//! comments and CDATA sections byte by byte. Whether the element is right, `read` decides.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -254,7 +254,7 @@ impl Splitter {
             match self.look(self.waiting.len().min(max))? {
                 Step::Wait => {}
                 Step::Whole => {
-                    self.may_begin_so()?;
+                    self.begin_message()?;
                     let frame = self.cut_off(self.seen);
                     self.seen = 0;
                     self.state = Region::Outside;
@@ -296,8 +296,9 @@ impl Splitter {
         Ok(!BYTE_ORDER_MARK.starts_with(&self.waiting))
     }
 
-    /// Whether a whole message may begin as it does, after what was dropped before.
-    fn may_begin_so(&mut self) -> Result<(), Refusal> {
+    /// Begins a message, unless it starts with an XML declaration that may not follow what was
+    /// dropped.
+    fn begin_message(&mut self) -> Result<(), Refusal> {
         let rest = self.waiting.strip_prefix(b"<?xml");
         let is_declared = rest.and_then(|it| it.first()).is_some_and(|it| !is_name(*it));
         if is_declared && self.dropped == Dropped::More {

@@ -211,7 +211,7 @@ impl Tree {
         for timing in &mut out.later[from..] {
             match timing {
                 Timing::Until(_, key) => {
-                    self.may_wake(key, world.routes);
+                    self.note_wakeable(key, world.routes);
                     due.extend(self.came_before(key, world).map(|because| (key.clone(), because)));
                 }
                 Timing::Over(key) => drop(self.wakeable.remove(key)),
@@ -252,7 +252,7 @@ impl Tree {
     }
 
     /// Notes that a delivery waits, if its listener waits for entries.
-    pub(crate) fn may_wake(&mut self, key: &Key, routes: &Routes) {
+    pub(crate) fn note_wakeable(&mut self, key: &Key, routes: &Routes) {
         if routes.listeners[key.listener].wakes.is_some() {
             self.wakeable.insert(key.clone());
         }

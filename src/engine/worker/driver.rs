@@ -246,7 +246,7 @@ impl<P: Port> Worker<P> {
                     // A client that waits for one answer at a time is light, however many trees
                     // there are.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
-                    let typical = || self.typical_usage.is_light(&mut slot.usage, self.now_us);
+                    let typical = || self.typical_usage.is_light(&slot.usage, self.now_us);
                     let is_light = known.unwrap_or_else(typical);
                     self.run_queue.add(thread.tree(), is_light);
                 }

@@ -28,18 +28,22 @@ pub(crate) struct Usage {
 impl Usage {
     /// Adds steps.
     pub(crate) fn add(&mut self, steps: usize, now_us: u64) {
-        self.fade(now_us);
-        self.steps = self.steps.saturating_add(steps as u64 * STEP);
+        let eighths = self.eighths(now_us);
+        self.steps = self.faded(eighths).saturating_add(steps as u64 * STEP);
+        self.at_us += eighths * EIGHTH_US;
     }
 
-    fn fade(&mut self, now_us: u64) {
-        let eighths = now_us.saturating_sub(self.at_us) / EIGHTH_US;
-        if eighths < EIGHTHS {
-            (0..eighths).for_each(|_| self.steps -= self.steps / 8);
-        } else {
-            self.steps = 0;
+    /// How often the steps have faded by an eighth since they were last counted.
+    fn eighths(&self, now_us: u64) -> u64 {
+        now_us.saturating_sub(self.at_us) / EIGHTH_US
+    }
+
+    /// The steps after fading so often.
+    fn faded(&self, eighths: u64) -> u64 {
+        if eighths >= EIGHTHS {
+            return 0;
         }
-        self.at_us += eighths * EIGHTH_US;
+        (0..eighths).fold(self.steps, |steps, _| steps - steps / 8)
     }
 }
 
@@ -63,9 +67,9 @@ impl TypicalUsage {
     }
 
     /// Whether a usage is low compared with the typical usage.
-    pub(crate) fn is_light(&self, usage: &mut Usage, now_us: u64) -> bool {
-        usage.fade(now_us);
-        usage.steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
+    pub(crate) fn is_light(&self, usage: &Usage, now_us: u64) -> bool {
+        let steps = usage.faded(usage.eighths(now_us));
+        steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
     }
 }
 
@@ -86,7 +90,7 @@ mod tests {
                 }
             }
         }
-        all.iter_mut().map(|it| typical.is_light(it, 6 * second_us)).collect()
+        all.iter().map(|it| typical.is_light(it, 6 * second_us)).collect()
     }
 
     #[test]
@@ -105,14 +109,14 @@ mod tests {
 
     #[test]
     fn what_was_taken_long_ago_counts_for_nothing() {
-        let (mut typical, mut busy, mut other) =
+        let (mut typical, mut busy, other) =
             (TypicalUsage::default(), Usage::default(), Usage::default());
         for now_us in 0..10_000 {
             busy.add(1, now_us);
             typical.add(&busy);
         }
-        assert!(!typical.is_light(&mut busy, 10_000));
-        assert!(typical.is_light(&mut other, 10_000));
-        assert!(typical.is_light(&mut busy, 100 * EIGHTH_US));
+        assert!(!typical.is_light(&busy, 10_000));
+        assert!(typical.is_light(&other, 10_000));
+        assert!(typical.is_light(&busy, 100 * EIGHTH_US));
     }
 }

@@ -58,7 +58,7 @@ impl<P: Port> Worker<P> {
                     if let (Some(receiver), Some(thread)) = (receiver, thread) {
                         let later = Later::kept(entry, receiver);
                         thread.later.insert((key.seq, key.listener), later);
-                        tree.may_wake(&key, &self.shared.routes);
+                        tree.note_wakeable(&key, &self.shared.routes);
                     }
                 }
                 self.keep(id, tree);

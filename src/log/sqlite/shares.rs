@@ -52,7 +52,7 @@ pub(super) fn keep(db: &Connection, entry: u64, shares: &[Share]) -> rusqlite::R
 impl Reader {
     /// Puts bodies together. If bytes are missing, the body keeps its rest, and `lacks` says so.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
-        if rows.is_empty() || !self.has_shares()? {
+        if rows.is_empty() || !self.find_table()? {
             return Ok(());
         }
         self.sql(complete(&self.db, rows))
@@ -60,7 +60,7 @@ impl Reader {
 
     /// How many shares belong to entries after a position, or before the first.
     pub(super) fn shares_beyond(&mut self, position: u64) -> Result<u64, Error> {
-        if !self.has_shares()? {
+        if !self.find_table()? {
             return Ok(0);
         }
         let sql = "SELECT count(*) FROM shares WHERE entry > ?1 OR entry < 1";
@@ -69,7 +69,7 @@ impl Reader {
     }
 
     /// A log of format 1 has no such table until a pump opens it.
-    fn has_shares(&mut self) -> Result<bool, Error> {
+    fn find_table(&mut self) -> Result<bool, Error> {
         if !self.shares {
             let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'shares')";
             let found =
