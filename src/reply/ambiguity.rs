@@ -1,5 +1,5 @@
-//! A close tag that stands in a code span: `` `</response>` `` says its name, but the end of a
-//! response that has a lone backtick in it is its end. Which it is, the rest of the line says.
+//! A close tag that looks like part of a code span. `` `</response>` `` only names the tag, but in
+//! a response with a lone backtick the same tag ends the response. The rest of the line decides.
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 

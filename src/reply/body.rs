@@ -1,4 +1,4 @@
-//! Where an element that is kept until it closes does close: byte by byte, without keeping it.
+//! Finds where an element closes, byte by byte, without keeping the element.
 
 use crate::reply::names::{Kind, Markup};
 use crate::reply::tag::{Step, Tag};

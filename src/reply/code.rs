@@ -1,10 +1,10 @@
-//! Where in a text tags may begin: not in code, comments, CDATA sections or other elements'
-//! attributes.
+//! Determines where tags may begin in a text: not in code, comments, CDATA sections or other
+//! elements' attributes.
 //!
-//! Code is what `CommonMark` calls so (`markdown.rs`, `inline.rs`), and where the characters so far
-//! leave it open. A line that begins with a tag of ours ends the paragraph before it. Behind four
-//! blanks, in HTML and in a pretty-printed thought, `CommonMark` knows no fence; what looks like
-//! one is one here all the same.
+//! Code is what `CommonMark` calls code (`markdown.rs`, `inline.rs`). Text counts as code, too,
+//! while its characters leave that open. A line that begins with a tag of ours ends the paragraph
+//! before it. After four blanks, in HTML and in a pretty-printed thought, `CommonMark` knows no
+//! fence; here a line that looks like a fence is one.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! How a reply is to be understood.
+//! The configuration of a reply's parser.
 
 use crate::limits::ReplyLimits;
 use crate::reply::Markup;

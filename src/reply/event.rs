@@ -1,4 +1,4 @@
-//! What a parser says of a reply.
+//! The events of a parser.
 
 use crate::reply::{Kind, Why};
 use crate::xml::Place;

@@ -1,5 +1,5 @@
-//! Where tags may begin in replies of before rules 3, which are only read again: a replay of an
-//! old turn goes by what its reply came to then. What is code now, `code.rs` says.
+//! Determines where tags may begin in replies older than rules 3. Such replies are only read again,
+//! for the replay of old turns. For new replies `code.rs` decides.
 
 use crate::reply::names::Markup;
 

@@ -1,5 +1,5 @@
-//! HTML in Markdown: which lines begin a block of it, what ends that, and what of a paragraph may
-//! be a tag. In HTML no backtick begins a span.
+//! HTML in Markdown: which lines begin an HTML block, what ends the block, and what may be a tag in
+//! a paragraph. In HTML no backtick begins a code span.
 
 /// What ends a block of HTML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

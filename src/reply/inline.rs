@@ -1,9 +1,9 @@
 //! Code spans in the text of one block, as `CommonMark` has them, byte by byte.
 //!
-//! A run of backticks is open until as many stand behind each other, or its block ends. A backtick
-//! that may belong to something else, which only what follows can tell, makes all that stands
-//! behind it doubtful, up to the block's end: a tag's attribute, an address, a link's target or
-//! label, a definition, a table's cell.
+//! A run of backticks is open until a run of the same length, or the end of its block. A backtick
+//! may belong to something else: a tag's attribute, an address, a link's target or label, a
+//! definition, a table's cell. Only the text after it can tell, so everything after it is doubtful
+//! up to the block's end.
 
 use crate::reply::html::{Region, Went};
 

@@ -1,4 +1,5 @@
-//! JSON in a text that may be a call: `{"type":"tool_use",…}` or an array of such.
+//! Looks for JSON in a text that may be a call: `{"type":"tool_use",…}` or an array of such
+//! objects.
 
 use crate::reply::config::Shape;
 

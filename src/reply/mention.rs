@@ -1,5 +1,5 @@
-//! Elements that are text where they stand, but would run elsewhere: what they are is told, once
-//! they are whole.
+//! Elements that are text at their place, but would run elsewhere. They are reported once they are
+//! complete.
 
 use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::Why;

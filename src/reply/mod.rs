@@ -1,4 +1,5 @@
-//! A model's reply, understood while it is written: characters in any chunks, events out.
+//! The parser of a model's reply. It reads a reply while it is written: characters in any chunks,
+//! events out.
 //!
 //! ```
 //! use pumphouse::reply::{Body, Config, Parser, What};

@@ -1,4 +1,4 @@
-//! Which names are markup.
+//! The names that are markup.
 
 /// What an element of a reply is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

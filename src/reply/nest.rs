@@ -1,4 +1,4 @@
-//! Brackets around JSON: a call within those that are open is none.
+//! Counts open brackets around JSON: an object within brackets is no call.
 
 /// Brackets that are open, in JSON that is no call or in what looks like some.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! The parser: what of a reply waits, and what becomes of it.
+//! The parser: the part of a reply that waits, and the events that it becomes.
 
 use crate::reply::ambiguity::Ambiguity;
 use crate::reply::body::{Around, Seen};

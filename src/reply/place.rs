@@ -1,4 +1,4 @@
-//! Lines and columns, counted along the way.
+//! Counts lines and columns.
 
 use crate::xml::Place;
 

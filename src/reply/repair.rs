@@ -1,4 +1,5 @@
-//! Child elements as a model writes them: read strictly, and mended where the meaning is plain.
+//! Child elements as a model writes them. They are read strictly, and repaired where the meaning is
+//! plain.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The document `streaming_config`: how calls are written, how many run together, how large they
+//! The document `streaming_config`: how calls are written, how many run at once, and how large they
 //! may be.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A tag that is arriving, byte by byte, and what is in it once it is whole.
+//! A tag that arrives byte by byte, and its content once it is complete.
 
 use crate::reply::event::Attribute;
 use crate::reply::names::Markup;

@@ -1,4 +1,4 @@
-//! Text, and the elements of text around it: thoughts, responses, the agent's own root.
+//! Text and the elements around it: thoughts, responses, and the agent's own root.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;

@@ -1,4 +1,4 @@
-//! Whether an element is what its schema says, without making anything of it.
+//! Checks an element against its schema, without building a value.
 
 use super::walk::{At, Found, choose, entries, walk};
 use super::{Error, Kind, Scalar, Schema, Shape, error};

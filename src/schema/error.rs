@@ -1,4 +1,5 @@
-//! What is wrong with an element, where, and what would be right: every sentence stands here.
+//! Errors of an element: what is wrong, where, and what would be right. All of their texts are
+//! here.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A filled example of a payload: what is told to models and to people who get it wrong.
+//! Makes a filled example of a payload, for models and for people whose payload is invalid.
 
 use std::iter::repeat_n;
 

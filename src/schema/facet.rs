@@ -1,4 +1,4 @@
-//! What narrows a scalar: a pattern, bounds, lengths, digits, the texts it may be.
+//! Facets narrow a scalar: a pattern, bounds, lengths, digits, or a list of allowed texts.
 
 use std::borrow::Cow;
 use std::sync::Arc;

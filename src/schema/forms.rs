@@ -1,4 +1,4 @@
-//! Texts of more than one part: points in time, spans of time, bytes, identifiers, lists.
+//! Texts of more than one part: times, durations, bytes, identifiers and lists.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Payloads as JSON and back, by their schema: `docs/schema.md` has the rules.
+//! Converts payloads to JSON and back, by their schema. `docs/schema.md` has the rules.
 //!
 //! ```
 //! use pumphouse::Payload;

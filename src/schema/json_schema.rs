@@ -1,4 +1,5 @@
-//! A schema as JSON Schema 2020-12, for the JSON form of a payload: `docs/schema.md` has its rules.
+//! Writes a schema as JSON Schema 2020-12, for the JSON form of a payload. `docs/schema.md` has the
+//! rules.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! XML for people to read: indented, an element a line. The wire has its own writer.
+//! Writes XML for people: indented, one element per line. The wire has a writer of its own.
 
 use crate::xml::{escape_attribute, escape_text};
 

@@ -1,6 +1,8 @@
-//! What a payload may look like: one value, from which everything said about the payload is made.
+//! Schemas: one value that says what a payload may look like. Everything that is said about the
+//! payload is made from it.
 //!
-//! A derive writes it, and run time may too. It knows neither Rust types nor senders.
+//! The derive writes schemas, and code may build them at run time, too. A schema knows neither Rust
+//! types nor senders.
 
 mod check;
 mod error;

@@ -1,8 +1,8 @@
-//! The regular expressions of XSD: put into words that a matcher of linear time knows, matched
-//! without one, and an example of what they let through.
+//! The regular expressions of XSD: translated for a matcher of linear time, matched without one,
+//! and with an example of what they match.
 //!
-//! The derive reads this file, too, by a link in its folder: it complains before there is a
-//! schema.
+//! The derive uses this file, too, by a link in its folder, so that it can report wrong patterns at
+//! compile time.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a model is told of a payload: what it is for, what it holds, how it looks.
+//! Describes a payload to a model: what it is for, what it holds and how it looks.
 
 use super::{Content, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 

@@ -1,4 +1,4 @@
-//! Whether two schemas say the same, whatever their texts for people say.
+//! Whether two schemas allow the same, apart from their texts for people.
 
 use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 

@@ -1,4 +1,4 @@
-//! The texts that attributes and elements hold: what is a number, a truth, a word.
+//! Scalars: the texts that attributes and elements hold, such as numbers and booleans.
 //!
 //! Checking and decoding call the same functions, so what passes one passes the other.
 

@@ -1,7 +1,7 @@
-//! The one walk over an element beside its shape, for who only checks and for who also decodes.
+//! The walk over an element along its shape. Checking and decoding both use it.
 //!
 //! Both see the same fields in the same order and stop at the same error, so neither can accept
-//! what the other refuses. What `#[derive(Payload)]` writes calls this; nobody else need to.
+//! what the other refuses. The code of `#[derive(Payload)]` calls this; other code needn't.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

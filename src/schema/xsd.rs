@@ -1,4 +1,4 @@
-//! A schema as XSD 1.0: one document a payload.
+//! Writes a schema as XSD 1.0, one document per payload.
 
 use super::facet::{Bound, Facets};
 use super::markup::Node;

@@ -1,4 +1,4 @@
-//! Chance from a seed: Steele, Lea and Flood's SplitMix64, which every seed is good for.
+//! Random numbers from a seed: Steele, Lea and Flood's SplitMix64, which works with every seed.
 
 /// A sequence of numbers that a seed decides.
 #[derive(Clone, Debug)]

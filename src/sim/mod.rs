@@ -1,4 +1,5 @@
-//! A runtime for tests: virtual time, one source of chance, crashes; one seed, one run.
+//! A runtime for tests: virtual time, one source of random numbers, and crashes. One seed gives one
+//! run.
 //!
 //! ```
 //! use std::time::Duration;

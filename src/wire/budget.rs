@@ -1,4 +1,4 @@
-//! What is said about budgets and loops: charges, warnings, the end of what there was, and more.
+//! Payloads about budgets and loops: charges, warnings, spent budgets and raises.
 
 use std::fmt;
 

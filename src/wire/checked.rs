@@ -1,4 +1,4 @@
-//! A payload that was held against its schema, and the catalogue of the schemas.
+//! Checked payloads, and the catalogue of schemas.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The reserved payloads of the spine: what the pump says to whoever sends to it.
+//! The reserved payloads of the pump itself.
 
 use crate::wire::{Bytes, Checked, Fault, Payload, SignedDuration, Timestamp};
 use crate::xml::{Element, writable};

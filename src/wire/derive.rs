@@ -1,4 +1,5 @@
-//! What `#[derive(Payload)]` calls: it writes the data down, and these functions do the work.
+//! The functions that the code of `#[derive(Payload)]` calls. The derive writes data, and these
+//! functions do the work.
 //!
 //! Not for other callers: it changes with the derive.
 

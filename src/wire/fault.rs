@@ -1,4 +1,5 @@
-//! What went wrong, numbered. Each number has a page in `docs/faults/` and is never used again.
+//! Faults: numbered errors. Each number has a page in `docs/faults/` and is never used for another
+//! fault.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is said about the organism rather than within a thread: following one.
+//! Payloads about the organism instead of within a thread: following a thread.
 
 use crate::wire::Payload;
 

@@ -1,4 +1,5 @@
-//! What crosses a border: envelopes, payloads, faults. Knows neither listeners nor threads.
+//! What crosses the border of a pump: envelopes, payloads and faults. This module knows neither
+//! listeners nor threads.
 
 pub mod budget;
 pub mod checked;

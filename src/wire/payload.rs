@@ -1,4 +1,4 @@
-//! What a message says: one element that a type describes, writes and reads.
+//! The trait of payloads: a type that describes, writes and reads one element.
 
 pub use pumphouse_macros::Payload;
 

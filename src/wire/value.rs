@@ -1,4 +1,4 @@
-//! What a payload's fields may be: texts, parts, choices, and how many of them.
+//! The traits of a payload's fields: texts, parts, choices, and how many there may be.
 //!
 //! [`Text`] is what an attribute can hold, [`Part`] what one element can, [`Item`] what stands in
 //! a sequence, [`Items`] how many of those. The derive implements the first three.

@@ -1,5 +1,5 @@
-//! The walk that exclusive canonical form prescribes: which declarations an element needs, and
-//! its attributes in order. What is made of it, bytes or a tree as well, is the sink's business.
+//! The walk that exclusive canonical form prescribes: the declarations that an element needs, and
+//! its attributes in order. The sink makes bytes of it, and a tree if it wants one.
 
 use std::cmp::Ordering;
 

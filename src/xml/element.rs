@@ -1,4 +1,4 @@
-//! Elements, read-only: what listeners and everything below them see of XML.
+//! Read-only elements: the view of XML that listeners and lower modules have.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Errors of a document, with their positions.
 
 use std::borrow::Cow;
 use std::fmt;

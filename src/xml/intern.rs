@@ -1,4 +1,4 @@
-//! Strings by number. Few are looked at one after another, many are found by a keyed hash.
+//! Interned strings. A few are searched one after another, many by a keyed hash.
 
 use std::hash::{BuildHasher as _, RandomState};
 

@@ -1,8 +1,9 @@
-//! Elements, texts and attributes in document order, in eight bytes each: they are what a document
-//! of many small elements costs in memory.
+//! Elements, texts and attributes in document order, in eight bytes each. In a document of many
+//! small elements they take most of the memory.
 //!
-//! A node's number is its place in the list. Its attributes follow an element, and so does what is
-//! too unusual to be packed: ask [`Nodes::after`] for what comes next, and never count.
+//! A node's number is its index in the list. An element is followed by its attributes, and by
+//! values that are too unusual to be packed. So ask [`Nodes::after`] for the next node, and never
+//! count.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The inside of tags: names, attributes, references, the XML declaration.
+//! The inside of tags: names, attributes and references; and the XML declaration.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,9 @@
-//! The arena: one text, flat lists of nodes, attributes and bindings, and what builds them.
+//! The arena of a document: one text, flat lists of nodes, attributes and bindings, and their
+//! builder.
 //!
-//! Nodes stand in document order, so a subtree is a range and nothing recurses. Prefixes and
-//! namespaces are numbers, so that comparing and restoring them costs the same however long they
-//! are.
+//! Nodes are in document order, so a subtree is a range and nothing recurses. Prefixes and
+//! namespaces are numbers, so the cost of comparing and restoring them doesn't depend on their
+//! length.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,5 @@
-//! Canonical bytes from events, and the tree beside them, so that nothing is parsed again.
+//! Writes canonical bytes from events, and builds the tree at the same time, so that nothing is
+//! parsed again.
 
 use std::sync::Arc;
 

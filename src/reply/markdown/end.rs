@@ -1,4 +1,4 @@
-//! What the end of a line makes certain, and what goes on in the next.
+//! The end of a line: what it decides, and what continues in the next line.
 
 use super::{Blocks, Container, Fence, Leaf, Line, Stage};
 use crate::reply::html::{End, Region};

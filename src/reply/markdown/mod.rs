@@ -1,6 +1,6 @@
-//! The blocks of a Markdown text, as `CommonMark` has them, byte by byte: quotes and lists, and
-//! what stands in them. What a line is, its first characters say; where they leave it open, more
-//! are waited for.
+//! The blocks of a Markdown text, as `CommonMark` has them, byte by byte: quotes and lists, and the
+//! blocks in them. The first characters of a line say what it is. If they leave that open, the
+//! parser waits for more.
 
 mod end;
 

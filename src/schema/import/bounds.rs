@@ -1,4 +1,4 @@
-//! How much a JSON Schema may ask for: whoever wrote it need not mean well.
+//! Bounds on what a JSON Schema may ask for, since its author may be hostile.
 
 use std::collections::hash_map::Entry;
 

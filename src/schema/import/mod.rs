@@ -1,4 +1,4 @@
-//! A JSON Schema that others wrote, as a schema of ours: `docs/schema.md` has the rules.
+//! Converts a foreign JSON Schema into a schema of ours. `docs/schema.md` has the rules.
 //!
 //! ```
 //! use pumphouse::Name;

@@ -1,4 +1,4 @@
-//! Names of properties as names of XML.
+//! Converts names of properties into names of XML.
 
 use std::collections::BTreeSet;
 

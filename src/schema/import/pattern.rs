@@ -1,4 +1,4 @@
-//! Patterns of JSON Schema as patterns of XSD.
+//! Converts patterns of JSON Schema into patterns of XSD.
 
 /// The pattern of XSD that lets through whatever this one does, if it is plain enough to say:
 /// anchored at both ends, without alternatives at its top, and of words that both have.

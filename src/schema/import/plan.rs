@@ -1,4 +1,4 @@
-//! What becomes of a JSON value on its way into a payload, and back.
+//! The plan of a conversion: what becomes of a JSON value on its way into a payload, and back.
 
 use super::super::Scalar;
 

@@ -1,4 +1,4 @@
-//! From a JSON Schema to a plan.
+//! Reads a JSON Schema into a plan.
 
 use serde_json::{Map, Value};
 

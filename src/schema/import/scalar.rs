@@ -1,4 +1,4 @@
-//! One value of JSON Schema as a scalar.
+//! Converts a simple value of JSON Schema into a scalar.
 
 use std::borrow::Cow;
 

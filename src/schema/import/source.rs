@@ -1,4 +1,5 @@
-//! The JSON Schema that a schema was made of: it judges, and values go to its JSON form and back.
+//! The JSON Schema that a schema was made of. It checks values, and converts them to its JSON form
+//! and back.
 
 use std::fmt;
 

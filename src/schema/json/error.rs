@@ -1,4 +1,4 @@
-//! What is wrong with a JSON form, at which path, and what would be right.
+//! Errors of a JSON form: what is wrong, at which path, and what would be right.
 
 use std::fmt;
 

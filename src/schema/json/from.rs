@@ -1,4 +1,4 @@
-//! JSON as an element, by its schema: every mistake at once.
+//! Converts JSON into an element, by its schema, and reports every mistake at once.
 
 use serde_json::{Map, Value};
 

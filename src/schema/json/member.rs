@@ -1,4 +1,4 @@
-//! Under which properties the fields of a shape stand in an object.
+//! The property of each field of a shape.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

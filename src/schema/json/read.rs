@@ -1,4 +1,4 @@
-//! JSON text to a value: strictly, with the place and the words around what is wrong.
+//! Parses JSON strictly. Errors have the position and the words around it.
 
 use std::cell::Cell;
 use std::fmt;

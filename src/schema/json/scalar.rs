@@ -1,4 +1,4 @@
-//! One text, as JSON has it: what is a number there, what a string, what an array.
+//! Converts a scalar's text to JSON: a number, a string or an array.
 
 use serde_json::{Number, Value};
 

@@ -1,4 +1,4 @@
-//! An element as JSON.
+//! Converts an element to JSON.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What stands for a payload where its result is asked for.
+//! The value of a payload, for those who ask for its result.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Maps: an element with one entry a key.
+//! Maps: an element with one entry per key.
 
 use std::collections::BTreeMap;
 
