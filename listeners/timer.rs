@@ -1,5 +1,5 @@
-//! The listener `timer`: ticks after a while, at a time, over and over, or by a cron pattern. A
-//! timer is a message that waits in the log, so it survives a stop and ticks once.
+//! The listener `timer` ticks after a delay, at a time, at intervals, or by a cron pattern. A timer
+//! is a message that waits in the log, so it survives a stop and ticks once.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;

@@ -1,10 +1,10 @@
-//! The actions of a thread, read from its log: every message that `action` handled is an input of
-//! the [graph](super::graph), in its order, and what the graph makes of the last is what the
-//! handler of that message sends.
+//! The fold `Actions`: the actions of a thread, read from its log. Every message that `action`
+//! handled is an input of the [graph](super::graph), in order. The graph's outputs for the last
+//! message are what the handler of that message sends.
 //!
-//! What earlier messages led to may stand behind the message at hand. The graph doesn't need it:
-//! it makes the same of them again. Only the places of calls are read from the log, and they stand
-//! before what answers them.
+//! Emissions for earlier messages may come after the present message in the log. The graph doesn't
+//! need them, since it computes them again. Only the entries of calls are read from the log, and
+//! they come before their answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,36 +32,36 @@ pub struct Actions {
     graph: Graph,
     /// What the feeds of the thread's agents hold.
     feeds: Shown,
-    /// The entries of those that have no result in the log yet: it answers them.
+    /// The entries of actions that have no result in the log yet. The result answers them.
     asked: BTreeMap<Id, Entry>,
-    /// How often each of them was tried, as the log shows it.
+    /// How often each of these actions was tried, as the log shows it.
     tried: BTreeMap<Id, u32>,
     /// The action and the attempt of each open call.
     calls: OpenCalls<(Id, u32)>,
     /// The rules of each agent's turns: the first turn of each number.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
-    /// The times that wait in the log.
+    /// The times whose messages wait in the log.
     waiting: BTreeSet<Time>,
     latest: Latest<Effect>,
     thread: CurrentThread,
 }
 
-/// What a message leads to.
+/// An effect of a message.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// What the graph says; with the entry of the action that a result is of.
+    /// An output of the graph. For a result, with the entry of its action.
     Output(Output, Option<Entry>),
-    /// A thread in which something was done that is of no use any more.
+    /// Ends a thread whose work isn't needed any more.
     End(String),
 }
 
 impl Actions {
-    /// What the message at this place leads to.
+    /// The effects of the message with this number.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
     }
 
-    /// What is known of the thread's actions.
+    /// The graph of the thread's actions.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -85,7 +85,7 @@ impl Actions {
         }
     }
 
-    /// What is under way goes on in the thread where it began, and there only.
+    /// A fork keeps no unfinished actions: they continue only in the thread where they began.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
         let (thread, rules) = (self.thread.clone(), std::mem::take(&mut self.rules));
@@ -93,7 +93,7 @@ impl Actions {
         *self = Actions { graph, feeds, thread, rules, ..Actions::default() };
     }
 
-    /// Notes where what was asked for stands, and what else the graph goes by.
+    /// Notes the entries of calls, and other entries that the graph depends on.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || entry.is::<ThreadSpawned>() {
             self.observe_call(entry);
@@ -118,7 +118,7 @@ impl Actions {
         }
     }
 
-    /// What is recorded of an action is so, whatever the graph makes of it now.
+    /// The recorded result of an action counts, even if the graph computes another now.
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(action_result) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = action_result;
@@ -170,13 +170,13 @@ impl Actions {
         self.rules(asked.from(), turn).is_none()
     }
 
-    /// What a message to `action` says to the graph.
+    /// The graph's input for a message to `action`.
     fn input(&mut self, entry: &Entry) -> Option<Input> {
         let from: Arc<str> = entry.from().into();
         if entry.is::<ActionsDue>() {
             let ActionsDue { at, of } = entry.decode().ok()?;
             let time = Time { at, of };
-            // It stands in the log twice: when it begins to wait, and when it comes.
+            // The message is in the log twice: when it begins to wait, and when it is due.
             let waited = self.waiting.remove(&time);
             if !waited {
                 self.waiting.insert(time);
@@ -214,7 +214,7 @@ impl Actions {
         Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
-    /// What the graph says, with what the log has of it.
+    /// An output of the graph, with the entries that belong to it.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
@@ -245,9 +245,9 @@ impl Apply for Actions {
     }
 }
 
-/// A time is over when the action that it is about is done.
+/// A waiting time ends early when its action is done.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
-    // Asked about every message: nothing is decoded.
+    // This runs for every message, so nothing is decoded.
     let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
     came.is::<ActionResult>()
         && came.from() == NAME
@@ -256,7 +256,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
         && of(waiting).is_some_and(|it| of(came) == Some(it))
 }
 
-/// What an answer comes to; nothing where the call goes on in a thread.
+/// The outcome of an answer. None if the call continues in a thread.
 fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
@@ -280,7 +280,7 @@ fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     }
 }
 
-/// What an `Err` comes to. Its payload says more, with its schema at hand.
+/// The outcome of an `Err`. Its payload says more to those who know its schema.
 fn answered_error(who: &str, answer: Element) -> CallOutcome {
     let code = answer.name().local().to_owned();
     let message = format!("{who} answered an error: {code}");
@@ -297,8 +297,7 @@ fn wrong(huh: &Huh) -> CallOutcome {
     CallOutcome::Failed { error, answer: None, again }
 }
 
-/// What it comes to that an agent stopped: a run of its own for each attempt may do better, unless
-/// there is nothing left to spend.
+/// The outcome of an agent that stopped. Another attempt may succeed, unless the budget is spent.
 fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome {
     let message = format!("{who} stopped ({}): {}", stopped.reason, stopped.text);
     let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
@@ -308,7 +307,7 @@ fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome
     }
 }
 
-/// What the end of a thread comes to.
+/// The outcome of a thread's end.
 fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
     let payload = result.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {

@@ -1,4 +1,4 @@
-//! What an action means to the organism: whom it calls, and with what payload.
+//! Finds the listener and the payload that an action calls.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

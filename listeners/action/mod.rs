@@ -1,8 +1,9 @@
-//! The listener `action`: what agents want done, in its order, side by side where it can be.
+//! The listener `action` runs the actions of agents, in their order, and at the same time where
+//! that is possible.
 //!
-//! An [`Action`] begins the moment it is defined, while its agent goes on writing, unless it has
-//! to wait: for what it depends on, for an earlier `sync` one, for room. `docs/actions.md` has the
-//! rules; [`graph`] keeps them; [`actions`] reads its inputs from the log.
+//! An [`Action`] starts as soon as it is defined, while its agent still writes. It waits only for
+//! actions that it depends on, for an earlier `sync` action, or for a limit. `docs/actions.md` has
+//! the rules, [`graph`] implements them, and [`actions`] reads its inputs from the log.
 
 mod open_payload;
 pub mod read;
@@ -35,7 +36,8 @@ use self::words::{
 use super::thread::CancelThread;
 use super::words::agent::{CognitionOut, Stopped};
 
-/// The listener `action`. Whatever it takes, its fold has read that: no handler does so again.
+/// The listener `action`. Its fold has read every message that it takes, so no handler reads the
+/// payload again.
 #[must_use]
 pub fn action(settings: Settings) -> Listener {
     Listener::with_state(NAME, Arc::new(settings))
@@ -61,7 +63,7 @@ async fn handle(handling: Handling, _: Element) -> Emissions {
     handling.emissions()
 }
 
-/// A message to `action`, and what its handler reads.
+/// A message to `action`, and the contexts of its handler.
 #[derive(FromContext)]
 struct Handling {
     message: Message,

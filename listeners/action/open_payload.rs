@@ -1,15 +1,15 @@
-//! Parameters for a payload that may hold anything, as an agent's does: each becomes an element.
+//! Writes parameters as a payload with open content, such as an agent's: each becomes an element.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
-/// What stands for the payload's own text, where nothing else is said.
+/// The parameter that is the payload's own text, if it is the only one.
 const TEXT: &str = "text";
 
-/// Makes the payload: `{"text": "…"}` is its text, and of anything else each property is an
-/// element, a list of them as many.
+/// Makes the payload. `{"text": "…"}` is its text. Otherwise each property becomes an element, and
+/// a list as many elements.
 pub(super) fn open_payload(
     name: &Name,
     parameters: &Map<String, Value>,
@@ -48,7 +48,7 @@ fn put(namespace: &str, value: &Value, writer: &mut Writer) -> Result<(), String
         Value::Null => {}
         Value::String(text) => writer.text(text),
         Value::Object(all) => return properties(namespace, all, writer),
-        // A list within a list has no names to tell its parts by.
+        // A list within a list has no names for its parts, so it stays JSON.
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => writer.text(&value.to_string()),
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What an agent wrote as an action, read strictly: every mistake by its field, with what would
-//! have been right.
+//! Reads an action that an agent wrote, strictly. Every mistake is reported by its field, with what
+//! would have been right.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! What actions may do beside calling an agent's peers.
+//! The settings of `action`: what actions may do besides calling an agent's peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! What stands for a payload that was answered: its value where it goes well, a sentence where it
-//! went wrong.
+//! The value of an answered payload: its content if the call succeeded, a sentence if it failed.
 
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};

@@ -1,8 +1,8 @@
 //! Variables in texts and in JSON: `$name`, `${name}`, `${name.path[0].field}`.
 //!
-//! A name that nothing has is no reference: such a word stays as it is written. What is put in is
-//! never looked at again. `$$` is `$`, and `$5` is text. Within the code of a response `$name` is
-//! text, and so is `$$`, unless a `{` follows.
+//! An unknown name is no reference, and stays as it is written. Inserted text is never searched for
+//! references. `$$` is `$`, and `$5` is text. Within the code of a response `$name` is text, and so
+//! is `$$`, unless a `{` follows.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What agents change of their feeds, as actions of the type `internal`.
+//! Changes that agents make to their feeds, as actions of the type `internal`.
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;

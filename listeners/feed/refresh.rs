@@ -1,7 +1,8 @@
-//! When feeds are had anew, read from the log: every message that `feed` handled is an input, in
-//! its order, and what comes of the last is what the handler of that message does.
+//! The fold `Refreshes`: when feeds are refreshed, read from the log. Every message that `feed`
+//! handled is an input, in order. The effects of the last message are what the handler of that
+//! message does.
 //!
-//! It knows no schema and no listener, only what was asked, what was answered, and when.
+//! It knows no schemas and no listeners, only the requests, the answers and their times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -130,7 +131,7 @@ impl Refreshes {
 
     fn observe_call(&mut self, entry: &Entry) {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
-            // A question may be answered with the thread in which it goes on.
+            // A request may be answered with the thread in which it continues.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
             asked.and_then(|_| self.calls.replied(entry)).cloned()
         });
@@ -138,7 +139,7 @@ impl Refreshes {
         self.calls.record(entry, asked);
     }
 
-    /// What a message to `feed` leads to.
+    /// The effects of a message to `feed`.
     fn input(&mut self, entry: &Entry) -> Vec<Effect> {
         let (now, mut effects) = (entry.at_us(), Vec::new());
         if entry.is::<FeedsDue>() {
@@ -166,7 +167,7 @@ impl Refreshes {
         effects
     }
 
-    /// The feed that an answer is for, and what it comes to.
+    /// The feed that an answer is for, and its outcome.
     fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -198,7 +199,7 @@ impl Refreshes {
         Some((asked, if has_failed { Err(error()) } else { Ok(value()) }))
     }
 
-    /// An agent is about to turn.
+    /// Refreshes the feeds of an agent before its next turn.
     fn refresh(&mut self, entry: &Entry, effects: &mut Vec<Effect>) {
         let (agent, now) = (entry.from(), entry.at_us());
         let agent_feeds = self.agents.entry(agent.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! What a feed is: where it comes from, how often it is had anew, how long it may be.
+//! Definitions of feeds: the source, how often a feed is refreshed, and how long it may be.
 
 use std::fmt;
 use std::time::Duration;

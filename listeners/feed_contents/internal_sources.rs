@@ -1,4 +1,4 @@
-//! Feeds from the pump itself: the time, chance, and what there is to count of a thread.
+//! Internal sources of feeds: the time, random numbers, and counts of a thread.
 
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};

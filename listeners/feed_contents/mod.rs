@@ -1,5 +1,5 @@
-//! Which feeds a thread's agents have, and what those hold: definitions and folds. The listener
-//! `feed` keeps them up to date.
+//! The feeds of a thread's agents: their definitions, and folds of their contents. The listener
+//! `feed` refreshes them.
 
 pub(super) mod internal_sources;
 pub mod definition;

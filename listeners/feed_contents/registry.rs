@@ -1,5 +1,5 @@
-//! Which feeds a thread's agents have, as its history adds up to it: those that they are set up
-//! with, and what they changed of them.
+//! The fold of the feeds that a thread's agents have: those of their settings, and the agents' own
+//! changes.
 
 use std::collections::BTreeMap;
 

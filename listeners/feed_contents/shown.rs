@@ -1,4 +1,4 @@
-//! What feeds hold, as the thread's history adds up to it.
+//! The fold of what feeds hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is said about feeds.
+//! Payloads about feeds.
 
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;

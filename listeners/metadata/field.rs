@@ -1,4 +1,4 @@
-//! The fields that are declared for an agent, and what each of them may hold.
+//! The metadata fields that are declared for an agent, and their allowed values.
 
 use std::collections::BTreeSet;
 use std::fmt;

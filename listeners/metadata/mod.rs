@@ -1,4 +1,4 @@
-//! Metadata: what an agent says about its own state, in fields that are declared for it.
+//! Metadata: fields in which an agent reports its own state.
 //!
 //! ```
 //! use pumphouse::listeners::metadata::{Field, Fields, Kind};

@@ -1,4 +1,4 @@
-//! What a model is told of its metadata. Pure: the fields and what is known in, a text out.
+//! Writes what a model is told of its metadata, from the fields and their values.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What agents said about themselves, as the thread's history adds up to it.
+//! The fold of what agents have reported about themselves.
 
 use std::collections::BTreeMap;
 

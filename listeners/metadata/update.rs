@@ -1,4 +1,4 @@
-//! What a model wrote as its metadata, held against the fields.
+//! Reads the metadata that a model wrote, and checks it against the fields.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::reply::{Body, Element};

@@ -1,4 +1,4 @@
-//! What agents record of their metadata.
+//! Payloads of metadata.
 
 use pumphouse::prelude::*;
 

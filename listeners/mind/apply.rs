@@ -1,4 +1,4 @@
-//! What each entry of a thread changes for its agents.
+//! Applies the entries of a thread to the minds of its agents.
 
 use std::sync::Arc;
 

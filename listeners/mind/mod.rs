@@ -1,8 +1,9 @@
-//! What a thread's history says of its agents: the work at hand, what is under way for it, which
-//! responses wait. A fold, and the rules by which an agent goes on.
+//! The mind of an agent: a fold of the agent's current work, what is under way for it, and its
+//! waiting responses; and the rules for what the agent does next.
 //!
-//! *Work* has one asker: it begins with a message or a tick and ends with a final response or a
-//! stop. What it began and nothing came of yet is *under way*. `docs/agents.md` has the rules.
+//! *Work* has one asker. It begins with a message or a tick and ends with a final response or a
+//! stop. Things that it began and that have no result yet are *under way*. `docs/agents.md` has the
+//! rules.
 
 mod names;
 mod rules;

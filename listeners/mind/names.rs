@@ -1,4 +1,4 @@
-//! Which actions an agent's names mean.
+//! The actions that an agent's names stand for.
 
 use super::super::words::action::Action;
 use super::Names;

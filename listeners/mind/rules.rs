@@ -1,7 +1,7 @@
-//! How an agent goes on: what it does next, from what the thread says of it alone. Pure.
+//! The rules for what an agent does next. They depend on its mind and its settings alone.
 //!
-//! The order of the questions counts. An interrupt comes first; then what waits is delivered or
-//! withdrawn; then the reasons to stop; then whether there is a turn, or it sleeps.
+//! The order of the rules matters. An interrupt comes first, then waiting responses are delivered
+//! or withdrawn, then come the reasons to stop. Last, the agent has a turn or sleeps.
 
 use pumphouse::prelude::*;
 

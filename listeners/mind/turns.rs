@@ -1,4 +1,4 @@
-//! How turns and works begin and end, and which responses wait.
+//! The begin and end of turns and work, and the responses that wait.
 
 use std::mem::take;
 

@@ -1,4 +1,4 @@
-//! Forking: what a fork begins with says who wanted it, and why.
+//! Forks: the first entry of a fork says who wanted it, and why.
 
 use pumphouse::prelude::*;
 

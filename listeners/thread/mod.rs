@@ -1,5 +1,5 @@
-//! The listener `thread`: opens threads below the one it is spoken to in, ends, holds and awaits
-//! them, and says where one was forked.
+//! The listener `thread` opens, cancels, pauses, resumes and awaits threads below the one that it
+//! is asked in, and records forks.
 
 pub mod fork;
 pub mod wait;

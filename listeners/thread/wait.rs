@@ -1,4 +1,4 @@
-//! Awaiting threads: all that were opened, the first few of them, or whichever comes first.
+//! Waits for child threads: for all of them, for the first few, or for the first one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The checklists of a thread, as its history adds up to them.
+//! The fold of a thread's checklists.
 
 use std::collections::BTreeMap;
 

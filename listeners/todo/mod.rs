@@ -1,5 +1,6 @@
-//! The listener `todo`: checklists, and reminders when what they wait for has come. A checklist
-//! that is open is a message that waits in the log until it is closed or its thread ends.
+//! The listener `todo` keeps checklists, and reminds an agent when the message that a checklist
+//! waits for has come. An open checklist is a message that waits in the log until the checklist is
+//! closed or its thread ends.
 
 pub mod words;
 pub mod list;

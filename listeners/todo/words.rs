@@ -1,4 +1,4 @@
-//! What is said about checklists.
+//! Payloads about checklists.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tools: listeners that do one thing for whoever asks.
+//! Tools: listeners that each do one thing.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! The text of a PDF. The parser is another's, and a file from a stranger may drive it in circles:
-//! it runs in a process of its own, this very executable once more, which sees no file and no
-//! network, and whose time and memory are bounded.
+//! Extracts the text of a PDF. The parser is a foreign library, and a hostile file may send it into
+//! a loop. So it runs in a process of its own: the same executable, without files and network, with
+//! bounds on its time and memory.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Text from elsewhere, as XML can hold it.
+//! Converts foreign text into text that XML can hold.
 
 /// Characters of a text of the caller's that a refusal repeats.
 const SHOWN_MAX: usize = 200;

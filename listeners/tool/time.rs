@@ -1,4 +1,4 @@
-//! The time of the world outside, for which a tool waits: no log depends on it.
+//! Waiting by the system's clock, for tools. No log depends on this time.
 
 use std::time::Duration;
 

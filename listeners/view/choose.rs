@@ -1,4 +1,4 @@
-//! Which messages a clear hides. Pure: what is in view in, a `context-cleared` out.
+//! Chooses the messages that a clear hides: from the entries in view to a `context-cleared`.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The listener `view`: hides old messages from prompts, shows them again, and reads on in results
-//! that prompts showed cut. It takes attachments, too, which the thread's next prompt shows. The
-//! log stays as it is.
+//! The listener `view` hides old messages from prompts, shows them again, and reads on in results
+//! that prompts showed truncated. It also takes attachments, which the thread's next prompt shows.
+//! The log stays as it is.
 
 mod part;
 mod pending;

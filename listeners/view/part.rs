@@ -1,4 +1,4 @@
-//! Parts of a text by bytes, never within a character. Pure.
+//! Cuts parts of a text by bytes, never within a character.
 
 /// How many bytes of a result are read at once unless said: with the line that says which they
 /// are, less than a prompt shows of a result.

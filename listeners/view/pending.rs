@@ -1,4 +1,4 @@
-//! What of a thread isn't done: a clear doesn't hide it, whatever else it hides.
+//! The fold of unfinished work in a thread. A clear never hides it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is said of a thread's view: hide old messages, show them again.
+//! Payloads about a thread's view: hide old messages, show them again.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How an action gets its place among the others, and whether their waiting goes in a circle.
+//! Adds an action to the graph: what it waits for, and whether that is a circle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

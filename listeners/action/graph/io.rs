@@ -1,4 +1,4 @@
-//! What goes into the graph, and what comes out.
+//! The inputs and outputs of the graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

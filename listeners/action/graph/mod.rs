@@ -1,5 +1,5 @@
-//! The actions of a thread as a machine: what happened goes in, what is to be done comes out. It
-//! knows no log, no payload's schema and no clock: the same inputs give the same outputs.
+//! The actions of a thread as a state machine: events in, work to do out. It has no log, no schemas
+//! and no clock, so the same inputs give the same outputs.
 
 mod define;
 mod names;

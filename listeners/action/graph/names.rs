@@ -1,4 +1,5 @@
-//! What names stand for: an action's output key or id, a feed, or the listener that was called.
+//! Resolves names: a name stands for an action by its output key or id, for a feed, or for the
+//! listener that was called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What a log says of actions that an older version took: its calls and its results stand,
-//! whatever today's rules would make of the same messages. While a log is written, the graph knew
-//! of each of them before, and nothing changes.
+//! Takes over what a log says of actions that an older version ran. Its calls and results count,
+//! whatever today's rules would make of the same messages. In a log that this version writes, the
+//! graph has computed each of them before, and nothing changes.
 
 use std::sync::Arc;
 

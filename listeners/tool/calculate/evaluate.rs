@@ -1,4 +1,5 @@
-//! Runs a program on a stack: no recursion, so nothing an expression says can exhaust ours.
+//! Runs a program on a stack of its own. Without recursion, no expression can overflow the thread's
+//! stack.
 
 use super::Problem;
 use super::function::{Operation, Trouble};

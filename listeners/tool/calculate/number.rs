@@ -1,4 +1,4 @@
-//! A number: a fraction of 128-bit integers, or what is left of one in floating point.
+//! Numbers: fractions of 128-bit integers, or floating point where a fraction would be too large.
 
 use std::cmp::Ordering;
 use std::fmt;

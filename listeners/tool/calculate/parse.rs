@@ -1,4 +1,4 @@
-//! An expression's text to a program for a stack, in the order in which it is worked out.
+//! Compiles an expression into a program for a stack, in the order of evaluation.
 
 use super::Problem;
 use super::function::{self, Function, Operation};

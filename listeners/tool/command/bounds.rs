@@ -1,4 +1,5 @@
-//! What programs of a listener may see and take: settings, with every path found.
+//! The bounds of a listener's programs: what they may see and use, from its settings, with every
+//! path resolved.
 
 use std::collections::BTreeMap;
 use std::path::Path;

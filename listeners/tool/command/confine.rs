@@ -1,7 +1,8 @@
-//! The launcher: it gives up what the program isn't to have, and becomes the program.
+//! The launcher: a process that gives up the rights which the program may not have, and then
+//! becomes the program.
 //!
-//! Landlock is the kernel's own bound, for files, TCP and signals. On a kernel without it a program
-//! may see all that the pump may see; [`note`] adds this to the description of the listener.
+//! Landlock is the kernel's bound for files, TCP and signals. On a kernel without it, a program may
+//! see everything that the pump may see; [`note`] adds this to the listener's description.
 
 use std::ffi::OsString;
 use std::io::Write as _;

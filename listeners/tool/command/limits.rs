@@ -1,4 +1,4 @@
-//! How much a program may take. A refusal names the limit that it goes by.
+//! The limits of a program. A refusal names its limit.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the pump tells a supervisor, what that tells a launcher, and what it reports: a line of
-//! JSON each.
+//! The messages between the pump, a supervisor and a launcher: the order to run a program, and the
+//! report. Each is one line of JSON.
 
 use std::collections::BTreeMap;
 

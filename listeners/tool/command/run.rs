@@ -1,4 +1,5 @@
-//! A program from the pump's side: a supervisor is begun, told what to run, and heard to the end.
+//! The pump's side of a program: it starts a supervisor, tells it what to run, and reads its
+//! report.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

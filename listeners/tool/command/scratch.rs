@@ -1,5 +1,5 @@
-//! Folders for temporary files: each belongs to one process and goes with it. A process that was
-//! killed leaves its folders; the next pump that needs one clears them away.
+//! Temporary folders. Each belongs to one process and is removed at its end. A killed process
+//! leaves its folders; the next pump that needs one removes them.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

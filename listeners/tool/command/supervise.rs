@@ -1,9 +1,9 @@
-//! The supervisor: a process between the pump and a program, which ends the program and all that it
-//! began with its time, with its call, and with the pump.
+//! The supervisor: a process between the pump and a program. It ends the program and all its
+//! descendants when the time is up, when the call ends, and when the pump ends.
 //!
-//! The pump speaks to it by a socket, its standard input: a line says what to run, and a line comes
-//! back. Where the pump is gone, however it went, the kernel closes the socket. What the program
-//! forks and forgets becomes a child of the supervisor, so that nothing gets away.
+//! Its standard input is a socket to the pump: one line says what to run, and one line comes back.
+//! If the pump dies in any way, the kernel closes the socket. Orphans of the program become
+//! children of the supervisor, so that no process escapes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

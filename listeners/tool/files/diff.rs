@@ -1,4 +1,4 @@
-//! What one change to a text comes to, as a unified diff of one hunk.
+//! Shows one change of a text as a unified diff of one hunk.
 
 /// Lines shown around the change.
 const AROUND: usize = 3;

@@ -1,4 +1,4 @@
-//! `edit`: one text of a file becomes another, where it stands just once.
+//! `edit`: replaces a text of a file that is in the file exactly once.
 
 use cap_std::fs::Metadata;
 

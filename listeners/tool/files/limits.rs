@@ -1,4 +1,4 @@
-//! How much a listener of files reads and writes. A refusal names the limit that it goes by.
+//! The limits of `files`. A refusal names its limit.
 
 use serde::Deserialize;
 

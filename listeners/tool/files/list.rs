@@ -1,4 +1,4 @@
-//! `list`: what stands in a folder.
+//! `list`: the files and folders in a folder.
 
 use cap_std::fs::DirEntry;
 

@@ -1,5 +1,5 @@
-//! The folder, and files below it. Whatever is opened is opened relative to its handle, so that
-//! nothing that happens to paths meanwhile leads out of it.
+//! The root folder, and the files below it. Every file is opened relative to the folder's handle,
+//! so that no change of a path meanwhile leads out of it.
 
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};

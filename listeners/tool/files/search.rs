@@ -1,7 +1,7 @@
 //! `search`: ripgrep's matcher over the files below a folder.
 //!
-//! The walk goes by paths, and what it finds is opened by the root's handle: a folder that is
-//! swapped for a link on the way leads nowhere.
+//! The walk uses paths, but files are opened relative to the root's handle. So a folder that is
+//! replaced by a link meanwhile leads nowhere.
 
 use std::io;
 use std::path::Path;

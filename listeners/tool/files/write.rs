@@ -1,4 +1,4 @@
-//! `write`: a file is there as a whole, or as it was.
+//! `write`: a file is replaced as a whole, or stays as it was.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};

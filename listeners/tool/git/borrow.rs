@@ -1,6 +1,5 @@
-//! A `.git` of the pump's own, which borrows from a repository what holds data and nothing that
-//! says what to run: Git reads no configuration, no hook and no attribute file of the repository's
-//! `.git`.
+//! A `.git` folder of the pump's own. It borrows a repository's data, and nothing that says what to
+//! run: Git reads no configuration, no hook and no attribute file of the repository's own `.git`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What Git writes, as values.
+//! Parses the output of Git.
 
 use super::super::text::lossy;
 use super::{Change, Changes, Entry, How, Reason, Refused};

@@ -1,4 +1,4 @@
-//! Headers that must not be shown, from a file: a host, a header and its value on each line.
+//! Credentials: secret headers from a file, with a host, a header and its value on each line.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,5 @@
-//! Requests of declared fields to one URL: in its query, or as a JSON object in the body.
+//! Requests with declared fields to one URL. The fields are in its query, or in a JSON object in
+//! the body.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a server answers to a call, as payloads.
+//! Converts a server's answer to a call into payloads.
 
 use pumphouse::schema;
 use pumphouse::wire::Json;

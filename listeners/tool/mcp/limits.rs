@@ -1,4 +1,5 @@
-//! How much a server may say, and how long it may take. A refusal names the limit that it goes by.
+//! The limits of a server: how much it may send, and how long it may take. A refusal names its
+//! limit.
 
 use serde::Deserialize;
 

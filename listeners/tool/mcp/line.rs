@@ -1,4 +1,4 @@
-//! Lines of a server: whole, and no longer than one may be.
+//! Reads complete lines of a server, up to a length.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! What each server was found to have: a file beside the manifest, which people can read and keep
-//! under version control. A pump says in its thread `organism` by which of it it goes.
+//! The record of each server's tools: a file beside the manifest, which people can read and keep
+//! under version control. A pump announces in its thread `organism` which record it uses.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! One server: it is begun when it is called first, and again where it has ended.
+//! A server. It is started at its first call, and again if it has ended.
 
 use std::sync::Arc;
 use std::time::Duration;

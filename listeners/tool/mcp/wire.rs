@@ -1,6 +1,7 @@
-//! JSON-RPC with one server over one connection: what is asked, what is answered, what is declined.
+//! JSON-RPC with one server over one connection: requests, answers, and requests of the server that
+//! are declined.
 //!
-//! It knows neither payloads nor how a server is begun.
+//! It knows neither payloads nor how a server is started.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! What a program writes while it runs, for those who follow: whole lines where they aren't too
-//! long, without what a terminal would obey, and not more than a person would read.
+//! Live output of a running program for followers: complete lines if they aren't too long, without
+//! control sequences of terminals, and no more than a person would read.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the kernel writes, as values.
+//! Parses the kernel's files about the system.
 
 use super::{Load, Memory, Process};
 

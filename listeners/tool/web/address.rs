@@ -1,5 +1,5 @@
-//! Which addresses are public: those of the internet, and none of this machine, its networks, or
-//! the service that tells a cloud's machine its keys.
+//! Tells public addresses of the internet from addresses of this machine, its networks, and a
+//! cloud's metadata service, which gives out keys.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

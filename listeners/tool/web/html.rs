@@ -1,5 +1,5 @@
-//! HTML as text, in one pass over its tags: no tree is built, so that neither depth nor number of
-//! elements costs more than their bytes.
+//! Converts HTML to text, in one pass over its tags. No tree is built, so deep or many elements
+//! cost no more than their bytes.
 
 use html5gum::{DefaultEmitter, EndTag, StartTag, Token, Tokenizer};
 use reqwest::Url;

@@ -1,4 +1,4 @@
-//! How much a request to a web server may come to. A refusal names the limit that it goes by.
+//! The limits of a request to a web server. A refusal names its limit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Refusals, in words that say what would do.
+//! Refusals, with texts that say what would be accepted.
 
 use std::error::Error;
 

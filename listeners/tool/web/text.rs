@@ -1,4 +1,4 @@
-//! Bytes of an answer as text that a model reads.
+//! Converts the bytes of an answer into text for a model.
 
 use encoding_rs::{Encoding, UTF_8};
 
