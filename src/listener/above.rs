@@ -1,14 +1,14 @@
-//! A child thread's note for its opener, while the child goes on.
+//! A child thread's note for its opener, while the child continues.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, IntoEmit, Need, Target};
 
-/// Tells the listener that opened this thread how it goes, as a note: recorded here, and in the
-/// thread above as [`ThreadNote`](crate::wire::core::ThreadNote) with the payload in it. It starts
-/// nobody. The opener reads the note when it has another reason to look, as `action` does when a
-/// call took too long.
+/// Reports progress to the listener that opened this thread. The payload is recorded here and,
+/// within a [`ThreadNote`](crate::wire::core::ThreadNote), in the parent thread. It starts no
+/// handler: the opener reads the note when it runs next, as `action` does when a call took too
+/// long.
 ///
-/// In a thread that is below no other, or that an identity opened, it is recorded here alone.
+/// In a session, or a thread that an identity opened, it is recorded here only.
 ///
 /// ```
 /// use pumphouse::listener::NoteAbove;
@@ -37,7 +37,7 @@ use crate::listener::{Emit, IntoEmit, Need, Target};
 /// assert!(pumphouse::builder().with(copier).build().is_ok());
 /// ```
 pub struct NoteAbove<E>(
-    /// What is said.
+    /// The payload.
     pub E,
 );
 

@@ -1,4 +1,4 @@
-//! What an organism can do: its listeners, and every payload that they take and emit.
+//! Capabilities: the listeners of an organism, and every payload that they take and emit.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
@@ -38,11 +38,11 @@ struct Inner {
 pub struct Described {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub text: Option<String>,
-    /// What sort of listener it is: `tool`, `agent` or what it says.
+    /// Its kind: `tool`, `agent` or another.
     pub kind: String,
-    /// The model that it asks, where it says so.
+    /// The model that it asks, if it names one.
     pub model: Option<String>,
     /// The media types of attachments that its model takes.
     pub attachments: Vec<String>,
@@ -52,15 +52,15 @@ pub struct Described {
     pub emits: BTreeMap<Name, Vec<Name>>,
     /// What its signatures say that it may emit once it has a reply to what it sent.
     pub emits_then: BTreeSet<Name>,
-    /// What it was granted.
+    /// Its grants.
     pub grants: Vec<String>,
     /// The listeners that it may address; `None` is every one.
     pub peers: Option<Arc<[String]>>,
-    /// Those that it can't do without, and may address in any case.
+    /// The listeners that it needs, and may always address.
     pub relies_on: Arc<[String]>,
-    /// How many turns it has in a thread, where it says so.
+    /// How many turns it has in a thread, if it bounds them.
     pub turns_max: Option<u64>,
-    /// What a call may do beside answering, where it says so.
+    /// What a call may do besides answering, if it is declared.
     pub effects: Option<Effects>,
 }
 
@@ -70,9 +70,9 @@ pub struct Described {
 pub struct Unfound {
     /// The word, or the beginning of a long one.
     pub word: String,
-    /// The payloads that it may stand for, in words that name one each; none where it names none.
+    /// The payloads that it may mean, in words that each name one payload. Empty if it names none.
     pub choices: Vec<String>,
-    /// The word that is most like it, if any is.
+    /// The most similar word, if there is one.
     pub nearest: Option<String>,
 }
 
@@ -115,11 +115,11 @@ impl Capabilities {
         self.0.catalog.named(local)
     }
 
-    /// A payload as somebody wrote it who needn't know namespaces: in the one that this name says,
-    /// and as its schema wants it.
+    /// Reads a payload whose author needn't know namespaces: it gets the namespace of this name,
+    /// and the form of its schema.
     ///
     /// # Errors
-    /// What is wrong with it, by its path, with the place in what was written.
+    /// What is wrong with it, with its path and its position in the text.
     pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
         let to = Writer::new(XmlLimits::INSIDE);
         let checked = match element.namespace() {
@@ -129,12 +129,12 @@ impl Capabilities {
         Ok(checked?.element().clone())
     }
 
-    /// Who takes a payload, not counting replies.
+    /// The listeners that take a payload, not counting replies.
     pub fn takers(&self, name: &Name) -> impl Iterator<Item = &Described> {
         self.listeners().iter().filter(move |it| it.takes.contains(name))
     }
 
-    /// Who may emit a payload, as the signatures say.
+    /// The listeners that may emit a payload, by their signatures.
     pub fn emitters(&self, name: &Name) -> impl Iterator<Item = &Described> {
         self.listeners().iter().filter(move |it| it.may_say(name))
     }
@@ -170,21 +170,21 @@ impl Capabilities {
         }
     }
 
-    /// A filled example of a payload, to be sent as it stands: where an element of any name may
-    /// be, it has what a listener here takes, if one takes something of its own.
+    /// A filled example of a payload, which can be sent as it is. For an element of any name it has
+    /// a payload that a listener of this organism takes, if there is one.
     #[must_use]
     pub fn example(&self, schema: &Schema) -> String {
         schema::example_with(schema, self.any())
     }
 
-    /// What a model is told of a payload, with the same example.
+    /// The description of a payload for a model, with the same example.
     #[must_use]
     pub fn prompt(&self, schema: &Schema) -> String {
         schema::prompt_with(schema, self.any())
     }
 
-    /// What stands for a payload of any name: the first that isn't about the pump or its agents,
-    /// and whose schema says what it holds, if there is such a one.
+    /// The example for a payload of any name: the first payload that isn't about the pump or its
+    /// agents, and whose schema isn't open, if there is one.
     fn any(&self) -> Option<&Schema> {
         let taken = self.listeners().iter().flat_map(|it| &it.takes);
         let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
@@ -192,8 +192,8 @@ impl Capabilities {
         own.min_by_key(|it| (matches!(it.shape.content, Content::Any), &it.name))
     }
 
-    /// What a listener may know of: itself, its peers and what they take and emit, and the pump's
-    /// own payloads.
+    /// The capabilities that a listener may know: itself, its peers with their payloads, and the
+    /// pump's own payloads.
     #[must_use]
     pub fn seen_by(&self, listener: &str) -> Capabilities {
         let Some(own) = self.listener(listener) else { return self.clone() };
@@ -205,7 +205,7 @@ impl Capabilities {
                 || is_there(&own.relies_on, described)
         };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
-        // Gathered first: an organism may have thousands of payloads.
+        // Collected first, since an organism may have thousands of payloads.
         let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
         let theirs: HashSet<Name> = theirs.collect();
         let is_seen = |it: &Name| it.namespace() == CORE || theirs.contains(it);
@@ -245,7 +245,7 @@ impl Capabilities {
         nearest(word, words.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// The name most like one that isn't there: of its namespace first, then of any.
+    /// The most similar name: of the same namespace first, then of any.
     fn nearest_name(&self, namespace: &str, local: &str) -> Option<&Name> {
         let all: Vec<&Name> = self.schemas().into_iter().map(|it| &it.name).collect();
         let beside: Vec<&Name> =
@@ -271,24 +271,24 @@ impl<S> FromContext<S> for Capabilities {
 }
 
 impl Described {
-    /// Whether it was granted to emit a reserved payload, among all of them or this one.
+    /// Whether it has a grant to emit this reserved payload, or all of them.
     #[must_use]
     pub fn may_emit(&self, reserved: &Name) -> bool {
         may_emit(&self.grants, reserved)
     }
 
-    /// Whether its signatures say that it may emit this.
+    /// Whether it may emit this payload by its signatures.
     fn may_say(&self, name: &Name) -> bool {
         self.said().any(|it| it == name)
     }
 
-    /// What its signatures say that it may emit, some of it twice.
+    /// The payloads that it may emit by its signatures. Some are there twice.
     fn said(&self) -> impl Iterator<Item = &Name> {
         self.emits.values().flatten().chain(&self.emits_then)
     }
 
-    /// What may come of a payload that it takes: what it emits at once, and, where it sends
-    /// something, what it emits once it has a reply.
+    /// The payloads that may come of one that it takes: those that it emits at once and, if it
+    /// sends a message, those that it emits for a reply.
     #[must_use]
     pub fn causes(&self, name: &Name) -> Vec<&Name> {
         let mut all: Vec<&Name> = self.emits.get(name).into_iter().flatten().collect();
@@ -300,7 +300,7 @@ impl Described {
         all
     }
 
-    /// The listener that was written down so.
+    /// The description of a listener.
     pub(crate) fn of(spec: &Spec) -> Described {
         let routes = spec.handlers.iter().filter_map(|(way, _)| match way {
             Way::Route(name) => Some(name.clone()),

@@ -1,4 +1,4 @@
-//! What counts as a failure. There is one answer for the wire, for `--json` and for `--failed`.
+//! Which payloads count as failures. The wire, `--json` and `--failed` use the same rule.
 
 use memchr::memmem;
 
@@ -6,13 +6,13 @@ use crate::listener::Entry;
 use crate::log::{self, Flags};
 use crate::name::{AGENT, CORE, Name};
 
-/// How the first tag of an `agent-stopped` says that it was interrupted,
+/// The attribute of an `agent-stopped` that was interrupted.
 const INTERRUPTED: &[u8] = b" reason=\"interrupted\"";
-/// that of a `thread-result` that the thread failed,
+/// The attribute of a `thread-result` whose thread failed.
 const FAILED: &[u8] = b" status=\"failed\"";
-/// that of an `action-result` that no answer came in time,
+/// The attribute of an `action-result` that timed out.
 const TIMED_OUT: &[u8] = b" status=\"timed-out\"";
-/// and that of a `cognition_out` that the model failed.
+/// The attribute of a `cognition_out` whose model failed.
 const MODEL_FAILED: &[u8] = b" stop=\"error\"";
 
 impl Entry {

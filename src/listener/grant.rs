@@ -33,8 +33,8 @@ pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &
 }
 
 /// The right to open threads below the message's own, and to end, pause and resume them:
-/// [`Spawn`](crate::listener::Spawn), [`ThreadControl`](crate::listener::ThreadControl). Whoever
-/// has it is heard in threads that pause.
+/// [`Spawn`](crate::listener::Spawn), [`ThreadControl`](crate::listener::ThreadControl). A listener
+/// with this right runs in paused threads, too.
 #[derive(Debug)]
 pub enum Threads {}
 

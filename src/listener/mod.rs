@@ -1,5 +1,5 @@
-//! Listeners: how async functions become handlers. Knows no tasks, sockets or queues: what an
-//! argument needs of the engine it asks for through a [`Host`].
+//! Listeners: how async functions become handlers. This module knows no tasks, sockets or queues.
+//! Arguments ask the engine through a [`Host`].
 
 mod above;
 mod arrivals;

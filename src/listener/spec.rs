@@ -1,4 +1,5 @@
-//! A listener as its author writes it down, and all the pump must know before it runs it.
+//! The builder of a listener: its handlers, and everything that the pump must know before it runs
+//! them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use crate::schema::Schema;
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
-/// A named capability: its functions, and all the pump must know before it runs them.
+/// A named capability: its handlers, and everything that the pump must know before it runs them.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -48,7 +49,7 @@ pub struct Listener<S = ()> {
     pub(crate) spec: Spec,
 }
 
-/// A listener with its types gone: what the engine works with.
+/// A listener without its Rust types, as the engine uses it.
 #[derive(Default)]
 pub(crate) struct Spec {
     pub(crate) name: String,
@@ -65,9 +66,9 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
-    /// The names that it owns whose handlers take what only a reply has.
+    /// The names that it owns whose handlers take an argument that only a reply has.
     pub(crate) no_replies: Vec<Name>,
-    /// What may be emitted while a name that it owns is handled, for those who describe it.
+    /// What may be emitted while a name that it owns is handled, for descriptions.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     /// What may be emitted while a reply is handled.
     pub(crate) emits_then: BTreeSet<Name>,
@@ -77,12 +78,12 @@ pub(crate) struct Spec {
     pub(crate) at_stop: Vec<AtStop>,
 }
 
-/// What a call of a listener may do beside answering, as its author declares it. Nothing enforces
-/// it: people read it, and what is told of it.
+/// What a call of a listener may do besides answering, as its author declares it. Nothing enforces
+/// it; it is for descriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effects {
-    /// Nothing: the answer depends on the call alone.
+    /// Nothing. The answer depends on the call alone.
     None,
     /// It reads what is on this machine.
     Reads,
@@ -105,27 +106,27 @@ impl Effects {
     }
 }
 
-/// Whether what waits starts because of what came.
+/// Whether a waiting message starts because of an entry that came.
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// A handler, bound to its listener.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pub(crate) run: Run,
-    /// Whether it takes a fold: for others none is woken.
+    /// Whether it takes a fold. For other handlers no fold is loaded.
     pub(crate) takes_folds: bool,
     /// Whether it reads the log.
     pub(crate) reads_log: bool,
 }
 
-/// How a listener wants to be run.
+/// How a listener is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
     pub(crate) agent: bool,
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
-    /// What stands before its name in its own namespace, where it has one.
+    /// The group before its name in its own namespace, if it has one.
     pub(crate) own_namespace: Option<&'static str>,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
@@ -143,11 +144,11 @@ pub(crate) enum Way {
     Route(Name),
 }
 
-/// A handler: its arguments are taken when it is called, the rest is its future.
+/// A handler. Its arguments are taken when it is called; the future does the rest.
 pub(crate) type Run = Arc<dyn Fn(Arc<HandlerCall>) -> Boxed<'static, Emit> + Send + Sync>;
 
 impl Spec {
-    /// What it takes or may emit, but for what only the pump may say.
+    /// What it takes or may emit, without payloads that only the pump may send.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.needs.iter().filter_map(|it| match it {
             Need::Accept(it) | Need::Emit(it) if !it.reserved => Some(&it.name),
@@ -164,7 +165,7 @@ impl Listener {
 }
 
 impl<S> Listener<S> {
-    /// The same without the type of its state, which its handlers keep.
+    /// Drops the type of its state, which its handlers keep.
     #[must_use]
     pub fn stateless(self) -> Listener {
         Listener { state: (), spec: self.spec }
@@ -184,7 +185,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.typed(Way::Route(A::Last::NAME), f)
     }
 
-    /// Takes the payload as a reply to what this listener sent. That is no route.
+    /// Takes the payload as a reply to a message of this listener. That is no route.
     #[must_use]
     pub fn on_reply<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
         self.typed(Way::Reply(A::Last::NAME), f)
@@ -196,7 +197,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(Way::AnyReply, f, |it| Ok(it.clone()))
     }
 
-    /// Routes a name that only run time knows.
+    /// Routes a name that is known at run time only.
     #[must_use]
     pub fn on_named<F: Handler<A>, A>(mut self, schema: Schema, f: F) -> Listener<S>
     where
@@ -207,7 +208,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(Way::Route(name), f, |it| Ok(it.clone()))
     }
 
-    /// Says what it may emit whose name only run time knows, whatever it handles.
+    /// Declares a payload that it may emit, whose name is known at run time only.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -228,14 +229,14 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Grants what the signatures ask for; `build()` compares the two.
+    /// Grants a right that its signatures need. `build()` compares the two.
     #[must_use]
     pub fn grant<G: Grant>(mut self) -> Listener<S> {
         self.spec.grants.insert(G::GRANT.to_owned());
         self
     }
 
-    /// Grants this reserved payload, and no other: who needs one only can't say the rest.
+    /// Grants emitting this reserved payload, and no other.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -262,36 +263,36 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Says what the listener is for, in a sentence.
+    /// Describes the listener in a sentence.
     #[must_use]
     pub fn describe(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.text = Some(text.into());
         self
     }
 
-    /// Says what sort of listener it is: `tool` unless said, or `agent` where its calls have
-    /// threads of their own. Agents know `relic`, `workflow` and `llm` too.
+    /// Sets the kind of listener. The default is `tool`, or `agent` if its calls have threads of
+    /// their own. Agents also know `relic`, `workflow` and `llm`.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
         self
     }
 
-    /// Says which model it asks, in a few words, for people.
+    /// Names the model that it asks, in a few words, for people.
     #[must_use]
     pub fn model(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.model = Some(text.into());
         self
     }
 
-    /// Says which media types of attachments its model takes, such as `image/*`.
+    /// Names the media types of attachments that its model takes, such as `image/*`.
     #[must_use]
     pub fn attachments(mut self, types: Vec<String>) -> Listener<S> {
         self.spec.attachments = types;
         self
     }
 
-    /// Says what a call may do beside answering.
+    /// Declares what a call may do besides answering.
     ///
     /// ```
     /// use pumphouse::listener::Effects;
@@ -313,22 +314,21 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// How long a handler may run; 30 s unless said.
+    /// Sets how long a handler may run. The default is 30 s.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Listener<S> {
         self.spec.timeout = Some(limit);
         self
     }
 
-    /// How many turns it has in a thread, where it bounds them itself: for those who look at what
-    /// is spent.
+    /// How many turns it has in a thread, if it bounds them itself, for reports of budgets.
     #[must_use]
     pub fn turns_max(mut self, turns: u64) -> Listener<S> {
         self.spec.turns_max = Some(turns);
         self
     }
 
-    /// The listeners it may address by name; without this, every one.
+    /// Sets the listeners that it may address by name. Without this it may address every listener.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.peers = Some(names.into_iter().map(Into::into).collect());
@@ -357,38 +357,40 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Depends on nothing but its arguments: a replay runs it, and reads the others' outputs.
-    /// What is pure is idempotent too.
+    /// Declares that it depends on nothing but its arguments. A replay runs pure listeners, and
+    /// reads the outputs of others. A pure listener is idempotent, too.
     #[must_use]
     pub fn pure(mut self) -> Listener<S> {
         self.spec.traits.pure = true;
         self.idempotent()
     }
 
-    /// Depends on nothing but its arguments and on what it heard from elsewhere, and has all of
-    /// that in what it emits: a replay runs it with a [`Record`](crate::listener::Record) of that.
+    /// Declares that it depends on nothing but its arguments and on answers from elsewhere, and
+    /// that it emits all of those answers. A replay runs it with a
+    /// [`Record`](crate::listener::Record) of them.
     #[must_use]
     pub fn recorded(mut self) -> Listener<S> {
         self.spec.traits.recorded = true;
         self
     }
 
-    /// Runs in a thread that is over budget, too, and answers to it always have room: for what only
-    /// passes on what came of earlier messages.
+    /// Lets it run in a thread that is over budget, too, and always have room for answers. This is
+    /// for listeners that only pass on results of earlier messages.
     #[must_use]
     pub fn settles(mut self) -> Listener<S> {
         self.spec.traits.settles = true;
         self
     }
 
-    /// Is polled where messages are routed and costs no task: for handlers that take microseconds.
+    /// Has its handlers polled within the worker, without a task. This is for handlers that take
+    /// microseconds.
     #[must_use]
     pub fn inline(mut self) -> Listener<S> {
         self.spec.traits.inline = true;
         self
     }
 
-    /// Is an agent, which waits for a model most of its time: its [kind](Listener::kind) is
+    /// Declares an agent, which waits for a model most of its time: its [kind](Listener::kind) is
     /// `agent`, and `agents_at_once` of its handlers run at once, in place of `handlers_max`.
     #[must_use]
     pub fn agent(mut self) -> Listener<S> {
@@ -403,20 +405,20 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Shares its names with other listeners that are shared too: each gets the message.
+    /// Shares its names with other shared listeners. Each of them gets the message.
     #[must_use]
     pub fn shared(mut self) -> Listener<S> {
         self.spec.traits.shared = true;
         self
     }
 
-    /// What it is called.
+    /// The listener's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// Calls it otherwise, where one factory makes several.
+    /// Gives it another name, for factories that make several.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
         let name = name.into();
@@ -428,15 +430,15 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Grants what is called so; a name that nothing asks for grants nothing.
+    /// Grants a right by its name. A name that no signature needs grants nothing.
     #[must_use]
     pub fn grant_named(mut self, grant: impl Into<String>) -> Listener<S> {
         self.spec.grants.insert(grant.into());
         self
     }
 
-    /// The payloads that it takes or may emit, but for those that only the pump may say. One may
-    /// stand more than once.
+    /// The payloads that it takes or may emit, without those that only the pump may send. A payload
+    /// may be there more than once.
     ///
     /// ```
     /// use pumphouse::listeners::tool::calculate::calculate;
@@ -449,8 +451,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.spec.payloads()
     }
 
-    /// A payload that both take though not both are [shared](Listener::shared): one organism can't
-    /// have the two, whatever they are called.
+    /// A payload that both listeners take although not both are [shared](Listener::shared). One
+    /// organism can't have the two, whatever their names.
     #[must_use]
     pub fn disputes<T>(&self, other: &Listener<T>) -> Option<&Name> {
         let is_taken = |it: &&Way| other.spec.handlers.iter().any(|(way, _)| way == *it);
@@ -462,8 +464,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         })
     }
 
-    /// What may be granted to it, by name: what its signatures ask for, `emit:core`, and each
-    /// reserved payload that they emit.
+    /// The names of rights that it may be granted: those that its signatures need, `emit:core`, and
+    /// one for each reserved payload that they emit.
     #[must_use]
     pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {
@@ -477,17 +479,17 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         grants
     }
 
-    /// Has each call of another listener in a thread of its own, below the caller's: the caller
-    /// hears `thread-result` when it ends.
+    /// Gives each call by another listener a child thread of the caller's. The caller hears
+    /// `thread-result` when it ends.
     #[must_use]
     pub fn own_thread(mut self) -> Listener<S> {
         self.spec.traits.own_thread = true;
         self
     }
 
-    /// Gets what it sent itself for [`Later`](crate::listener::Later) earlier, when `wakes` says
-    /// so of that and of an entry that came anywhere in the tree. It must depend on nothing else,
-    /// and be quick: it is asked about every entry while something waits.
+    /// Delivers its [`Later`](crate::listener::Later) messages early: when `wakes` returns true for
+    /// a waiting message and an entry that came anywhere in the tree. `wakes` must depend on these
+    /// two alone and be fast, since it is called for every entry while a message waits.
     #[must_use]
     pub fn wakes(mut self, wakes: fn(waiting: &Entry, came: &Entry) -> bool) -> Listener<S> {
         self.spec.wakes = Some(wakes);

@@ -49,8 +49,8 @@ impl TreeHistory {
         self.0.host.tree(&self.0).await
     }
 
-    /// The next threads of other trees of the identity that opened the message's, after one or
-    /// from the first; none without the grant [`ReadIdentity`].
+    /// The next threads of the same identity in other trees, after a thread or from the first.
+    /// Empty without the grant [`ReadIdentity`].
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -58,8 +58,8 @@ impl TreeHistory {
         self.0.host.others(&self.0, after).await
     }
 
-    /// Up to `limit` entries of such a thread whose number is greater than `after`; none of a
-    /// thread that the listener may not read.
+    /// Up to `limit` entries of such a thread whose number is greater than `after`. Empty if the
+    /// listener may not read the thread.
     ///
     /// # Errors
     /// Where the log can't be read.

@@ -1,4 +1,4 @@
-//! The view of a thread: what of its history a prompt would show.
+//! The view of a thread: the part of its history that a prompt would show.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,8 +9,8 @@ use crate::listener::{Apply, Context, Entry, Fold, FromContext, History, Need};
 use crate::wire::Fault;
 use crate::wire::core::{ContextCleared, ContextRestored};
 
-/// What a prompt would show of the thread, up to the message at hand: its [`History`] without what
-/// the clears in force hide. The log is what it was.
+/// The part of the thread that a prompt would show, up to the message: its [`History`] without what
+/// the clears in force hide. The log stays as it is.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -89,24 +89,24 @@ impl View {
     }
 }
 
-/// The clears of a thread that are in force. A fold; [`View`] keeps it where it is asked for.
+/// A fold of the clears of a thread that are in force. Taking a [`View`] registers it.
 ///
 /// A clear hides entries from the second one on, up to the last one that its `context-cleared`
-/// names, but for those that this excepts. Several add up.
+/// names, without the exceptions that this names. Several clears add up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
-    /// What is hidden with each of them and those before it, the newest clear last.
+    /// What each clear hides together with those before it, the newest clear last.
     in_force: Vec<Hidden>,
 }
 
 /// What is hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hidden {
-    /// The last hidden entry: all from the second one up to it are, but for exceptions.
+    /// The last hidden entry. All from the second one up to it are hidden, without the exceptions.
     upto: u64,
     /// Entries up to it that stay in view.
     except: BTreeSet<u64>,
-    /// How many messages that are, where it was said.
+    /// How many messages are hidden, if the clear says so.
     messages: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl Apply for Clears {
 }
 
 impl Clears {
-    /// How many are in force.
+    /// How many clears are in force.
     #[must_use]
     pub fn count(&self) -> usize {
         self.in_force.len()
@@ -152,7 +152,7 @@ impl Clears {
     fn clear(&mut self, cleared: &ContextCleared, entry: &Entry) {
         let asked = entry.cause().filter(|it| it.thread == *entry.thread());
         let asked = asked.map_or(entry.seq(), |it| it.seq);
-        // What comes after the request stays in view, whatever a listener says.
+        // Entries after the request stay in view, whatever the listener asks for.
         let upto = cleared.upto.unwrap_or_else(|| asked.saturating_sub(cleared.kept_messages));
         let upto = upto.min(asked.saturating_sub(1));
         let except = cleared.except.iter().flatten().copied().collect();
@@ -167,7 +167,7 @@ impl Hidden {
         (2..=self.upto).contains(&seq) && !self.except.contains(&seq)
     }
 
-    /// What is hidden where a further clear is in force.
+    /// What is hidden once a further clear is in force.
     fn and(&self, new: &Hidden) -> Hidden {
         let both = self.except.union(&new.except).copied();
         let except = both.filter(|it| !self.hides(*it) && !new.hides(*it)).collect();

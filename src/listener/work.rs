@@ -1,5 +1,5 @@
-//! What a serial listener says of work that takes several messages: which messages of its queue
-//! it keeps, and which of them an answer answers.
+//! Work of a serial listener on several messages: which messages of its queue it parks, and which
+//! of them an answer answers.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,12 +9,12 @@ use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
-/// Answers messages that the listener has in hand, had parked, or handled before. An identity has
-/// the answer once, with the first of its messages, and each of its connections hears it once; a
-/// listener has it for each of its messages.
+/// Answers messages that the listener handles now, had parked, or handled before. An identity gets
+/// the answer once, with the first of its messages, and each of its connections hears it once. A
+/// listener gets it for each of its messages.
 ///
-/// In a thread below another the answer to its first message is the end of the thread, unless it
-/// is [`partial`](Answer::partial).
+/// In a child thread the answer to the first message ends the thread, unless it is
+/// [`partial`](Answer::partial).
 ///
 /// ```
 /// use pumphouse::listener::Answer;
@@ -46,9 +46,9 @@ pub struct Answer<E> {
     payload: E,
 }
 
-/// What an answer says of the work that it is about.
+/// The state of the work that an answer is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: a thread's end depends on each.
+// Exhaustive, since a thread's end depends on each.
 pub enum Outcome {
     /// More follows.
     Partial,
@@ -92,13 +92,13 @@ impl<E: IntoEmit> IntoEmit for Answer<E> {
     }
 }
 
-/// Messages that a serial listener with a [`Queue`](crate::listener::Queue) keeps when it returns.
+/// Messages that a serial listener with a [`Queue`](crate::listener::Queue) parks when it returns.
 ///
 /// They stay unconsumed: their senders still wait, a restart keeps them, and they are in the queue
-/// again beside the listener's next message. They start nothing by themselves.
+/// again with the listener's next message. They start no handler by themselves.
 ///
-/// A listener that parks messages has unfinished work in the thread: calls of it there run in
-/// threads of their own until it has none.
+/// A listener with parked messages has unfinished work in the thread. Until it has none, calls of
+/// it there run in child threads.
 #[derive(Clone, Debug, Default)]
 pub struct Park {
     work: Vec<u64>,
@@ -108,7 +108,7 @@ pub struct Park {
     settles: bool,
 }
 
-/// Which deliveries that nobody awaits count as under way.
+/// Which deliveries that no push waits for count as under way.
 #[derive(Clone)]
 struct Besides(Arc<dyn Fn(&Entry) -> bool + Send + Sync>);
 
@@ -133,7 +133,7 @@ impl Park {
     }
 
     /// Has the pump send `nothing-under-way` once nothing else is unconsumed or running in the
-    /// thread, and nothing waits for its time there that came of the same push as the work.
+    /// thread, and no delivery of the same push as the work waits for its time there.
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }
@@ -147,7 +147,7 @@ impl Park {
         Park { besides: Some(Besides(Arc::new(counts))), ..self }
     }
 
-    /// Has the listener go on where the thread is over budget, too: what it still does there only
+    /// Lets the listener continue in a thread that is over budget, too, since its work there only
     /// settles these messages.
     #[must_use]
     pub fn settles(self) -> Park {
@@ -158,7 +158,7 @@ impl Park {
         self.work.contains(&seq) || self.others.contains(&seq)
     }
 
-    /// Whether the message is of the work.
+    /// Whether the message belongs to the work.
     pub(crate) fn works_on(&self, seq: u64) -> bool {
         self.work.contains(&seq)
     }
@@ -168,18 +168,18 @@ impl Park {
         self.work.first().copied()
     }
 
-    /// Whether it goes on over budget.
+    /// Whether the listener continues over budget.
     pub(crate) fn goes_on(&self) -> bool {
         self.settles
     }
 
-    /// Whether the listener wants to hear of quiet.
+    /// Whether the listener wants `nothing-under-way`.
     pub(crate) fn hears_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether a delivery that waits for its time, and that nobody awaits, counts as under way.
-    /// One that the listener's function fails on doesn't.
+    /// Whether a waiting delivery that no push waits for counts as under way. It doesn't if the
+    /// listener's function panics.
     pub(crate) fn counts(&self, waiting: &Entry) -> bool {
         let counts =
             |it: &Besides| catch_unwind(AssertUnwindSafe(|| (it.0)(waiting))).unwrap_or(false);
@@ -190,7 +190,7 @@ impl Park {
 #[diagnostic::do_not_recommend]
 impl IntoEmit for Park {
     fn into_emit(self) -> Emit {
-        // The pump reads the target and sends nothing: the payload stands for none.
+        // The pump reads the target alone; the payload is never sent.
         aim(Done {}.into_emit(), &Target::Park(Box::new(self)))
     }
 

@@ -29,7 +29,7 @@ pub struct Entry {
     pub cause: Option<EntryId>,
     /// The entry it answers.
     pub reply_to: Option<EntryId>,
-    /// What else is to be known.
+    /// Its flags.
     pub flags: Flags,
     /// How many listeners must consume it.
     pub receivers: u32,
@@ -45,7 +45,7 @@ pub struct Entry {
     pub digest: [u8; 32],
 }
 
-/// An entry to be: everything but its position and its digest.
+/// A draft of an entry: everything but its position and its digest.
 ///
 /// `id.seq` is the sequence that the sender believes to be next in the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Draft {
     pub cause: Option<EntryId>,
     /// The entry it answers.
     pub reply_to: Option<EntryId>,
-    /// What else is to be known.
+    /// Its flags.
     pub flags: Flags,
     /// How many listeners must consume it.
     pub receivers: u32,
@@ -122,12 +122,12 @@ impl Draft {
     }
 }
 
-/// What else is known of an entry, a bit each. The log keeps bits that it has no word for.
+/// The flags of an entry, one bit each. The log keeps bits that it has no word for, too.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
 
 impl Flags {
-    /// None of them.
+    /// No flags.
     pub const NONE: Flags = Flags(0);
     /// The sender is an identity from outside, not a listener.
     pub const FROM_IDENTITY: Flags = Flags(1);
@@ -247,22 +247,22 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// What became of a thread. It is said by flags of its entries: the last one that says so counts.
+/// The state of a thread. Flags of its entries set it; the last such entry counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// Exhaustive: whoever shows or steers threads must treat each.
+// Exhaustive, since code that shows or steers threads must treat each.
 pub enum State {
     /// It takes messages.
     #[default]
     Open,
-    /// It keeps messages until it goes on.
+    /// It keeps messages until it is resumed.
     Paused,
-    /// It came to its end.
+    /// It has ended.
     Closed,
-    /// Somebody ended it.
+    /// It was cancelled.
     Cancelled,
-    /// It has spent what it may.
+    /// It has spent its budget.
     OverBudget,
-    /// It couldn't come to its end.
+    /// It failed.
     Failed,
 }
 
@@ -306,7 +306,7 @@ impl fmt::Display for State {
     }
 }
 
-/// A thread to be. Both links must lead to what stands in the log already.
+/// A thread that is to be opened. Both links must lead to things that are in the log already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.
 pub struct NewThread {
@@ -318,17 +318,17 @@ pub struct NewThread {
     pub fork: Option<EntryId>,
 }
 
-/// Something that happened to an entry, other than that it came.
+/// A mark: something that happened to an entry after it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// Exhaustive: whoever recovers must treat every mark there is.
+// Exhaustive, since recovery must treat every mark.
 pub enum Mark {
     /// A handler that must not run twice unknowingly is about to run.
     Started {
         /// The entry it handles.
         entry: EntryId,
-        /// Whose handler.
+        /// The listener of the handler.
         listener: Arc<str>,
-        /// The how manieth time, from 1; 0 says that a shared listener was chosen.
+        /// The attempt, from 1. 0 means that a shared listener was chosen.
         attempt: u32,
     },
     /// A listener gets the entry, but not before a time.
@@ -362,7 +362,7 @@ pub struct Noted {
     pub mark: Mark,
 }
 
-/// What is kept together or not at all: threads first, then entries, then marks.
+/// A batch, which the log keeps whole or not at all: threads first, then entries, then marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.
 pub struct Batch {
@@ -375,29 +375,29 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty() && self.entries.is_empty() && self.marks.is_empty()
     }
 }
 
-/// A batch is kept, as durably as the log promises.
+/// The receipt of a batch: the log has it, as durably as it promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// Where its entries begin; they follow each other without a gap.
+    /// The position of its first entry. The others follow without a gap.
     pub first_position: u64,
     /// Its entries, in the batch's order.
     pub entries: Vec<Arc<Entry>>,
     /// The head of the log with the commit that holds it.
     pub head: Head,
-    /// Microseconds that its commit took beside what each entry of it takes: the sync, above all,
-    /// which is the cheaper the more share it.
+    /// The fixed cost of its commit in microseconds, beside the time of its entries. It is mostly
+    /// the sync, which the commit's entries share.
     pub shared_us: u64,
 }
 
-/// A thread as the log knows it. Its state is a fold, not ours.
+/// A thread as the log knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadRecord {
@@ -411,9 +411,9 @@ pub struct ThreadRecord {
     pub last_seq: u64,
     /// Its first entry, read through the link.
     pub first: Option<Arc<Entry>>,
-    /// What its own entries made of it.
+    /// The state that its own entries gave it.
     pub state: State,
-    /// Whether one of its own entries has to do with its tree's budget.
+    /// Whether one of its own entries is about its tree's budget.
     pub is_charged: bool,
 }
 
@@ -435,17 +435,17 @@ pub struct ThreadSummary {
     pub last_us: Option<u64>,
 }
 
-/// An entry that not every receiver has consumed.
+/// An entry that some receiver hasn't consumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Open {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// Who started on it, with the highest attempt of each, by name.
+    /// The listeners that started on it, each with its highest attempt, by name.
     pub started: Vec<(Arc<str>, u32)>,
-    /// Who has consumed it, by name.
+    /// The listeners that have consumed it, by name.
     pub consumed: Vec<Arc<str>>,
-    /// Who gets it not before a time, with that time.
+    /// The listeners that wait with it for a time, each with that time.
     pub waits: Vec<(Arc<str>, u64)>,
 }
 

@@ -251,7 +251,7 @@ impl Thread {
         self.start_all_of(&[receiver], world, out);
     }
 
-    /// An answer to whoever sent `answered`.
+    /// Answers the sender of `answered`.
     pub(crate) fn reply(
         &mut self,
         part: &Part,
