@@ -32,7 +32,7 @@ impl Speaking<'_> {
                 }
                 self.spoken.fails(&error);
             }
-            None => self.is_interrupted(),
+            None => self.note_interrupt(),
         }
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
@@ -42,7 +42,7 @@ impl Speaking<'_> {
         Ok(())
     }
 
-    fn is_interrupted(&mut self) {
+    fn note_interrupt(&mut self) {
         self.spoken.error = Some(Interrupt::ERROR.to_owned());
         self.spoken.stop = Interrupt::WORD.to_owned();
     }
@@ -96,7 +96,7 @@ impl Speaking<'_> {
         loop {
             let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
             let Some(piece) = piece else {
-                self.is_interrupted();
+                self.note_interrupt();
                 return Ok(());
             };
             match piece {

@@ -297,7 +297,7 @@ impl Transcript {
                     events.append(&mut self.early);
                 }
             }
-            None => events.extend(self.is_told(entry)),
+            None => events.extend(self.take_told(entry)),
         }
         events
     }
@@ -445,8 +445,8 @@ impl Transcript {
         EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
-    /// What an agent is told by an entry of somebody else's.
-    fn is_told(&mut self, entry: &Entry) -> Option<Event> {
+    /// Takes an entry of another sender, and returns what an agent is told by it.
+    fn take_told(&mut self, entry: &Entry) -> Option<Event> {
         let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
         if let Some(result) = read::<ActionResult>(entry) {
             let call = self.calls.remove(&result.of);

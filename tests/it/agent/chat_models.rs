@@ -1,6 +1,6 @@
 //! Models that answer in plain text, and call in their own words: D11 and D15 of the findings.
 
-use pumphouse::listeners::action::words::{Action, Dialect as Written};
+use pumphouse::listeners::action::words::{Action, CallForm};
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Correction, Response, Stopped, Thought};
 use pumphouse::model::{Call, Kind, Piece, Stop};
@@ -82,7 +82,7 @@ fn d15_a_hermes_call_is_an_action() {
         let replies = vec![Script::text(call), Script::text("It is 42.")];
         let (world, thread) = chat(dialect, Some(true), replies);
         let [action] = &world.all::<Action>(&thread)[..] else { panic!("{dialect:?}") };
-        assert_eq!((&*action.name, action.dialect), ("calculate", Some(Written::ToolUse)));
+        assert_eq!((&*action.name, action.dialect), ("calculate", Some(CallForm::ToolUse)));
         assert_eq!(finals(&world, &thread), ["It is 42."], "{:#?}", world.story(&thread));
     }
     // In code it is text.

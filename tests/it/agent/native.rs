@@ -1,6 +1,6 @@
 //! Calls in a provider's own protocol: the same payloads as any other, told apart by an attribute.
 
-use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as Written};
+use pumphouse::listeners::action::words::{Action, ActionResult, CallForm};
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{
@@ -63,7 +63,7 @@ fn a_native_call_is_an_action_like_any_other() {
     let (world, thread, seen) = playing(replies);
     let actions = world.all::<Action>(&thread);
     let told: Vec<_> = actions.iter().map(|it| (&*it.id, &*it.name, it.dialect)).collect();
-    let native = Some(Written::Native);
+    let native = Some(CallForm::Native);
     let ids = ["call_1", told[1].0];
     let expected = [(ids[0], "calculate", native), (ids[1], "feeds.add_context_feed", native)];
     assert_eq!(told, expected);
