@@ -11,7 +11,7 @@ use crate::wire::Code;
 
 /// How many pushes may be unanswered. A further push waits.
 const UNANSWERED_MAX: usize = 1_024;
-/// How long the client waits before it connects again, at first.
+/// How long the client waits before it connects again: the first time, and at most.
 const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
 /// How long it tries to connect.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// How many wrong tokens cost no wait, since people mistype.
 const FREE: u32 = 5;
-/// The first wait. It doubles with each further wrong token.
+/// The first wait, and the longest. The wait doubles with each further wrong token.
 const WAIT_US: (u64, u64) = (1_000_000, 60_000_000);
 /// How long a machine is remembered after its last wrong token.
 const KEPT_US: u64 = 600_000_000;

@@ -18,6 +18,7 @@ use crate::wire::{Code, Fault};
 
 /// Keep-alive: how long a connection may be silent before the system probes it.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
+/// How often the system probes before it gives the connection up.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// The first byte of every TLS connection.

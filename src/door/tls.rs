@@ -48,8 +48,8 @@ pub struct Tls {
 type Look = Option<(SystemTime, u64)>;
 
 impl Tls {
-    /// Reads a certificate, with those between it and its issuer behind it, and its private key,
-    /// both in PEM.
+    /// Reads a certificate and its private key, both in PEM. The certificate's file may have its
+    /// intermediate certificates after it.
     ///
     /// # Errors
     /// What is wrong with the files.

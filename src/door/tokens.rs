@@ -17,6 +17,7 @@ use crate::engine::{CONSOLE, Identity};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The error of a list that has become empty.
 const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybody out";
+/// The error of a list that was empty and isn't any more.
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
 /// The tokens that a door knows. It keeps only their digests under a key of its own.

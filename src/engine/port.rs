@@ -1,5 +1,5 @@
-//! The port: all that the engine needs of a runtime, which is tasks, time and chance. There are
-//! two: tokio's, which is here, and the simulator's (`src/sim`).
+//! The port: the tasks, the time and the random numbers that the engine needs of a runtime. There
+//! are two ports: tokio's, which is here, and the simulator's (`src/sim`).
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::runtime::RuntimeFlavor;
 
 use crate::clock;
 
-/// The one source of time, chance and tasks.
+/// The only source of tasks, time and random numbers.
 pub trait Port: Clone + Send + Sync + 'static {
     /// Runs a task beside the others.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);

@@ -23,7 +23,7 @@ pub(crate) use position::{KeptPosition, check, file_beside};
 const PAGE: usize = 256;
 /// How often the log is read if no pump reports that it has grown.
 const LOOK_EVERY_US: u64 = 200_000;
-/// How long a follower waits for an unreachable target, at first.
+/// How long a follower waits for an unreachable target: the first time, and at most.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// Why a target doesn't take anything now.
 #[derive(Debug)]

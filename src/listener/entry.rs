@@ -128,14 +128,14 @@ impl Entry {
         self.0.flags
     }
 
-    /// What the sender put into `<meta>` beside the envelope's own, canonical.
+    /// The sender's own elements in `<meta>`, in canonical form.
     #[must_use]
     pub fn meta(&self) -> Option<&[u8]> {
         self.0.meta.as_deref()
     }
 
-    /// The key of the [request](crate::listener::Request) that it is, where it has one: equal keys
-    /// mean the same request, tried again.
+    /// The key of a [request](crate::listener::Request), if it has one. Equal keys mean the same
+    /// request, tried again.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         let meta = self.0.meta.as_ref()?;

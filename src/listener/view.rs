@@ -195,8 +195,9 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload;
 
-    /// What a thread comes to in which these happen, each because of the message before it: a clear
-    /// that keeps so many entries, or names the last one that it hides, and those that it excepts.
+    /// The hidden entries of a thread with these clears. Each clear is caused by the message before
+    /// it. It keeps some newest entries, or names the last entry that it hides, and it names
+    /// exceptions.
     fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {
         let (thread, mut clears) = (ThreadId::new("sess-a"), Clears::default());
         for (seq, what) in all {
@@ -229,7 +230,8 @@ mod tests {
     #[test]
     fn a_clear_of_old_keeps_the_first_entry_and_the_newest() {
         assert_eq!(hidden(&[]), []);
-        // Asked for with the 21st: of the twenty before, the first and the last nine stay.
+        // The 21st entry asks for the clear. Of the twenty entries before it, the first and the
+        // last nine stay.
         assert_eq!(hidden(&[(22, "clear 10")]), [2..=11]);
         assert_eq!(hidden(&[(22, "clear 1")]), [2..=20]);
         assert_eq!(hidden(&[(22, "clear 19")]), [2..=2]);
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(hidden(&[(22, "clear 3 15 4 9 10")]), [2..=3, 5..=8, 11..=15]);
         assert_eq!(hidden(&[(22, "clear 3 5 2 5 9")]), [3..=4]);
         assert_eq!(hidden(&[(22, "clear 3 2 2")]), []);
-        // What comes after the request, and the first entry, nobody can hide.
+        // A clear can hide neither the first entry nor entries after its request.
         assert_eq!(hidden(&[(22, "clear 1 4000 1")]), [2..=20]);
     }
 
@@ -256,7 +258,8 @@ mod tests {
         let upto = |n: usize| *hidden(&all[..n]).last().unwrap().end();
         assert_eq!((1..=5).map(upto).collect::<Vec<_>>(), [11, 26, 26, 26, 11]);
         assert_eq!(hidden(&[(9, "undo"), (22, "clear 10")]), [2..=11]);
-        // What the first excepts the second may hide, and never the other way round.
+        // The second clear may hide an exception of the first. Its own exceptions don't show an
+        // entry that the first hides.
         let (one, two) = ((22, "clear 3 15 4 9"), (32, "clear 3 17 3 9 16"));
         assert_eq!(hidden(&[one, two]), [2..=8, 10..=15, 17..=17]);
         assert_eq!(hidden(&[one, two, (33, "undo")]), hidden(&[one]));

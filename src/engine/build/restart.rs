@@ -100,8 +100,8 @@ async fn asked_by(
     Ok(Some(Entry::kept(&at)))
 }
 
-/// The last emission of an entry's listener before it came to the entry, for listeners that take
-/// their queue. Emissions that came of unfinished entries don't count.
+/// The number of a listener's last emission before it began an unfinished entry, for listeners that
+/// take their queue. Emissions for other unfinished entries don't count.
 async fn said_before(
     shared: &Shared,
     open: &Open,

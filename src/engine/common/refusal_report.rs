@@ -11,6 +11,7 @@ use crate::log::Health;
 /// How long refusals are gathered before an entry.
 const GATHERED_US: u64 = 1_000_000;
 
+/// The shortest time between two entries, beside that.
 const APART_US: u64 = 60_000_000;
 
 /// Starts the task that reports refusals.

@@ -14,6 +14,7 @@ use crate::xml::writable;
 /// How many pairs of a sender and a reason are counted separately.
 const PAIRS_MAX: usize = 100;
 
+/// How many characters of a sender are kept.
 const SENDER_MAX: usize = 100;
 
 /// The target of the traces of refusals, for those who filter them.

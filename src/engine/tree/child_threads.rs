@@ -100,7 +100,7 @@ impl Tree {
         out.ledger.look_at(BudgetKey::Children, live);
     }
 
-    /// An id for a child that no thread of the tree has.
+    /// A new id for a child, which no thread of the tree has or had.
     fn child_id(&mut self, parent: &ThreadId, label: &str) -> ThreadId {
         let wanted = parent.child(label, 0);
         if !self.has(&wanted) {

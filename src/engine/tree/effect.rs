@@ -51,8 +51,8 @@ impl Push {
 
 /// A change for a delivery that waits for a time or an entry, or may come to wait.
 pub(crate) enum Timing {
-    /// A listener that may wait for entries has this to do. With the entries that came after it
-    /// before a stop.
+    /// A listener that may wait for entries has this message to handle. After a stop it comes with
+    /// the entries that came after it before the stop.
     Asked(Key, Vec<Entry>),
     /// The listener has done it.
     Done(Key),

@@ -22,6 +22,7 @@ use crate::wire::{Code, Fault};
 /// have more entries before their first action.
 const FIRST_AT_HAND_MAX: usize = 32;
 
+/// How many bytes these first entries may have.
 const FIRST_BYTES_MAX: usize = 64 * 1024;
 
 /// A thread in memory.

@@ -1,4 +1,5 @@
-//! A worker's batches: which trees' steps are in one, and its effects once the log has it.
+//! A worker's batches. Steps of trees make a batch, the log writes it, and then its effects are
+//! carried out.
 
 use std::sync::atomic::Ordering;
 use std::task::Context;
@@ -18,6 +19,7 @@ use crate::wire::{Code, Fault};
 /// little compared with the other lane.
 const STEPS_AHEAD: usize = 32;
 
+/// How many batches may be in the priority lane at once.
 const BATCHES_AHEAD: usize = 2;
 
 /// How many steps a tree may take in a turn, however many others wait. A tree's data is in the
@@ -78,7 +80,7 @@ impl<P: Port> Worker<P> {
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
-        // A time further away comes from a clock that was set back since.
+        // A later time than that comes from a clock that was set back since.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.window.hurried_room() } else { usize::MAX };
         let room = self.window.room().min(limits.steps_in_batch_max).min(most);
@@ -224,7 +226,7 @@ impl<P: Port> Worker<P> {
                     self.dead = Some(fault);
                 }
             }
-            // Senders of the batches that were on their way too are told first.
+            // The senders of all batches on their way are told before the pushes that still wait.
             if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
                 self.abandon(&fault);
             }
