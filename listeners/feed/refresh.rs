@@ -20,16 +20,17 @@ use super::definition::Definition;
 use super::registry::{Registered, Registry};
 use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 
-/// The feeds of a thread's agents while they are had. A fold.
+/// The fold of feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refreshes {
     registry: Registry,
     agents: BTreeMap<String, AgentFeeds>,
-    /// The feed of each question that has no answer yet.
+    /// The feed of each request without an answer.
     calls: OpenCalls<FeedId>,
-    /// The times that were asked for and haven't come, and whether a turn waits for them.
+    /// The times that were asked for and haven't come, each with whether a turn waits for it.
     armed: BTreeSet<(bool, u64)>,
-    /// What a time comes because of: itself, as it waits in the log, or a turn that begins.
+    /// The entries that may cause a time's message to come: its own waiting message, or the end of
+    /// a refresh.
     reasons: BTreeSet<u64>,
     latest: Latest<Effect>,
     thread: CurrentThread,
@@ -42,25 +43,26 @@ pub(super) struct FeedId {
     pub(super) id: String,
 }
 
-/// What a message leads to.
+/// An effect of a message.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// The source is asked.
+    /// The source is to be asked.
     Ask(FeedId),
-    /// It answered; nothing where there was nothing to say.
+    /// The source has answered. None if the answer was empty.
     Take(FeedId, Option<Element>),
-    /// It didn't, or with an error: why, and when it last did.
+    /// The source didn't answer, or with an error. With the reason, and the time of its last
+    /// answer.
     Lost(FeedId, String, Option<u64>),
-    /// All that a turn waits for is there: what it asked.
+    /// Every feed that a turn waits for is there. With the turn's request.
     Ready(Entry),
-    /// A time is waited for.
+    /// A message is to come at a time.
     Wake(FeedsDue),
 }
 
-/// The feeds of an agent while they are had.
+/// The feeds of an agent that are being refreshed.
 #[derive(Clone, Debug, Default)]
 struct AgentFeeds {
-    /// Whether it has something to answer.
+    /// Whether the agent has work.
     is_at_work: bool,
     feeds: BTreeMap<String, FeedState>,
     refresh: Option<PendingRefresh>,
@@ -77,7 +79,7 @@ struct PendingRefresh {
 struct FeedState {
     had_at: Option<u64>,
     failed_at: Option<u64>,
-    /// When it is too late, where an answer is waited for.
+    /// The deadline of an answer that is waited for.
     until: Option<u64>,
     /// Whether it waits for other feeds before its source is asked.
     is_held: bool,
@@ -85,12 +87,12 @@ struct FeedState {
 }
 
 impl Refreshes {
-    /// What the message at this place leads to.
+    /// The effects of the message with this number.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
     }
 
-    /// Which feeds there are.
+    /// The feeds that there are.
     pub(super) fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -100,7 +102,7 @@ impl Refreshes {
         self.agents.get(agent)?.feeds.get(id)?.value.as_ref()
     }
 
-    /// What is under way goes on in the thread where it began, and there only.
+    /// A fork keeps no unfinished refreshes: they continue only in the thread where they began.
     fn forked(&mut self) {
         self.calls = OpenCalls::default();
         self.armed.clear();
@@ -111,7 +113,7 @@ impl Refreshes {
         }
     }
 
-    /// Notes where questions stand, and whether agents are at work.
+    /// Notes the entries of requests, and whether agents have work.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
             self.observe_call(entry);
@@ -256,7 +258,7 @@ impl Refreshes {
         self.agents.get_mut(&of.agent)?.feeds.get_mut(&of.id)
     }
 
-    /// Asks the sources that need wait no more, and says so when none is left.
+    /// Asks the sources that need to wait no more, and reports when none is left.
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
@@ -281,7 +283,7 @@ impl Refreshes {
         }
     }
 
-    /// A time came: some sources took too long, some feeds are to be had again.
+    /// Handles a time: sources that took too long, and feeds that are to be refreshed.
     fn due(&mut self, now: u64, effects: &mut Vec<Effect>) {
         let agents: Vec<String> = self.agents.keys().cloned().collect();
         for agent in agents {
@@ -306,8 +308,8 @@ impl Refreshes {
         }
     }
 
-    /// Asks for the next times at which something is due: for turns that wait, and for feeds that
-    /// are had by themselves.
+    /// Asks for the next times at which something is due: for waiting turns, and for periodic
+    /// feeds.
     fn arm(&mut self, effects: &mut Vec<Effect>) {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for (agent, agent_feeds) in &self.agents {
@@ -337,7 +339,7 @@ impl Refreshes {
     }
 }
 
-/// A time that a turn waited for is over when that begins.
+/// A time that a turn waits for isn't needed once the turn begins.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME
@@ -366,14 +368,14 @@ impl AgentFeeds {
 }
 
 impl FeedState {
-    /// Whether what was had won't do any more, and it may be tried.
+    /// Whether the content is too old and the source may be asked again.
     fn is_old(&self, definition: &Definition, now: u64) -> bool {
         let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
         let within = |at: Option<u64>, span| at.is_some_and(|at| now < at.saturating_add(span));
         !within(self.had_at, definition.ttl_us()) && !within(self.failed_at, pause)
     }
 
-    /// It is to be had: at once from the pump itself, else when its source answers.
+    /// Begins a refresh. An internal source answers at once.
     fn begin(&mut self, definition: &Definition, now: u64) {
         if definition.internal().is_some() {
             self.had_at = Some(now);
@@ -383,7 +385,7 @@ impl FeedState {
         }
     }
 
-    /// When it is to be had again by itself.
+    /// The time of the next periodic refresh.
     fn next(&self, definition: &Definition) -> Option<u64> {
         let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
         (definition.is_periodic() && definition.is_enabled())
@@ -391,19 +393,19 @@ impl FeedState {
     }
 }
 
-/// Why an agent has no answer, where that is what it says.
+/// Why an agent has no answer, if its payload says so.
 fn stopped(element: &Element) -> Option<String> {
     let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
     let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
     Some(format!("the agent stopped, {}: {}", stopped.reason, stopped.text))
 }
 
-/// Whether more follows, and so this isn't the answer.
+/// Whether this is a partial answer, and another follows.
 fn is_partial(entry: &Entry) -> bool {
     entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
 }
 
-/// Why the pump itself answers in a source's stead.
+/// Why the pump answers in place of a source.
 fn refused(entry: &Entry) -> Option<String> {
     if entry.from() != "core" {
         return None;
@@ -414,7 +416,7 @@ fn refused(entry: &Entry) -> Option<String> {
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
-/// The names that a feed's source is asked with.
+/// The names in a feed's parameters.
 fn refers_to(definition: &Definition) -> Vec<&str> {
     let mut names = Vec::new();
     if let Some(params) = definition.source.as_ref().and_then(|it| it.params.as_ref()) {
@@ -423,7 +425,7 @@ fn refers_to(definition: &Definition) -> Vec<&str> {
     names
 }
 
-/// The key of a question: what asks, for whom, what for.
+/// The key of a request: the entry that caused it, the agent, and the feed.
 pub(super) fn key(message: &Entry, of: &FeedId) -> String {
     format!("{}/{}/{}/{}", message.thread(), message.seq(), of.agent, of.id)
 }

@@ -42,7 +42,7 @@ impl Minds {
         Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
     }
 
-    /// Takes an entry of a listener: an agent is known by its words.
+    /// Takes an entry of a listener. Agents are recognised by their payloads.
     fn apply_sent(&mut self, entry: &Entry) {
         let from = entry.from();
         let is_word = entry.is::<CognitionSystem>()
@@ -103,7 +103,7 @@ impl Minds {
 }
 
 impl Mind {
-    /// What is under way goes on in the thread where it began, and there only.
+    /// A fork keeps nothing that is under way: it continues only in the thread where it began.
     fn reset_for_fork(&mut self) {
         self.outstanding.clear();
         self.timers.clear();
@@ -117,7 +117,7 @@ impl Mind {
         self.close();
     }
 
-    /// A message gives the agent something to do.
+    /// Takes a message with work for the agent.
     fn enqueue(&mut self, entry: &Entry) {
         self.queue.insert(entry.seq(), Queued::Ask(Asker::of(entry)));
         self.begin_next();
@@ -150,7 +150,7 @@ impl Mind {
         }
     }
 
-    /// What the pump itself says of threads, and that nothing is under way.
+    /// Takes the pump's own messages about threads, and `nothing-under-way`.
     fn apply_core(&mut self, entry: &Entry) -> bool {
         if let Some(thread_spawned) = entry.decode_if::<ThreadSpawned>() {
             if let Some(of) = entry.reply_to() {
@@ -177,7 +177,7 @@ impl Mind {
         true
     }
 
-    /// Something that it sent has an answer.
+    /// Takes an answer to a message of the agent.
     fn settle_outstanding(&mut self, of: u64, entry: &Entry) {
         let is_staff = STAFF.contains(&entry.from());
         if let Some(timer_set) = entry.decode_if::<TimerSet>().filter(|_| is_staff) {
@@ -201,7 +201,7 @@ impl Mind {
         }
     }
 
-    /// An action came to its end.
+    /// Takes the end of an action.
     fn end_action(&mut self, seq: u64, action_result: &ActionResult) {
         let is_named = self.named().any(|of| of == action_result.of);
         let waited = self.work.as_ref().map(|it| it.id).filter(|_| is_named);
@@ -218,7 +218,7 @@ impl Mind {
         self.queue.insert(seq, Queued::Result(action_result.of, waited));
     }
 
-    /// What it says itself.
+    /// Takes an entry of the agent itself.
     pub(in super::super) fn apply_sent(&mut self, entry: &Entry) {
         if let Some(cognition_in) = entry.decode_if::<CognitionIn>() {
             self.begin_turn(entry, &cognition_in);
@@ -237,7 +237,7 @@ impl Mind {
         } else if let Some(stopped) = entry.decode_if::<Stopped>() {
             self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
         } else if let Some(charge) = entry.decode_if::<Charge>() {
-            // Turns of before charged no tokens, and settled nothing.
+            // Older turns charged no tokens, and settled nothing.
             self.reserved = Some(charge).filter(|it| !it.settled && it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
@@ -265,7 +265,7 @@ impl Mind {
         work.id == to.seq || work.origin == Some(to.seq) || work.asked.contains(&to.seq)
     }
 
-    /// The agent sends a payload.
+    /// Takes a payload that the agent sends.
     fn record_payload(&mut self, entry: &Entry) {
         let is_own = entry.to().is_none_or(|it| it == entry.from());
         let is_bookkeeping = entry.is::<DeclareFeeds>() || entry.is::<Correction>();
@@ -274,7 +274,7 @@ impl Mind {
         if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {
             return;
         }
-        // An interrupt takes actions back as well: that is not the model's doing.
+        // An interrupt cancels actions, too, but the model didn't ask for that.
         if self.turn.is_some()
             && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
         {
@@ -287,7 +287,7 @@ impl Mind {
             meant.for_each(|it| it.is_taken_back = true);
         }
         if entry.is::<ClearTimer>() {
-            // A stop clears timers as well, and that is no turn's doing.
+            // A stop clears timers, too, but no turn asked for that.
             self.last.began |= self.turn.is_some();
             return;
         }
@@ -303,7 +303,7 @@ impl Mind {
         self.add_outstanding(entry.seq(), OutstandingKind::Payload);
     }
 
-    /// Something that the agent began is under way.
+    /// Notes that something that the agent began is under way.
     fn add_outstanding(&mut self, seq: u64, kind: OutstandingKind) {
         let work = self.work.as_ref().map_or(0, |it| it.id);
         self.outstanding.insert(seq, Outstanding::new(work, kind));
@@ -311,7 +311,7 @@ impl Mind {
     }
 }
 
-/// Whether an answer says that something went wrong.
+/// Whether an answer reports a failure.
 fn is_error(entry: &Entry) -> bool {
     entry.flags().contains(pumphouse::log::Flags::ERROR)
 }

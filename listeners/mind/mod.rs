@@ -21,11 +21,11 @@ use super::words::action::{Mode, Status};
 use super::words::agent::CognitionTools;
 pub use rules::{Next, Rules, Stop, StopReason};
 
-/// What becomes of a final response while actions of its turn are unfinished.
+/// What happens to a final response while actions of its turn are unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinalWithActions {
-    /// It waits; it is delivered if all succeed, else there is another turn.
+    /// It waits. It is delivered if all succeed; otherwise there is another turn.
     #[default]
     Hold,
     /// There is another turn.
@@ -34,38 +34,38 @@ pub enum FinalWithActions {
     Trust,
 }
 
-/// The agents of a thread. A fold.
+/// The fold of a thread's agents.
 #[derive(Clone, Debug, Default)]
 pub struct Minds {
     agents: BTreeMap<String, Arc<Mind>>,
-    /// Listeners that own a root as an agent does, and are none.
+    /// Listeners that own a root as agents do, but are no agents.
     others: BTreeSet<String>,
     thread: CurrentThread,
 }
 
-/// What a thread's history says of one agent.
+/// The mind of one agent: what the thread's history says of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mind {
-    /// How many turns it began.
+    /// How many turns it has begun.
     pub turns: u64,
-    /// The rules that the newest of them goes by; none in threads of 0.1.0.
+    /// The rules of its newest turn. None in threads of 0.1.0.
     pub rules: Option<u32>,
-    /// How many of them a stop of the pump cut: they don't count.
+    /// How many turns a stop of the pump cut off. They don't count.
     pub cuts: u64,
-    /// The newest text that its model was told before all else.
+    /// The newest system prompt of its model.
     pub system: Option<Arc<str>>,
-    /// What its model was last offered as tools in its provider's own protocol.
+    /// The tools that its model was last offered in its provider's own protocol.
     pub tools: Arc<CognitionTools>,
-    /// What it asked to have its feeds had anew, for its next turn.
+    /// Its request to refresh its feeds for the next turn.
     pub asked: Option<EntryId>,
-    /// Whether that was answered.
+    /// Whether that request was answered.
     pub has_feeds: bool,
     /// The last entry of its own.
     pub said: u64,
-    /// What it is working on.
+    /// Its present work.
     pub work: Option<Work>,
-    /// How many turns counted when that began.
+    /// How many turns counted when the work began.
     before: u64,
     /// Responses that wait, in the order in which they were written.
     pub pending: VecDeque<PendingResponse>,
@@ -73,34 +73,34 @@ pub struct Mind {
     pub interrupts: Vec<u64>,
     /// How many turns in a row did nothing.
     pub idle: u32,
-    /// What was wrong with its model last.
+    /// The last error of its model.
     pub error: String,
-    /// What it has reserved of the tree's budget and not settled.
+    /// Its reservation of the tree's budget that isn't settled.
     pub(super) reserved: Option<Charge>,
-    /// The turn at hand.
+    /// The present turn.
     turn: Option<OpenTurn>,
-    /// Responses of the turn at hand that wait.
+    /// Waiting responses of the present turn.
     written: Vec<PendingResponse>,
-    /// What no turn has shown yet.
+    /// Things that no turn has shown yet.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
     /// The action that each name means now.
     names: Names,
-    /// Timers, threads and payloads to peers that nothing came of yet.
+    /// Timers, threads and payloads to peers that have no result yet.
     outstanding: BTreeMap<u64, Outstanding>,
-    /// The timers that it set, by the place of what set them.
+    /// The timers that it has set, by the entry that set them.
     timers: BTreeMap<u64, Timer>,
-    /// What became of its newest turn.
+    /// The outcome of its newest turn.
     last: LastTurn,
     /// How many turns in a row its model failed.
     failures: u32,
-    /// Whether the provider refused the last turn, so that another is of no use.
+    /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     is_refused: bool,
-    /// Whether it sleeps until there is news.
+    /// Whether it sleeps until something new comes.
     slept: bool,
 }
 
-/// Whose messages a work answers.
+/// The asker of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Asker {
@@ -110,46 +110,47 @@ pub struct Asker {
     pub is_identity: bool,
 }
 
-/// Something that an agent works on.
+/// The work of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
     /// The message or tick that it began with.
     pub id: u64,
-    /// Whose it is.
+    /// Its asker.
     pub asker: Asker,
     /// The messages that its answer answers: those that a turn has shown.
     pub asked: Vec<u64>,
-    /// Where a tick began it, the first message of the work in which its timer was set.
+    /// If a tick began it: the first message of the work in which the timer was set.
     origin: Option<u64>,
 }
 
-/// A response that waits for what it names, or for the actions of its work.
+/// A response that waits for the actions that it names, or for those of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {
-    /// The entry that says that it waits: what was called before it stands before that.
+    /// The entry that says that it waits. Actions that were called before the response come before
+    /// this entry.
     pub at: u64,
     /// The turn that it was written in.
     pub turn: u64,
-    /// Whether it is the last word of its work.
+    /// Whether it is the final response of its work.
     pub is_final: bool,
     /// Whether the agent has no further turn.
     pub is_last: bool,
-    /// Whether actions of its turn were unfinished when that was over.
+    /// Whether actions of its turn were unfinished when the turn ended.
     pub is_early: bool,
     /// Its words as they were written.
     pub text: String,
-    /// The local name of the payload that it is, where it is no response.
+    /// The local name of its payload, if it is no response.
     pub payload: Option<String>,
     work: u64,
-    /// Where in the reply the words stand.
+    /// The range of its words in the reply.
     place: (u64, u64),
     /// The names in it, and the actions that they mean.
     names: Vec<(String, Option<u64>)>,
 }
 
-/// A turn at hand.
+/// A turn that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenTurn {
     /// The entry with which it began.
@@ -157,16 +158,16 @@ struct OpenTurn {
     is_last: bool,
 }
 
-/// Something that came for an agent and that no turn has shown.
+/// Something that has come for an agent and that no turn has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Queued {
-    /// A message that gives the agent something to do.
+    /// A message with work for the agent.
     Ask(Asker),
-    /// A timer of its own ticks.
+    /// A tick of its own timer.
     Tick(u64),
-    /// An action is done; the work of which a response waited for it.
+    /// A finished action, with the work whose response waited for it.
     Result(u64, Option<u64>),
-    /// Something else that this work waited for.
+    /// Another thing that this work waited for.
     Other(u64),
 }
 
@@ -177,13 +178,13 @@ struct ActionRecord {
     turn: u64,
     work: Option<u64>,
     mode: Mode,
-    /// Whether its failure counts against nothing.
+    /// Whether its failure is skipped.
     skips: bool,
-    /// What became of it, and where that stands.
+    /// Its status, and the entry of its result.
     ended: Option<(Status, u64)>,
-    /// The first turn that was shown what became of it.
+    /// The first turn whose prompt showed its result.
     shown: Option<u64>,
-    /// Whether the agent itself took it back, or something that it depended on.
+    /// Whether the agent itself cancelled it, or one of its dependencies.
     is_taken_back: bool,
 }
 
@@ -192,7 +193,7 @@ struct ActionRecord {
 struct Names {
     keys: BTreeMap<String, u64>,
     ids: BTreeMap<String, u64>,
-    /// By target: the one action that called it; none where several did.
+    /// By target: the only action that called it. None if several did.
     targets: BTreeMap<String, Option<u64>>,
     feeds: BTreeSet<String>,
 }
@@ -206,40 +207,40 @@ struct Outstanding {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OutstandingKind {
-    /// A payload to a peer, not answered yet.
+    /// A payload to a peer without an answer.
     Payload,
     /// A timer that ticks once, or over and over.
     Timer,
-    /// A thread below this one.
+    /// A child thread.
     Thread(String),
 }
 
-/// Whose a timer is.
+/// The owner of a timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Timer {
     asker: Asker,
     work: u64,
     origin: u64,
     ticks_on: bool,
-    /// Whether an interrupt of its work clears it: nothing comes of a later tick.
+    /// Whether an interrupt of its work clears it. A later tick is ignored then.
     is_cleared: bool,
 }
 
-/// What became of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastTurn {
     /// It began something: an action, a payload, its own root.
     began: bool,
-    /// Something in it didn't run, or its response wasn't delivered.
+    /// A part of its reply didn't run, or its response wasn't delivered.
     mistake: bool,
     is_over: bool,
-    /// It was the last one that the agent has.
+    /// It was the agent's last turn.
     is_last: bool,
     /// The model failed.
     failed: bool,
-    /// Its provider takes no more requests for a while, and a timer ticks after that.
+    /// Its provider takes no more requests for a while. A timer ticks after that.
     is_limited: bool,
-    /// A stop of the pump cut it.
+    /// A stop of the pump cut it off.
     is_cut: bool,
     /// The provider's filter stopped its reply.
     is_filtered: bool,
@@ -281,7 +282,7 @@ impl Mind {
         self.turns_counted().saturating_sub(before)
     }
 
-    /// Whether nothing came of so many turns in a row, and nothing else has come since.
+    /// Whether so many turns in a row did nothing, and nothing new has come since.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures

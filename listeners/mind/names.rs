@@ -4,7 +4,7 @@ use super::super::words::action::Action;
 use super::Names;
 
 impl Names {
-    /// An action may be called by these from now on.
+    /// Registers the names of an action.
     pub(super) fn add(&mut self, seq: u64, action: &Action) {
         self.ids.insert(action.id.clone(), seq);
         if let Some(key) = &action.output_key {

@@ -14,18 +14,18 @@ use super::{
 
 /// How many turns in a row may do nothing.
 pub(super) const IDLE_MAX: u32 = 2;
-/// How many turns in a row may fail for the model's sake.
+/// How many turns in a row may fail because of the model.
 pub(super) const FAILURES_MAX: u32 = 3;
 
-/// What an agent's settings say of how it goes on.
+/// The settings of an agent that the rules need.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What becomes of a final response while actions are unfinished.
+    /// What happens to a final response while actions are unfinished.
     pub policy: FinalWithActions,
     /// How many turns it has.
     pub max_turns: u64,
-    /// Whether those are the turns of the work at hand, not of the thread.
+    /// Whether these are turns per work, and not per thread.
     pub counts_work: bool,
 }
 
@@ -41,15 +41,15 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
-    /// It has nothing to do until something comes.
+    /// It waits until something comes.
     Wait,
-    /// An interrupt ends the work at hand.
+    /// An interrupt ends its work.
     Interrupt,
-    /// An interrupt came without work at hand.
+    /// An interrupt came, but it has no work.
     NoWork,
-    /// The first response that waits is delivered.
+    /// It delivers its first waiting response.
     Deliver,
-    /// The final response that waits is not, and why.
+    /// It withdraws its waiting final response, for this reason.
     Withdraw(String),
     /// It ends its work without an answer.
     Stop(StopReason),
@@ -70,7 +70,7 @@ pub enum StopReason {
 }
 
 impl Mind {
-    /// What it does next. No turn is at hand.
+    /// What the agent does next. It has no present turn.
     #[must_use]
     pub fn next(&self, rules: &Rules) -> Next {
         let Some(work) = &self.work else {
@@ -110,13 +110,13 @@ impl Mind {
         self.turns_spent(rules) + 1 >= rules.max_turns
     }
 
-    /// The final response that waits.
+    /// The waiting final response.
     #[must_use]
     pub fn held(&self) -> Option<&PendingResponse> {
         self.pending.back().filter(|it| it.is_final)
     }
 
-    /// The reason to withdraw the final response, where there is one.
+    /// The reason to withdraw the final response, if there is one.
     fn withdraws(&self, held: &PendingResponse, work: &Work, rules: &Rules) -> Option<String> {
         if held.is_last {
             return None;
@@ -133,7 +133,7 @@ impl Mind {
         is_strict.then(|| "actions were unfinished when you wrote it".to_owned())
     }
 
-    /// Whether a response may go out, being the first that waits.
+    /// Whether a response may be delivered, if it is the first that waits.
     pub(super) fn is_ready(&self, pending_response: &PendingResponse, rules: &Rules) -> bool {
         let holds = |seq: u64, action: &ActionRecord| {
             let is_before = action.mode == Mode::Sync && seq < pending_response.at;
@@ -156,8 +156,8 @@ impl Mind {
         !pending_response.is_final || pending_response.is_last || is_good()
     }
 
-    /// The actions whose failure counts against a final response: those that its turn hadn't been
-    /// shown.
+    /// The failed actions that keep a final response from being delivered: those whose failure its
+    /// turn hadn't been shown.
     fn failed_for<'a>(
         &'a self,
         pending_response: &'a PendingResponse,
@@ -176,13 +176,13 @@ impl Mind {
         self.actions.values().filter(counts)
     }
 
-    /// Whether something of the queue begins a turn of the work at hand.
+    /// Whether something in the queue begins a turn of the present work.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.queue.values().any(|it| self.is_news(it))
     }
 
-    /// Whether something begins a turn of the work at hand.
+    /// Whether a thing begins a turn of the present work.
     pub(super) fn is_news(&self, queued: &Queued) -> bool {
         let Some(work) = &self.work else { return false };
         match queued {
@@ -200,7 +200,8 @@ impl Mind {
         }
     }
 
-    /// Whether a turn of the work at hand shows something: not the messages and ticks of others.
+    /// Whether a turn of the present work shows a thing. It doesn't show messages and ticks of
+    /// other askers.
     pub(super) fn shows(&self, queued: &Queued) -> bool {
         !matches!(queued, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(queued)
     }
@@ -217,7 +218,7 @@ impl Mind {
         work.is_some() && self.work.as_ref().map(|it| it.id) == work
     }
 
-    /// What the work at hand waits for, by the places of what began it.
+    /// The things that the present work waits for, by the entries that began them.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
         let is_open = move |seq: u64, action: &ActionRecord| {
@@ -229,7 +230,7 @@ impl Mind {
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
-    /// The timers that the work at hand set and that may tick, by the places of what set them.
+    /// The timers of the present work that may tick, by the entries that set them.
     #[must_use]
     pub(in super::super) fn own_timers(&self) -> Vec<u64> {
         let is_own =
@@ -237,13 +238,13 @@ impl Mind {
         self.outstanding.iter().filter(|(_, it)| is_own(it)).map(|(seq, _)| *seq).collect()
     }
 
-    /// The actions that responses which wait mean.
+    /// The actions that waiting responses name.
     pub(super) fn named(&self) -> impl Iterator<Item = u64> {
         self.pending.iter().flat_map(PendingResponse::meant)
     }
 
-    /// The actions of the work at hand that aren't done: their ids and turns; and whether they are
-    /// all that isn't.
+    /// The unfinished actions of the present work, with their ids and turns; and whether there are
+    /// no other unfinished actions.
     #[must_use]
     pub fn acting(&self) -> (Vec<(String, u64)>, bool) {
         let open = || self.actions.values().filter(|it| it.ended.is_none());
@@ -251,7 +252,7 @@ impl Mind {
         (own.collect(), open().all(|it| self.owns(it.work)))
     }
 
-    /// Whether a response without calls before it in its turn may go out at once.
+    /// Whether a response without earlier calls in its turn may be delivered at once.
     #[must_use]
     pub fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let is_done = |seq: &u64| self.actions.get(seq).is_none_or(|it| it.ended.is_some());
@@ -264,7 +265,7 @@ impl Mind {
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
-    /// Whether a call of a name, up to a turn, didn't even become an action.
+    /// Whether a call of this name, up to a turn, became no action.
     #[must_use]
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed =
@@ -272,8 +273,8 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// The messages and ticks of the work at hand that aren't answered yet, and those that wait
-    /// until it is done.
+    /// The unanswered messages and ticks of the present work, and those that wait until the work is
+    /// done.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -295,15 +296,15 @@ impl Mind {
         (own, others)
     }
 
-    /// What a turn up to an entry doesn't show, though it stands before: the messages and ticks
-    /// that wait until the work at hand is done.
+    /// The earlier messages and ticks that a turn up to an entry doesn't show, since they wait
+    /// until the present work is done.
     #[must_use]
     pub fn waiting(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| !self.shows(it));
         upto.map(|(seq, _)| *seq).collect()
     }
 
-    /// The messages that an answer to the work at hand answers.
+    /// The messages that an answer of the present work answers.
     #[must_use]
     pub fn answered(&self) -> Vec<u64> {
         let Some(work) = &self.work else { return Vec::new() };
@@ -314,7 +315,7 @@ impl Mind {
         }
     }
 
-    /// The messages that an answer within a turn answers that shows the thread up to an entry.
+    /// The messages that an answer answers within a turn that shows the thread up to an entry.
     #[must_use]
     pub fn answered_by(&self, until: u64) -> Vec<u64> {
         let asked = self
@@ -327,8 +328,8 @@ impl Mind {
         if all.is_empty() { self.answered() } else { all }
     }
 
-    /// What a stop takes besides, of what came up to an entry: messages that it answers, and timers
-    /// that it clears.
+    /// The further effects of a stop, up to an entry: messages that it answers, and timers that it
+    /// clears.
     #[must_use]
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
         let mut taken = Dismissed::default();
@@ -380,7 +381,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// By the word of `agent-stopped`.
+    /// The way of stopping, by the reason in `agent-stopped`.
     #[must_use]
     pub fn of(reason: &str) -> Stop {
         match reason {
@@ -391,12 +392,12 @@ impl Stop {
     }
 }
 
-/// What a stop takes.
+/// The further effects of a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Dismissed {
-    /// Messages that no turn had shown, and that it answers.
+    /// Messages that it answers although no turn had shown them.
     pub(in super::super) asks: Vec<u64>,
-    /// Ticks that nothing comes of.
+    /// Ticks that it drops.
     pub(in super::super) ticks: Vec<u64>,
     /// Timers that it clears.
     pub(in super::super) timers: Vec<u64>,
@@ -426,7 +427,7 @@ impl PendingResponse {
 }
 
 impl ActionRecord {
-    /// What became of it, in words.
+    /// Its status in words.
     fn told(&self) -> String {
         let id = &self.id;
         match self.ended.map(|(status, _)| status) {

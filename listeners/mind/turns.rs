@@ -32,13 +32,13 @@ impl Mind {
         (self.slept, self.last) = (false, LastTurn::default());
     }
 
-    /// What of the queue a turn up to an entry shows.
+    /// The part of the queue that a turn up to an entry shows.
     fn shown(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| self.shows(it));
         upto.map(|(at, _)| *at).collect()
     }
 
-    /// A turn shows these: messages among them are answered with the work at hand.
+    /// Notes that a turn shows these. Messages among them are answered with the present work.
     fn take_shown(&mut self, shown: &[u64]) {
         if shown.iter().any(|at| self.queue.get(at).is_some_and(|it| self.is_news(it))) {
             self.idle = 0;
@@ -71,11 +71,12 @@ impl Mind {
         self.actions.insert(seq, acting);
         self.last.began = true;
         if is_again {
-            // It is refused: the name is the first one's.
+            // The call is refused, since an earlier action has the name.
             return;
         }
         self.names.add(seq, action);
-        // What was written before and names it means it, where the name was nobody's then.
+        // An earlier response that has the name means this action, if no other action had the name
+        // then.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {
                 *meant = self.names.meant(name).filter(|it| *it == seq);
@@ -102,7 +103,7 @@ impl Mind {
         });
     }
 
-    /// Something of its reply didn't run, or its response wasn't delivered.
+    /// Notes that a part of the reply didn't run, or that its response wasn't delivered.
     pub(super) fn add_notice(&mut self, seq: u64, notice: Notice) {
         if notice.response.is_some() {
             self.pending.pop_back();
@@ -138,7 +139,7 @@ impl Mind {
         self.error = cognition.error.clone().unwrap_or_default();
         self.last.is_limited = cognition.waits_ms.is_some() && self.last.failed;
         self.failures = match self.last.failed {
-            // What is waited for is no failure.
+            // Waiting for a rate limit is no failure.
             true => self.failures + u32::from(!self.last.is_limited),
             false => 0,
         };
@@ -163,7 +164,7 @@ impl Mind {
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
-    /// A final response that waits as a turn of 0.1.0 has it: its place stands in the reply's end.
+    /// Takes a waiting final response of a turn of 0.1.0, whose `cognition_out` has its range.
     fn hold_old_response(&mut self, cognition_out: &CognitionOut) {
         let Some((from, to)) = cognition_out.held_from.zip(cognition_out.held_to) else { return };
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -193,7 +194,7 @@ impl Mind {
         })
     }
 
-    /// A response is delivered: one that waited is the first of those.
+    /// Notes that a response is delivered. If it waited, it is the first waiting one.
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
@@ -202,17 +203,17 @@ impl Mind {
         }
     }
 
-    /// The final response that waits is not delivered.
+    /// Notes that the waiting final response is withdrawn.
     pub(in super::super) fn withdraw_held(&mut self) {
         self.pending.pop_back();
         self.last.mistake = true;
     }
 
-    /// Its work ends without an answer.
+    /// Ends its work without an answer.
     pub(in super::super) fn stop_work(&mut self, stop: Stop, until: u64) {
         let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
         if is_told {
-            // The sender of an interrupt hears of it, too, when the work is over.
+            // The sender of an interrupt is told, too, when the work is over.
             return;
         }
         let taken = self.taken_by(stop, until);
@@ -238,13 +239,12 @@ impl Mind {
         self.close();
     }
 
-    /// Messages that end nothing are answered.
+    /// Notes that interrupts which end no work are answered.
     pub(in super::super) fn clear_interrupts(&mut self) {
         self.interrupts.clear();
     }
 
-    /// A turn begins, and is over, in which nothing was called: what the handler of it knows before
-    /// the fold does.
+    /// Begins and ends a turn without calls, for a handler that knows of it before the fold does.
     pub(in super::super) fn record_silent_turn(&mut self, turn: u64, until: u64, is_last: bool) {
         self.turns = turn;
         let shown: Vec<u64> = self.shown(until);
@@ -253,7 +253,7 @@ impl Mind {
             (false, LastTurn { is_over: true, is_last, ..LastTurn::default() });
     }
 
-    /// The work at hand is done.
+    /// Ends the present work.
     pub(super) fn close(&mut self) {
         self.work = None;
         self.pending.clear();
@@ -261,7 +261,7 @@ impl Mind {
         self.begin_next();
     }
 
-    /// The oldest message or tick that waits begins the next work.
+    /// Begins the next work with the oldest waiting message or tick.
     pub(super) fn begin_next(&mut self) {
         if self.work.is_some() {
             return;

@@ -12,31 +12,31 @@ use super::super::variables::{names, names_in};
 use super::super::words::{Action, ActionError, CallForm, OnError};
 use super::{Graph, Id, Node, NodeState, Output, micros};
 
-/// An action as it was defined, looked at once.
+/// A defined action, with what was read from it once.
 #[derive(Clone, Debug)]
 pub struct ActionDefinition {
-    /// What was said, but for the parameters.
+    /// The action without its parameters.
     pub action: Action,
     /// The parameters.
     pub parameters: Parameters,
-    /// The names that they refer to.
+    /// The names that the parameters refer to.
     pub refers_to: BTreeSet<String>,
-    /// What runs in order where actions are batched: an item, or who is called.
+    /// The group that runs in order if actions are batched: an item, or the called listener.
     pub group: String,
     /// How long an attempt may take, in microseconds.
     pub timeout_us: u64,
-    /// How often it is tried again.
+    /// How often it is retried.
     pub retry: u32,
     /// The first pause before that, in microseconds.
     pub retry_delay_us: u64,
-    /// What is wrong with it whatever it is about.
+    /// An error that doesn't depend on other actions.
     wrong: Option<ActionError>,
 }
 
-/// What an action sends.
+/// The parameters of an action.
 #[derive(Clone, Debug)]
 pub enum Parameters {
-    /// JSON; an empty object where nothing was said.
+    /// JSON. An empty object if there are none.
     Json(serde_json::Value),
     /// Elements, within one.
     Elements(Element),
@@ -91,7 +91,7 @@ impl ActionDefinition {
         }
     }
 
-    /// What its failure means for others.
+    /// What its failure means for its dependents.
     pub(super) fn on_error(&self) -> OnError {
         self.action.on_error.unwrap_or_default()
     }
@@ -101,7 +101,7 @@ impl ActionDefinition {
         self.action.dialect.is_some_and(|it| it != CallForm::Tags)
     }
 
-    /// Who is called, as far as the name says it.
+    /// The called listener, as far as the name says it.
     pub fn target(&self) -> &str {
         target(&self.action.name)
     }
@@ -139,7 +139,7 @@ fn group(action: &Action, parameters: &Parameters) -> String {
 }
 
 impl Graph {
-    /// Gives an action its place, or says why it has none.
+    /// Adds an action to the graph, or fails it.
     pub(super) fn define(
         &mut self,
         agent: &Arc<str>,
@@ -187,7 +187,7 @@ impl Graph {
             self.fail(id, &why.code, why.message.clone(), out);
         }
         if is_again || is_over_full {
-            // Nobody can refer to it: the name is the other's.
+            // No action can refer to it, since the name belongs to the other.
             self.nodes.remove(&id);
             return;
         }
@@ -196,7 +196,7 @@ impl Graph {
         self.break_circle(id, out);
     }
 
-    /// Fails the actions that wait for one another since this one is there.
+    /// Fails actions that wait for each other because of this action.
     fn break_circle(&mut self, id: Id, out: &mut Vec<Output>) {
         while self.live.contains(&id) {
             let mut path = vec![(id, String::new())];
@@ -213,7 +213,7 @@ impl Graph {
         }
     }
 
-    /// Whether a way of waiting leads from the end of the path back to its beginning.
+    /// Whether the path of waiting actions leads back to its beginning.
     fn comes_back(&self, id: Id, path: &mut Vec<(Id, String)>, seen: &mut BTreeSet<Id>) -> bool {
         for (next, why) in self.waits_for(id) {
             let is_back = path.first().is_some_and(|(it, _)| *it == next);
@@ -229,7 +229,7 @@ impl Graph {
         false
     }
 
-    /// The actions that aren't done and that this one waits for, and why.
+    /// The unfinished actions that this one waits for, and why.
     fn waits_for(&self, id: Id) -> Vec<(Id, String)> {
         let waiting = self.nodes.get(&id).filter(|it| matches!(it.state, NodeState::Waiting));
         let Some(node) = waiting else { return Vec::new() };
@@ -246,7 +246,7 @@ impl Graph {
         needs.chain(barrier).collect()
     }
 
-    /// The actions of an agent that aren't done, and how far each is, in a word.
+    /// The unfinished actions of an agent, each with its state in a word.
     pub fn open<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = (&'a Action, &'static str)> {
         let nodes = self.live.iter().filter_map(|it| self.nodes.get(it));
         let nodes = nodes.filter(move |it| *it.agent == *agent);

@@ -11,7 +11,7 @@ use super::super::super::words::agent::Dispatch;
 use super::super::words::{Action, ActionError, Status};
 use super::{ActionDefinition, Id};
 
-/// What happened.
+/// An input of the graph.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// An agent wants something done.
@@ -22,121 +22,121 @@ pub enum Input {
     Replied(Id, u32, CallOutcome),
     /// A time has come, or isn't needed any more.
     Due(Time),
-    /// Somebody takes actions back.
+    /// An agent or an operator cancels actions.
     Cancel(CancelRequest),
 }
 
-/// Which actions are taken back.
+/// The actions to cancel.
 #[derive(Clone, Debug, Default)]
 pub struct CancelRequest {
-    /// Whose; anybody's unless said.
+    /// The agent whose actions are meant. None means every agent.
     pub agent: Option<Arc<str>>,
-    /// Of which turn; any unless said.
+    /// The turn. None means every turn.
     pub turn: Option<u64>,
-    /// By which name; all unless said.
+    /// The action's id. None means every action.
     pub id: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// What was answered.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
 pub enum CallOutcome {
     /// A payload, or that there is none.
     Ok(Option<Element>),
-    /// It went wrong.
+    /// The call failed.
     Failed {
-        /// How.
+        /// The error.
         error: ActionError,
-        /// The payload that says so.
+        /// The payload that reports it.
         answer: Option<Element>,
-        /// Whether another attempt may do better.
+        /// Whether another attempt may succeed.
         again: bool,
     },
-    /// Whether it had its effect nobody knows.
+    /// It is unknown whether the call had its effect.
     Unknown(ActionError),
-    /// It was ended.
+    /// The call was cancelled.
     Cancelled {
-        /// Why.
+        /// The reason.
         error: ActionError,
-        /// The payload that says so.
+        /// The payload that reports it.
         answer: Option<Element>,
     },
 }
 
-/// What is to be done.
+/// An output of the graph.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// An attempt begins.
     Call {
         /// The action.
         action: Id,
-        /// Which attempt, from 1.
+        /// The attempt, from 1.
         attempt: u32,
-        /// Whose.
+        /// The agent.
         agent: Arc<str>,
-        /// What it is.
+        /// Its definition.
         definition: Arc<ActionDefinition>,
-        /// What it refers to.
+        /// The values of its references.
         values: Arc<Values>,
     },
     /// An action is done.
     Result {
         /// The action.
         action: Id,
-        /// Whose.
+        /// The agent.
         agent: Arc<str>,
-        /// What it was.
+        /// Its definition.
         definition: Arc<ActionDefinition>,
-        /// What it referred to.
+        /// The values of its references.
         values: Arc<Values>,
         /// How often it was tried.
         attempts: u32,
-        /// What came of it.
+        /// Its outcome.
         done: Arc<ActionOutcome>,
     },
-    /// An attempt is given up: its answer is of no use any more.
+    /// An attempt is abandoned, since its answer isn't needed any more.
     Abandon {
         /// The action.
         action: Id,
-        /// Which attempt.
+        /// The attempt.
         attempt: u32,
     },
-    /// A time is waited for.
+    /// The graph is to be called at a time.
     Wake {
-        /// Which.
+        /// The time.
         time: Time,
-        /// Whether somebody waits for what comes of it.
+        /// Whether the agent waits for it.
         is_awaited: bool,
     },
-    /// So many actions were taken back.
+    /// So many actions were cancelled.
     Cancelled(u64),
 }
 
-/// A time at which something is due.
+/// A time at which the graph is to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
-    /// When, in microseconds since the epoch.
+    /// The time, in microseconds since the epoch.
     pub at: u64,
-    /// The action that it is about: once that is done, it needn't come.
+    /// The action that it is for. Once the action is done, the time isn't needed.
     pub of: Id,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Clone, Debug)]
 pub struct ActionOutcome {
-    /// In a word.
+    /// The status.
     pub status: Status,
-    /// What was answered.
+    /// The answer.
     pub answer: Option<Element>,
-    /// What went wrong.
+    /// The error.
     pub error: Option<ActionError>,
     /// The action whose failure is the reason.
     pub because: Option<String>,
 }
 
 impl ActionOutcome {
-    /// Why what depends on an action called so is skipped.
+    /// Why the dependents of an action of this name are skipped.
     pub(super) fn reason(&self, id: &str) -> String {
         match (&self.because, self.status) {
             (Some(because), _) => format!("{id} was skipped because of {because}"),
@@ -148,43 +148,45 @@ impl ActionOutcome {
     }
 }
 
-/// What an action's parameters refer to, by name. What isn't there stays as it is written.
+/// The values of an action's references, by name. A reference without a value stays as it is
+/// written.
 pub type Values = BTreeMap<String, Value>;
 
-/// What a turn's prompt shows of an agent's feeds, by their names; none where it shows nothing.
+/// The contents of an agent's feeds in a turn's prompt, by name. None if the prompt shows nothing
+/// of a feed.
 pub type FeedContents = BTreeMap<String, Option<Arc<str>>>;
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A result; null where there was no answer.
+    /// A result. Null if there was no answer.
     Result(Option<Element>),
     /// An action that failed, or never ran.
     Failed,
     /// A feed, as the turn's prompt showed it.
     Feed(Arc<str>),
-    /// A feed of which that showed nothing.
+    /// A feed of which the prompt showed nothing.
     Unavailable,
 }
 
-/// What a name in a response means.
+/// The meaning of a name in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: each is treated in its own way.
+// Exhaustive, since each is treated differently.
 pub enum Meaning {
     /// An action.
     Action(Id),
     /// A feed.
     Feed,
-    /// Nothing: it is text.
+    /// No meaning: it is text.
     Nothing,
 }
 
-/// How the actions of a turn begin, and what they may come to.
+/// How the actions of a turn start, and their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// When.
+    /// When they start.
     pub dispatch: Dispatch,
-    /// What they may come to.
+    /// Their limits.
     pub limits: ActionLimits,
 }
 

@@ -24,24 +24,24 @@ pub use self::io::{
 use super::super::words::agent::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
-/// An action, by its place in the thread.
+/// An action, by the number of its entry.
 pub type Id = u64;
 
-/// The actions of a thread: those that aren't done, and the results that can be referred to.
+/// The actions of a thread: unfinished actions, and results that can be referred to.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: BTreeMap<Id, Node>,
-    /// Those that aren't done.
+    /// The unfinished actions.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    /// The times that were asked for and haven't come: whose they are, and whether somebody waits
-    /// for what comes of them.
+    /// The times that were asked for and haven't come, each with its agent and whether the agent
+    /// waits for it.
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
-    /// When it last took something in.
+    /// The time of the last input.
     now: u64,
 }
 
-/// What an agent's names stand for, and its turns.
+/// The names of an agent, and its turns.
 #[derive(Clone, Debug, Default)]
 struct Scope {
     turns: BTreeMap<u64, Turn>,
@@ -49,9 +49,9 @@ struct Scope {
     keys: BTreeMap<String, Id>,
     /// The first action that called a listener, and the second, if there is one.
     targets: BTreeMap<String, (Id, Option<Id>)>,
-    /// What the prompts of its turns showed of its feeds.
+    /// The contents of its feeds in the prompts of its turns.
     shown: BTreeMap<u64, Arc<FeedContents>>,
-    /// Whether it has turns, and hasn't answered since.
+    /// Whether it has had turns since its last answer.
     is_at_work: bool,
     at_once: Option<usize>,
 }
@@ -62,7 +62,7 @@ struct Turn {
     is_over: bool,
     ids: BTreeSet<String>,
     count: usize,
-    /// When its batch begins at the latest.
+    /// The latest time at which its batch starts.
     batch_due: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ struct Node {
     agent: Arc<str>,
     definition: Arc<ActionDefinition>,
     needs: Vec<Needed>,
-    /// What its references mean.
+    /// The meanings of its references.
     bound: BTreeMap<String, Bound>,
     values: Arc<Values>,
     attempts: u32,
@@ -84,31 +84,31 @@ struct Node {
     is_recorded: bool,
 }
 
-/// What a reference in an action's parameters means.
+/// The meaning of a reference in an action's parameters.
 #[derive(Clone, Debug)]
 enum Bound {
     /// An action, by its result.
     Action(Id),
-    /// What it stood for when it was written.
+    /// Its value when it was written.
     Value(Value),
 }
 
-/// An action that must be done before.
+/// An action that must be done first.
 #[derive(Clone, Debug)]
 struct Needed {
     id: String,
     on: Option<Id>,
-    /// Whether a variable says so, and not `depends_on`.
+    /// Whether a variable refers to it, and not `depends_on`.
     is_reference: bool,
 }
 
 #[derive(Clone, Debug)]
 enum NodeState {
-    /// For what it depends on, or for its turn to let it.
+    /// For its dependencies, or for earlier actions of its turn.
     Waiting,
-    /// For others to begin with it.
+    /// For the other actions of its batch.
     Batched,
-    /// For room.
+    /// For a free place.
     Queued,
     /// For an answer, until then.
     Running(u64),
@@ -131,7 +131,7 @@ impl NodeState {
 }
 
 impl Graph {
-    /// Says how the actions of a turn begin. Those before it are over.
+    /// Begins a turn, with the policy of its actions. Earlier turns are over.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         scope.is_at_work = true;
@@ -142,7 +142,7 @@ impl Graph {
         scope.turns.entry(turn).or_default().policy = policy;
     }
 
-    /// Takes in what happened at a time, and says what is to be done.
+    /// Takes an input at a time, and returns the outputs.
     pub fn step(&mut self, now: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
         self.now = now;
@@ -159,14 +159,14 @@ impl Graph {
         out
     }
 
-    /// Lets everything go as far as it can.
+    /// Lets every action continue as far as it can.
     fn settled(&mut self, now: u64, out: &mut Vec<Output>) {
         while self.advance_all(now, out) || self.release(now) || self.start(now, out) {}
         self.tidy();
         self.arm(out);
     }
 
-    /// What is left of it in a fork: the results, and nothing that was under way.
+    /// The part that a fork keeps: the results, and no unfinished actions.
     #[must_use]
     pub fn forked(mut self) -> Graph {
         for id in std::mem::take(&mut self.live) {
@@ -183,7 +183,7 @@ impl Graph {
         self
     }
 
-    /// Whether an action isn't done.
+    /// Whether an action is unfinished.
     #[must_use]
     pub fn is_live(&self, id: Id) -> bool {
         self.live.contains(&id)
@@ -204,7 +204,7 @@ impl Graph {
             NodeState::Waiting | NodeState::Batched | NodeState::Done(_) => return,
         }
         let done = |status, answer, error| ActionOutcome { status, answer, error, because: None };
-        // An earlier attempt that comes to something after all is as good as the next.
+        // An answer to an earlier attempt counts like one to the present attempt.
         let (again, done) = match reply {
             CallOutcome::Ok(answer) => (false, done(Status::Ok, answer, None)),
             _ if is_late || !matches!(node.state, NodeState::Running(_)) => return,
@@ -222,7 +222,7 @@ impl Graph {
         self.attempted(now, id, done, again, out);
     }
 
-    /// An attempt came to its end.
+    /// Ends an attempt.
     fn attempted(
         &mut self,
         now: u64,
@@ -314,7 +314,7 @@ impl Graph {
         true
     }
 
-    /// Whether an action that waits may go on.
+    /// Whether a waiting action may continue.
     fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         let Some(turn) = self.turn(node) else { return false };
@@ -323,7 +323,7 @@ impl Graph {
         for need in &node.needs {
             let Some(on) = need.on else {
                 if is_over && need.is_reference {
-                    // Nothing has the name: it is text.
+                    // No action has the name, so the reference is text.
                     continue;
                 }
                 if is_over {
@@ -367,7 +367,7 @@ impl Graph {
         true
     }
 
-    /// Whether what depends on this may run.
+    /// Whether the dependents of this action may run.
     fn lets_through(&self, id: Id, done: &ActionOutcome) -> bool {
         let skips = self.nodes.get(&id).is_some_and(|it| it.definition.on_error() == OnError::Skip);
         match done.status {
@@ -393,7 +393,7 @@ impl Graph {
         })
     }
 
-    /// Lets batches begin that are full, or that waited long enough.
+    /// Starts batches that are full, or that have waited long enough.
     fn release(&mut self, now: u64) -> bool {
         let mut batches: BTreeMap<(Arc<str>, u64), Vec<Id>> = BTreeMap::new();
         for id in &self.live {
@@ -428,7 +428,7 @@ impl Graph {
         changed
     }
 
-    /// Begins what may begin, in order, as far as there is room.
+    /// Starts actions in order, as far as there are free places.
     fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
@@ -448,7 +448,7 @@ impl Graph {
             let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
             let count = running.entry(node.agent.clone()).or_default();
             let group = self.group(node);
-            // One that is tried again goes before those of its group that came after it.
+            // An action that is tried again starts before later actions of its group.
             let is_free = group.is_none_or(|it| groups.insert(it));
             if *count >= room || !is_free {
                 continue;
@@ -467,22 +467,22 @@ impl Graph {
         false
     }
 
-    /// What goes one after another, where that is so.
+    /// The group whose actions run one after another, if there is one.
     fn group(&self, node: &Node) -> Option<(Arc<str>, u64, String)> {
         let is_batched = self.turn(node)?.policy.dispatch == Dispatch::Batched;
         let group = || (node.agent.clone(), node.turn(), node.definition.group.clone());
         is_batched.then(group)
     }
 
-    /// A time has come; those that are behind come to the same.
+    /// Handles a time that has come, and with it all earlier times.
     fn came(&mut self, now: u64, time: Time) {
         let is_ahead = |it: &Time| *it != time && it.at > now;
         self.armed.values_mut().for_each(|it| it.retain(is_ahead));
         self.armed.retain(|_, it| !it.is_empty());
     }
 
-    /// Asks for the next times at which something is due: one for each agent, so that what comes
-    /// of it comes of what that agent was asked, and not of what another was.
+    /// Asks for the next times at which something is due. Each agent has a time of its own, so that
+    /// the causes of its entries are its own messages and not another agent's.
     fn arm(&mut self, out: &mut Vec<Output>) {
         let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
         let mut add = |agent: &Arc<str>, is_awaited, time| {
@@ -511,7 +511,7 @@ impl Graph {
         }
     }
 
-    /// Forgets the turns that nothing is left of.
+    /// Drops turns of which nothing is left.
     fn tidy(&mut self) {
         let live = self.live.iter().filter_map(|it| self.nodes.get(it));
         let live: BTreeSet<(Arc<str>, u64)> =
@@ -543,7 +543,7 @@ impl Turn {
 }
 
 impl Node {
-    /// The turn that it belongs to; 0 where it stands alone.
+    /// The turn that it belongs to. 0 if it belongs to none.
     fn turn(&self) -> u64 {
         self.definition.action.turn.unwrap_or(0)
     }

@@ -13,8 +13,8 @@ use super::{
 use super::{Status, Value, Values};
 
 impl Graph {
-    /// Says what the prompt of an agent's turn shows of its feeds: their names, and nothing for
-    /// those of which it shows nothing. Until the next turn, a feed's name stands for this.
+    /// Sets the contents of an agent's feeds in a turn's prompt: None for feeds of which it shows
+    /// nothing. Until the next turn, a feed's name stands for its content.
     pub fn shows(&mut self, agent: &Arc<str>, turn: u64, feeds: FeedContents) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         let before = scope.shown.values().next_back();
@@ -22,8 +22,8 @@ impl Graph {
         scope.shown.insert(turn, feeds);
     }
 
-    /// Says that an agent answered or stopped. Until then each of its results is kept, also where
-    /// a newer action has its name: a response that waits may mean it.
+    /// Notes that an agent has answered or stopped. Until then each of its results is kept, even if
+    /// a newer action has its name, since a waiting response may mean it.
     pub fn work_over(&mut self, agent: &str) {
         let Some(scope) = self.scopes.get_mut(agent) else { return };
         scope.is_at_work = false;
@@ -32,12 +32,12 @@ impl Graph {
         self.forget(agent);
     }
 
-    /// What a name means in a response of an agent's turn that is written behind the actions with
-    /// numbers below `at`.
+    /// The meaning of a name in a response of an agent's turn, if the response comes after the
+    /// actions with numbers below `at`.
     ///
-    /// That is the newest of these with the name, by output key, then by id; else a feed; else the
-    /// one action that called a listener of that name; else the first action of the same turn, from
-    /// `at` on, that has the name. Later turns change nothing about it.
+    /// It is the newest of these actions with the name, by output key, then by id. Otherwise it is
+    /// a feed, or the only action that called a listener of that name, or the first action of the
+    /// same turn, from `at` on, with the name. Later turns don't change it.
     #[must_use]
     pub fn meaning(&self, agent: &str, name: &str, at: Id, turn: u64) -> Meaning {
         let Some(scope) = self.scopes.get(agent) else { return Meaning::Nothing };
@@ -60,7 +60,7 @@ impl Graph {
         later.map_or(Meaning::Nothing, |(id, _)| Meaning::Action(*id))
     }
 
-    /// The end of an action; none while it isn't done, or where nothing is known of it.
+    /// The outcome of an action. None if it is unfinished or unknown.
     #[must_use]
     pub fn outcome(&self, id: Id) -> Option<&ActionOutcome> {
         match &self.nodes.get(&id)?.state {
@@ -69,8 +69,8 @@ impl Graph {
         }
     }
 
-    /// What an action stands for in a response: its result, or that it failed; none while it isn't
-    /// done.
+    /// The value of an action in a response: its result, or that it failed. None while it is
+    /// unfinished.
     #[must_use]
     pub fn resolved(&self, id: Id) -> Option<Value> {
         let done = self.outcome(id)?;
@@ -80,14 +80,13 @@ impl Graph {
         })
     }
 
-    /// What a feed stands for in a turn; none where the agent had no such feed then.
+    /// The value of a feed in a turn. None if the agent had no such feed then.
     #[must_use]
     pub fn shown(&self, agent: &str, name: &str, turn: u64) -> Option<Value> {
         self.scopes.get(agent)?.feed(name, turn)
     }
 
-    /// What a name in the parameters of a feed stands for now, where it means an action that is
-    /// done.
+    /// The present value of a name in a feed's parameters, if it means a finished action.
     #[must_use]
     pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
         let scope = self.scopes.get(agent)?;
@@ -134,12 +133,12 @@ impl Graph {
                 }
             };
             match action.map(|id| (id, self.result(id))) {
-                // What failed before is nothing to wait for, and no reason to skip this action:
-                // the agent may not have known of the failure when it wrote the reference.
+                // An action that failed before needn't be waited for, and is no reason to skip this
+                // action: the agent may not have known of the failure when it wrote the reference.
                 Some((_, Some(Value::Failed))) => {
                     bound.insert(name.clone(), Bound::Value(Value::Failed));
                 }
-                // Nothing has the name: an action that the turn is still to bring may have it.
+                // No action has the name yet. A later action of the turn may have it.
                 found => {
                     let on = found.map(|(id, _)| id);
                     bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
@@ -150,7 +149,7 @@ impl Graph {
         (needs, bound)
     }
 
-    /// Lets the action be called by its names from now on.
+    /// Registers the names of an action.
     pub(super) fn name(&mut self, agent: &str, id: Id, definition: &ActionDefinition) {
         let Some(scope) = self.scopes.get_mut(agent) else { return };
         let action = &definition.action;
@@ -170,8 +169,7 @@ impl Graph {
         }
     }
 
-    /// Drops an agent's actions that are done, that no name leads to any more, and that no other
-    /// waits for.
+    /// Drops an agent's finished actions that no name leads to and no other action waits for.
     fn forget(&mut self, agent: &str) {
         let Some(scope) = self.scopes.get(agent) else { return };
         let alone = scope.targets.values().filter(|it| it.1.is_none()).map(|it| it.0);
@@ -183,7 +181,7 @@ impl Graph {
         self.nodes.retain(|id, it| *it.agent != *agent || live.contains(id) || of_use.contains(id));
     }
 
-    /// Those of the same turn that wait for the action's name get to know it.
+    /// Resolves the name of an action for waiting actions of the same turn.
     pub(super) fn meet(&mut self, agent: &str, id: Id) {
         let Some(node) = self.nodes.get(&id) else { return };
         let definition = node.definition.clone();
@@ -209,7 +207,7 @@ impl Graph {
         }
     }
 
-    /// What an action is told that depends on a name that nothing has.
+    /// The error of an action that depends on an unknown name.
     pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
         let scope = self.scopes.get(&node.agent);
         let own = node.definition.action.id.as_str();
@@ -219,7 +217,7 @@ impl Graph {
         format!("depends on {id}, and the turn is over without an action called so{right}")
     }
 
-    /// What an action's references stand for when it begins.
+    /// The values of an action's references when it starts.
     pub(super) fn values(&self, node: &Node) -> Values {
         let found = node.bound.iter().filter_map(|(name, means)| {
             let value = match means {
@@ -231,7 +229,7 @@ impl Graph {
         found.collect()
     }
 
-    /// What an action stands for in parameters: null where its failure is to be passed over.
+    /// The value of an action in parameters. Null if its failure is to be skipped.
     fn result(&self, id: Id) -> Option<Value> {
         match self.resolved(id)? {
             Value::Failed if self.outcome(id).is_some_and(|it| self.lets_through(id, it)) => {
@@ -248,13 +246,13 @@ impl Scope {
         self.keys.get(name).or_else(|| self.names.get(name)).copied()
     }
 
-    /// The action that called a listener before a place, if exactly one did.
+    /// The action that called a listener before an entry, if exactly one did.
     fn target(&self, name: &str, at: Id) -> Option<Id> {
         let (first, second) = self.targets.get(name)?;
         (*first < at && second.is_none_or(|it| it >= at)).then_some(*first)
     }
 
-    /// What a feed stands for in a turn.
+    /// The value of a feed in a turn.
     fn feed(&self, name: &str, turn: u64) -> Option<Value> {
         let shown = self.shown.get(&turn)?.get(name)?;
         Some(shown.clone().map_or(Value::Unavailable, Value::Feed))
