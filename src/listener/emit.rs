@@ -247,18 +247,14 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// At a time, in microseconds since the epoch. It is due once the time from [`Clock::now_us`]
-    /// to it has passed, even if the wall clock is set meanwhile. A restart goes by the wall clock.
-    ///
-    /// [`Clock::now_us`]: crate::listener::Clock::now_us
+    /// At a time of [`Clock::now_us`](crate::listener::Clock::now_us), even if the wall clock is set
+    /// meanwhile. A restart goes by the wall clock.
     pub fn at(until_us: u64, payload: E) -> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
-    /// Goes by the wall clock, as [`Clock::wall_us`] shows it, even if that is set. If it is set
-    /// back, the message comes at once: compare the clock, and wait again.
-    ///
-    /// [`Clock::wall_us`]: crate::listener::Clock::wall_us
+    /// Goes by the wall clock, even if that is set. If it is set back, the message comes at once:
+    /// compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }
@@ -329,8 +325,8 @@ impl Charge {
         })
     }
 
-    /// Settles a reservation with what was spent. The rest is given back. If more was spent than
-    /// reserved, that counts even if the budget has no room.
+    /// Settles a reservation with what was spent. The rest is given back. More than the reservation
+    /// counts even if the budget has no room.
     #[must_use]
     pub fn settle(reserved: Cost, spent: Cost) -> Charge {
         let (was, is) = (Charge::reserve(reserved).0, Charge::reserve(spent).0);

@@ -109,15 +109,7 @@ impl Thread {
         if let Some(came) = &mut out.came {
             came.push(entry.clone());
         }
-        if entry.to().is_none() {
-            // The listeners that share the name may change, but the receivers of this entry may
-            // not.
-            out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {
-                entry: entry.id().clone(),
-                listener: world.routes.listeners[receiver.listener].name.clone(),
-                attempt: 0,
-            }));
-        }
+        note_receivers(&entry, receivers, world, out);
         for receiver in receivers {
             match sending.until {
                 None => {
@@ -196,5 +188,17 @@ impl Thread {
 
     pub(super) fn turn_away(&mut self, push: Push, out: &mut Step) {
         push.refuse(ended(&self.id, self.state), &mut out.effects);
+    }
+}
+
+/// Records the receivers of an entry without an addressee: the listeners that share its name may
+/// change, but the receivers of this entry may not.
+fn note_receivers(entry: &Entry, receivers: &[Receiver], world: &World<'_>, out: &mut Step) {
+    if entry.to().is_none() {
+        out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {
+            entry: entry.id().clone(),
+            listener: world.routes.listeners[receiver.listener].name.clone(),
+            attempt: 0,
+        }));
     }
 }

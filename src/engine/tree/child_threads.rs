@@ -14,7 +14,6 @@ use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Spawner, Thread, ended};
 use crate::id::{EntryId, ThreadId};
-use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State};
 use crate::wire::budget::BudgetKey;
 use crate::wire::core::{ThreadCancelled, ThreadNote, ThreadResult, ThreadSpawned, ThreadStatus};
@@ -564,20 +563,6 @@ impl Thread {
     ) -> EntryId {
         self.state = state;
         self.record(what, state.flag(), cause, world, out)
-    }
-}
-
-impl Spawner {
-    fn new(name: Arc<str>, is_identity: bool) -> Spawner {
-        Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
-    }
-
-    fn of(message: &Entry) -> Spawner {
-        Spawner::new(message.sender().clone(), message.is_from_identity())
-    }
-
-    fn listener(name: &Arc<str>) -> Spawner {
-        Spawner::new(name.clone(), false)
     }
 }
 

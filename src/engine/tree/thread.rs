@@ -90,6 +90,22 @@ pub(crate) struct Spawner {
     pub(crate) chain: Chain,
 }
 
+impl Spawner {
+    fn new(name: Arc<str>, is_identity: bool) -> Spawner {
+        Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
+    }
+
+    /// The sender of a message.
+    pub(super) fn of(message: &Entry) -> Spawner {
+        Spawner::new(message.sender().clone(), message.is_from_identity())
+    }
+
+    /// A listener.
+    pub(super) fn listener(name: &Arc<str>) -> Spawner {
+        Spawner::new(name.clone(), false)
+    }
+}
+
 /// A delivery that waits for a time or an entry.
 pub(crate) struct Later {
     pub(crate) entry: Entry,

@@ -310,6 +310,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn is_plain(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}');
+    let turns = matches!(letter, '\u{200B}'..='\u{200F}')
+        || matches!(letter, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}');
     !letter.is_control() && !turns && crate::xml::is_character(letter)
 }
