@@ -60,12 +60,17 @@ impl View {
         let (mut page, mut after) = (Vec::new(), after);
         for stretch in self.hidden() {
             let (first, last) = stretch.into_inner();
-            let between = usize::try_from(first.saturating_sub(after + 1)).unwrap_or(usize::MAX);
+            let between = first.saturating_sub(after.saturating_add(1));
+            let between = usize::try_from(between).unwrap_or(usize::MAX);
             let wanted = between.min(limit - page.len());
-            if wanted > 0 {
-                page.extend(self.history.read(after, wanted).await?);
-            }
-            if page.len() == limit {
+            let read = match wanted {
+                0 => Vec::new(),
+                _ => self.history.read(after, wanted).await?,
+            };
+            // The history may give fewer entries than it is asked for.
+            let is_part = read.len() < wanted;
+            page.extend(read);
+            if is_part || page.len() == limit {
                 return Ok(page);
             }
             after = after.max(last);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use pumphouse::listeners::echo::Echo;
 use pumphouse::prelude::*;
+use pumphouse::wire::core::ContextCleared;
 
 use super::{Answer, Down, Question, only_thread, start, story};
 
@@ -289,4 +291,34 @@ async fn who_waits_for_a_place_is_counted() {
     let (one, two) = tokio::join!(one, two);
     assert_eq!((one.unwrap().n, two.unwrap().n), (1, 2));
     assert_eq!(pump.metrics().handled[0].held_up, 1);
+}
+
+#[tokio::test]
+async fn a_view_longer_than_a_page_has_every_entry_between_hidden_ones() {
+    let clear = async |_: Down| {
+        let except = Some((3..=1_400).collect());
+        ContextCleared { kept_messages: 1, upto: Some(1_500), except, hidden: None }
+    };
+    let clearing = Listener::new("clearing").on(clear).grant::<EmitCore>();
+    let see = async |view: View, _: Question| {
+        let (mut all, mut last) = (Vec::new(), 0);
+        loop {
+            let page = view.read(last, 5_000).await?;
+            let Some(entry) = page.last() else { break };
+            last = entry.seq();
+            all.extend(page.iter().map(Entry::seq));
+        }
+        let is_seen = |seq: &u64| *seq != 2 && !(1_401..=1_500).contains(seq);
+        let expected: Vec<u64> = (1..=last).filter(is_seen).collect();
+        Ok::<_, Fault>(Answer { n: u64::from(all == expected && last > 1_500) })
+    };
+    let seeing = Listener::new("seeing").on(see);
+    let pump = start((clearing, seeing, pumphouse::listeners::echo::echo()));
+    let first = pump.tell(Echo { text: "first".to_owned() }).await.unwrap();
+    let pump = pump.in_thread(&first.thread);
+    for number in 0..760 {
+        pump.ask::<Echo>(Echo { text: number.to_string() }).await.unwrap();
+    }
+    pump.ask::<ContextCleared>(Down { n: 0 }).await.unwrap();
+    assert_eq!(pump.ask::<Answer>(Question { n: 1 }).await.unwrap(), Answer { n: 1 });
 }
