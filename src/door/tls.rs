@@ -1,7 +1,7 @@
 //! The certificate and the key of a TLS door, from files that may change.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -44,8 +44,8 @@ pub struct Tls {
     seen: Arc<Mutex<[Look; 2]>>,
 }
 
-/// The state of a file: when it was written, and its length.
-type Look = Option<(SystemTime, u64)>;
+/// The state of a file: when it was written, its length, and who may read it.
+type Look = Option<(SystemTime, u64, Permissions)>;
 
 impl Tls {
     /// Reads a certificate and its private key, both in PEM. The certificate's file may have its
@@ -81,6 +81,8 @@ impl Tls {
     /// # Errors
     /// What is wrong with the files. What was read before stays then.
     pub fn reload(&self) -> Result<(), Unusable> {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+            look(&self.certificate, &self.key);
         let config = config(&self.certificate, &self.key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         tracing::info!(certificate = %self.certificate.display(), "the certificate was read again");
@@ -94,12 +96,9 @@ impl Tls {
     /// What is wrong with the files. What was read before stays then.
     pub fn reload_if_changed(&self) -> Result<bool, Unusable> {
         let now = look(&self.certificate, &self.key);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == now {
+        if *self.seen.lock().unwrap_or_else(PoisonError::into_inner) == now {
             return Ok(false);
         }
-        *seen = now;
-        drop(seen);
         self.reload().map(|()| true)
     }
 
@@ -117,7 +116,7 @@ impl fmt::Debug for Tls {
 fn look(certificate: &Path, key: &Path) -> [Look; 2] {
     [certificate, key].map(|path| {
         let there = fs::metadata(path).ok()?;
-        Some((there.modified().ok()?, there.len()))
+        Some((there.modified().ok()?, there.len(), there.permissions()))
     })
 }
 

@@ -197,6 +197,26 @@ async fn a_new_certificate_is_for_new_connections() {
 }
 
 #[test]
+fn files_are_read_again_once_for_each_change_of_their_content_or_mode() {
+    let authority = Authority::new();
+    authority.issue("127.0.0.1", 2099);
+    let tls = authority.read().unwrap();
+    assert_eq!(tls.reload_if_changed(), Ok(false));
+    authority.issue("localhost", 2099);
+    assert_eq!(tls.reload_if_changed(), Ok(true));
+    assert_eq!(tls.reload_if_changed(), Ok(false));
+    // A reload that was asked for has read this change.
+    authority.issue("127.0.0.1", 2099);
+    tls.reload().unwrap();
+    assert_eq!(tls.reload_if_changed(), Ok(false));
+    mode(&authority.path("key.pem"), 0o644);
+    assert!(tls.reload_if_changed().unwrap_err().to_string().contains("chmod 600"));
+    assert_eq!(tls.reload_if_changed(), Ok(false), "what is wrong is said once");
+    mode(&authority.path("key.pem"), 0o600);
+    assert_eq!(tls.reload_if_changed(), Ok(true));
+}
+
+#[test]
 fn what_cant_be_used_is_named() {
     let authority = Authority::new();
     let fails = |file: &str, expected: &str| {
