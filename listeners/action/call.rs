@@ -18,7 +18,7 @@ use super::open_payload::open_payload;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
-use super::words::{ActionError, ActionKind, CallForm, NAME};
+use super::words::{ActionError, ActionKind, Dialect, NAME};
 
 /// How many names a model is told that called something unknown.
 const NAMES_MAX: usize = 20;
@@ -300,7 +300,7 @@ pub(super) fn oddity(
     rules: Option<u32>,
 ) -> Option<String> {
     // A model that calls by its provider's protocol can't say a type.
-    if definition.action.dialect == Some(CallForm::Native) && says_no_type(rules) {
+    if definition.action.dialect == Some(Dialect::Native) && says_no_type(rules) {
         return None;
     }
     let said = match definition.action.kind {

@@ -13,7 +13,7 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::{self, Profile, View, Writer};
 use serde_json::Value;
 
-use super::words::{Action, ActionKind, CallForm, Elements, Mode, OnError};
+use super::words::{Action, ActionKind, Dialect, Elements, Mode, OnError};
 
 /// What an action's tag may say.
 const ATTRIBUTES: [&str; 10] = [
@@ -91,7 +91,7 @@ impl Error for Mistakes {}
 pub fn action(
     element: &reply::Element<'_>,
     turn: Option<u64>,
-    dialect: Option<CallForm>,
+    dialect: Option<Dialect>,
 ) -> Result<Action, Mistakes> {
     action_within(element, turn, dialect, &ActionLimits::default())
 }
@@ -103,12 +103,12 @@ pub fn action(
 pub fn action_within(
     element: &reply::Element<'_>,
     turn: Option<u64>,
-    dialect: Option<CallForm>,
+    dialect: Option<Dialect>,
     limits: &ActionLimits,
 ) -> Result<Action, Mistakes> {
     let is_tool_use = element.kind == Kind::ToolUse;
     let is_tool_call = element.kind == Kind::ToolCall;
-    let dialect = dialect.or_else(|| (is_tool_use || is_tool_call).then_some(CallForm::ToolUse));
+    let dialect = dialect.or_else(|| (is_tool_use || is_tool_call).then_some(Dialect::ToolUse));
     let mut reading = Reading {
         action: Action {
             id: String::new(),
@@ -483,7 +483,7 @@ mod tests {
         let action = made(r#"<tool_use id="t" name="add">{"a": 1}</tool_use>"#).unwrap();
         assert_eq!(
             (action.dialect, action.parameters.as_deref()),
-            (Some(CallForm::ToolUse), Some(r#"{"a":1}"#))
+            (Some(Dialect::ToolUse), Some(r#"{"a":1}"#))
         );
         let xml = |it: Action| it.elements.unwrap().parameters.canonical();
         let expected = "<parameters><a>1</a></parameters>";

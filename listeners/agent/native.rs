@@ -9,7 +9,7 @@ use pumphouse::prelude::*;
 use pumphouse::schema::json;
 use pumphouse::xml::{Profile, read};
 
-use super::super::action::words::{Action, ActionResult, CallForm, Status};
+use super::super::action::words::{Action, ActionResult, Dialect, Status};
 use super::escape;
 use super::form::{Form, shown};
 use super::tools::legal;
@@ -48,7 +48,7 @@ impl Natives {
         for entry in view.iter().filter(|it| !it.is_refused()) {
             let (key, text) = if entry.from() == agent {
                 if let Some(it) = entry.decode_if::<Action>() {
-                    let is_native = it.dialect == Some(CallForm::Native);
+                    let is_native = it.dialect == Some(Dialect::Native);
                     let key = it.turn.filter(|_| is_native).map(|turn| (turn, it.id));
                     actions.extend(key.map(|key| (entry.seq(), key)));
                     continue;

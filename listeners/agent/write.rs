@@ -9,7 +9,7 @@ use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Markup, Parser, R
 use pumphouse::xml::{self, Profile, is_character};
 
 use super::super::action::read::{Mistakes, action_within};
-use super::super::action::words::{Action, CallForm};
+use super::super::action::words::{Action, Dialect as CallDialect};
 use super::super::metadata::MetadataUpdate;
 use super::escape;
 use super::settings::{Dialect, Settings};
@@ -109,7 +109,7 @@ struct Hearing {
     heard: Vec<Heard>,
     turn: u64,
     /// How calls are written, where that isn't seen from their words.
-    dialect: Option<CallForm>,
+    dialect: Option<CallDialect>,
     /// What the actions may come to.
     limits: ActionLimits,
     /// The bytes that are behind.
@@ -208,7 +208,7 @@ impl Writing {
 
     fn native(&mut self, element: &str) -> Vec<Heard> {
         let mut heard = self.end();
-        self.hearing.dialect = Some(CallForm::Native);
+        self.hearing.dialect = Some(CallDialect::Native);
         let from = self.text.len();
         heard.extend(self.feed(element));
         self.natives.extend([from as u64, self.text.len() as u64]);
@@ -364,7 +364,7 @@ impl Hearing {
         };
         let what = if call == it.name { format!("<{call}>") } else { call.to_owned() };
         let (reason, snippet) = (it.reason, it.snippet);
-        if self.dialect == Some(CallForm::Native) {
+        if self.dialect == Some(CallDialect::Native) {
             return format!("{what} did not run: {reason}, at {snippet}\n{ESCAPES}.");
         }
         format!(

@@ -12,7 +12,7 @@ use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, Thre
 pub struct AwaitThreads {
     /// Which of them: all, any one, or the first so many.
     #[payload(attribute)]
-    pub mode: Option<WaitMode>,
+    pub mode: Option<Mode>,
     /// How many are enough, where the mode is `first`; one unless said.
     #[payload(attribute, min = 1)]
     pub count: Option<u32>,
@@ -26,7 +26,7 @@ pub struct AwaitThreads {
 
 /// Which threads are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
-pub enum WaitMode {
+pub enum Mode {
     /// Every one.
     All,
     /// Whichever ends first.
@@ -122,10 +122,10 @@ pub(super) async fn wait(
         return Err(SystemThreadError::of(unknown));
     }
     let all = u32::try_from(threads.len()).unwrap_or(u32::MAX);
-    let enough = match awaited.mode.unwrap_or(WaitMode::All) {
-        WaitMode::All => all,
-        WaitMode::Any => 1,
-        WaitMode::First => awaited.count.unwrap_or(1),
+    let enough = match awaited.mode.unwrap_or(Mode::All) {
+        Mode::All => all,
+        Mode::Any => 1,
+        Mode::First => awaited.count.unwrap_or(1),
     };
     let until = awaited.timeout.map(|timeout| match u64::try_from(timeout.as_micros()) {
         Ok(us) => clock.now_us().saturating_add(us),

@@ -30,7 +30,7 @@ pub struct Action {
     pub mode: Mode,
     /// How it was written.
     #[payload(attribute)]
-    pub dialect: Option<CallForm>,
+    pub dialect: Option<Dialect>,
     /// Whether people and followers are shown it; they are unless said.
     #[payload(attribute)]
     pub show: Option<bool>,
@@ -103,7 +103,7 @@ pub enum Mode {
 
 /// How a call was written in a model's reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
-pub enum CallForm {
+pub enum Dialect {
     /// As an `<action>`.
     #[default]
     Tags,
@@ -151,7 +151,7 @@ pub struct ActionResult {
     pub attempts: u32,
     /// How it was written.
     #[payload(attribute)]
-    pub dialect: Option<CallForm>,
+    pub dialect: Option<Dialect>,
     /// Whether people and followers are shown it; they are unless said.
     #[payload(attribute)]
     pub show: Option<bool>,

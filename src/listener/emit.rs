@@ -247,8 +247,8 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// At a time of [`Clock::now_us`](crate::listener::Clock::now_us), even if the wall clock is set
-    /// meanwhile. A restart goes by the wall clock.
+    /// At a time of [`Clock::now_us`](crate::listener::Clock::now_us), even if the wall clock is
+    /// set meanwhile. A restart goes by the wall clock.
     pub fn at(until_us: u64, payload: E) -> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }

@@ -9,7 +9,7 @@ use pumphouse::schema::json;
 use pumphouse::xml::{Child, View};
 
 use super::super::variables::{names, names_in};
-use super::super::words::{Action, ActionError, CallForm, OnError};
+use super::super::words::{Action, ActionError, Dialect, OnError};
 use super::{Graph, Id, Node, NodeState, Output, micros};
 
 /// A defined action, with what was read from it once.
@@ -98,7 +98,7 @@ impl ActionDefinition {
 
     /// Whether it is one of a model's tool calls, which run side by side.
     pub(super) fn is_tool_use(&self) -> bool {
-        self.action.dialect.is_some_and(|it| it != CallForm::Tags)
+        self.action.dialect.is_some_and(|it| it != Dialect::Tags)
     }
 
     /// The called listener, as far as the name says it.

@@ -1,6 +1,6 @@
 //! Models that answer in plain text, and call in their own words: D11 and D15 of the findings.
 
-use pumphouse::listeners::action::words::{Action, CallForm};
+use pumphouse::listeners::action::words::{Action, Dialect as CallForm};
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Correction, Response, Stopped, Thought};
 use pumphouse::model::{Call, Kind, Piece, Stop};

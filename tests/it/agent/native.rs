@@ -1,6 +1,6 @@
 //! Calls in a provider's own protocol: the same payloads as any other, told apart by an attribute.
 
-use pumphouse::listeners::action::words::{Action, ActionResult, CallForm};
+use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as CallForm};
 use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{

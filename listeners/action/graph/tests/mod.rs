@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pumphouse::wire::SignedDuration;
 
-use super::super::words::{Action, ActionKind, CallForm};
+use super::super::words::{Action, ActionKind, Dialect};
 use super::*;
 
 const AGENT: &str = "ada";
@@ -42,7 +42,7 @@ fn action(words: &str) -> Action {
             "async" => action.mode = Mode::Async,
             "sync" => action.mode = Mode::Sync,
             "forget" => action.mode = Mode::FireAndForget,
-            "tool_use" => action.dialect = Some(CallForm::ToolUse),
+            "tool_use" => action.dialect = Some(Dialect::ToolUse),
             "on" => action.depends_on = value.split(',').map(str::to_owned).collect(),
             "key" => action.output_key = Some(value.to_owned()),
             "retry" => action.retry = value.parse().ok(),
