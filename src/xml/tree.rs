@@ -483,7 +483,8 @@ impl Builder {
 /// more for each that must be decoded or has space about its `=`, and one more for seven of an
 /// element.
 fn places_at_most(source: &[u8]) -> usize {
-    // So few at once that a byte counts them, and no branch: many bytes are looked at together.
+    // So few at once that a byte counts them, and no branch, also none for an overflow: many bytes
+    // are looked at together.
     const AT_ONCE: usize = 96;
     let marks = |(&byte, &next): (&u8, &u8)| {
         let (equals, reference) = (byte == b'=', byte == b'&');
@@ -491,11 +492,14 @@ fn places_at_most(source: &[u8]) -> usize {
         let text = (byte == b'>') & (next != b'<');
         let space_after = equals & (next != b'"') & (next != b'\'');
         let space_before = (byte == b' ') & (next == b'=');
-        u8::from(tag_or_section | text | equals) + u8::from(space_after | space_before | reference)
+        let more = u8::from(space_after | space_before | reference);
+        u8::from(tag_or_section | text | equals).wrapping_add(more)
     };
     let nexts = source.get(1..).unwrap_or_default();
     let pieces = source.chunks(AT_ONCE).zip(nexts.chunks(AT_ONCE));
-    let count = |(bytes, nexts): (&[u8], &[u8])| bytes.iter().zip(nexts).map(marks).sum::<u8>();
+    let count = |(bytes, nexts): (&[u8], &[u8])| {
+        bytes.iter().zip(nexts).map(marks).fold(0_u8, u8::wrapping_add)
+    };
     pieces.map(|piece| usize::from(count(piece))).sum::<usize>() + equals_signs(source) / 7
 }
 
