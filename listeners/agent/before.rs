@@ -6,7 +6,7 @@ use super::super::feed::definition;
 use super::super::metadata::show;
 use super::Agent;
 use super::settings::Dialect;
-use super::system::{SystemPrompt, markup, peers};
+use super::system::{SystemPrompt, markup, peers, reading};
 use super::tools::{Tools, offered_before};
 use super::words::is_offered;
 
@@ -52,6 +52,7 @@ impl SystemPrompt {
             }
         }
         let tools = if is_native { offered_before(&seen, &peers) } else { Tools::default() };
-        SystemPrompt { text, markup: markup(agent, &seen, &peers), tools }
+        let reading = reading(settings, markup(agent, &seen, &peers));
+        SystemPrompt { text, reading, tools }
     }
 }

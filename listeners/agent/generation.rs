@@ -161,8 +161,7 @@ impl<'a> Speaking<'a> {
         told: &SystemPrompt,
     ) -> Result<Generation, Fault> {
         let agent = self.it.agent();
-        let markup = told.markup.clone();
-        let mut writing = Writing::new(self.turn, markup, &agent.settings, self.rules);
+        let mut writing = Writing::new(self.turn, &told.reading, &agent.settings, self.rules);
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,

@@ -115,7 +115,7 @@ fn recalled(
 ) -> Generation {
     let settings = &it.agent().settings;
     let rules = it.reading_rules(sent);
-    let mut writing = Writing::new(over.turn, told.markup.clone(), settings, rules);
+    let mut writing = Writing::new(over.turn, &told.reading, settings, rules);
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);
     let mut spoken =

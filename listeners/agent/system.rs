@@ -1,12 +1,14 @@
 //! What an agent's model is told before all else, by the rules of its turn, and what follows from
-//! it: the names that mean something in its replies, and the tools that it is offered.
+//! it: how its replies are read, and the tools that it is offered.
 //!
 //! From rules 5 on the protocol comes first and the agent's own prompt behind it, so that agents
 //! share a prefix. Older rules have the text of `before.rs`.
 
+use std::sync::Arc;
+
 use pumphouse::listener::Described;
 use pumphouse::prelude::*;
-use pumphouse::reply::Markup;
+use pumphouse::reply::{self, Config, Markup};
 
 use super::super::action::words::NAME as ACTION;
 use super::super::feed::definition::{METADATA, PEERS, PROTOCOL};
@@ -37,8 +39,8 @@ pub const HEADINGS: [(&str, &str); 6] = [
 #[derive(Debug)]
 pub(super) struct SystemPrompt {
     pub(super) text: String,
-    /// The names that mean something in its replies.
-    pub(super) markup: Markup,
+    /// How its replies are read.
+    pub(super) reading: Arc<Config>,
     /// What it is offered in its provider's own protocol.
     pub(super) tools: Tools,
 }
@@ -84,7 +86,8 @@ impl SystemPrompt {
             part(call_whom, &shown.join("\n"));
         }
         let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
-        SystemPrompt { text, markup: markup(agent, &seen, &peers).tool_call(), tools }
+        let reading = reading(settings, markup(agent, &seen, &peers).tool_call());
+        SystemPrompt { text, reading, tools }
     }
 }
 
@@ -92,6 +95,20 @@ impl SystemPrompt {
 pub(super) fn peers<'a>(agent: &str, seen: &'a Capabilities) -> Vec<&'a Described> {
     let named = seen.listener(agent).and_then(|it| it.peers.clone()).unwrap_or_default();
     seen.listeners().iter().filter(|it| named.contains(&it.name)).collect()
+}
+
+/// How replies with these names as markup are read: made once for all turns of an agent.
+pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
+    let dialect = match settings.dialect {
+        Dialect::ToolUse => reply::Dialect::ToolUse,
+        Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
+    };
+    let mut config = Config::default().marked_up(markup).speaking(dialect);
+    config.limits = settings.reply_limits;
+    if let Some(it) = &settings.streaming_config {
+        config = config.streaming(it);
+    }
+    Arc::new(config)
 }
 
 /// The names that mean something in an agent's replies.

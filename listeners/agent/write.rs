@@ -1,11 +1,12 @@
 //! A reply while it is written: what the parser says of it, kept until it can be acted on.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pumphouse::Element;
 use pumphouse::limits::{ActionLimits, XmlLimits};
 use pumphouse::model::Call;
-use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Markup, Parser, Reading, What};
+use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Parser, Reading, What};
 use pumphouse::xml::{self, Profile, is_character};
 
 use super::super::action::read::{Mistakes, action_within};
@@ -93,7 +94,7 @@ impl Heard {
 
 /// A reply while it is written.
 pub(super) struct Writing {
-    config: Config,
+    config: Arc<Config>,
     parser: Parser,
     /// Whether calls come in the provider's own protocol.
     is_native: bool,
@@ -151,27 +152,30 @@ impl OutsideWords {
         let (from, to, has_words) = self.last;
         if has_words { Some((from, to)) } else { self.before }
     }
+
+    /// Where the words stand that a chat model answers with, once the reply is at its end: the last
+    /// text outside of all elements that isn't blank. From and up to.
+    fn answer(&self, reply: &str) -> Option<(usize, usize)> {
+        let words = self.last()?;
+        let text = reply.get(words.0..words.1)?;
+        let from = words.0 + text.len() - text.trim_start().len();
+        Some((from, from + text.trim().len()))
+    }
 }
 
 impl Writing {
-    /// One of these names, read by the rules of its turn.
+    /// One of an agent whose replies are read so, but by the rules of its turn.
     pub(super) fn new(
         turn: u64,
-        markup: Markup,
+        config: &Arc<Config>,
         settings: &Settings,
         rules: Option<u32>,
     ) -> Writing {
         let (is_old, reading) = (rules.is_none(), reading(rules));
-        let dialect = match settings.dialect {
-            Dialect::ToolUse => reply::Dialect::ToolUse,
-            Dialect::Tags | Dialect::Native => reply::Dialect::Tags,
-        };
-        let mut config = Config::default().marked_up(markup).speaking(dialect);
-        config.limits = settings.reply_limits;
-        if let Some(it) = &settings.streaming_config {
-            config = config.streaming(it);
+        let mut config = Arc::clone(config);
+        if config.reading != reading {
+            Arc::make_mut(&mut config).reading = reading;
         }
-        config.reading = reading;
         let limits = settings.action_limits;
         let hearing = Hearing {
             heard: Vec::new(),
@@ -252,22 +256,15 @@ impl Writing {
 
     /// Takes the reply's end, where it was cut or wasn't: the words, what that comes to, and where
     /// the words stand that a chat model answers with.
-    pub(super) fn finished(mut self, is_cut: bool) -> (String, Vec<Heard>, Option<(usize, usize)>) {
-        let mut heard = self.end();
-        let words = self.words();
+    pub(super) fn finished(self, is_cut: bool) -> (String, Vec<Heard>, Option<(usize, usize)>) {
+        let Writing { parser, text, mut hearing, .. } = self;
+        parser.finish(&mut |it| hearing.hear(&it));
+        let words = hearing.words.answer(&text);
+        let mut heard = hearing.heard;
         if is_cut {
             cut(&mut heard);
         }
-        (self.text, heard, words)
-    }
-
-    /// Where the words stand that a chat model answers with, once the reply is at its end: the last
-    /// text outside of all elements that isn't blank. From and up to.
-    fn words(&self) -> Option<(usize, usize)> {
-        let words = self.hearing.words.last()?;
-        let text = self.text.get(words.0..words.1)?;
-        let from = words.0 + text.len() - text.trim_start().len();
-        Some((from, from + text.trim().len()))
+        (text, heard, words)
     }
 
     /// Ends what is open; what follows stands by itself.

@@ -1,5 +1,7 @@
 //! The parser: the part of a reply that waits, and the events that it becomes.
 
+use std::sync::Arc;
+
 use crate::reply::ambiguity::Ambiguity;
 use crate::reply::body::{Around, Seen};
 use crate::reply::code::{Code, Spot, Why};
@@ -23,7 +25,7 @@ pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 /// allocation.
 #[derive(Debug)]
 pub struct Parser {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
     pub(super) shape: Shape,
     pub(super) state: ParserState,
     /// What was read but not said: a tag, an element or JSON that is still arriving.
@@ -70,7 +72,8 @@ pub(super) enum ParserState {
 impl Parser {
     /// Begins a reply.
     #[must_use]
-    pub fn new(config: Config) -> Parser {
+    pub fn new(config: impl Into<Arc<Config>>) -> Parser {
+        let config = config.into();
         let shape = Shape::new(&config.tool_use_json);
         let (open, spoken) = (vec![0; config.markup.len()], vec![0; config.markup.len()]);
         let code = Code::new(config.reading, config.dialect == Dialect::ToolUse);
