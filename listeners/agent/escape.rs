@@ -9,10 +9,22 @@ use pumphouse::xml::is_character;
 
 const MARK: char = '\u{241B}';
 
+/// Whether the text has nothing but characters of ASCII that XML has, as most texts do. This looks
+/// at bytes without a branch, which is faster than to look for a character.
+fn is_ascii_of_xml(text: &str) -> bool {
+    let is_odd = |it: u8| (it < b' ') & !matches!(it, b'\t' | b'\n' | b'\r') | (it >= 0x80);
+    !text.bytes().fold(false, |odd, it| odd | is_odd(it))
+}
+
+/// Whether the text has a character that XML doesn't have.
+pub(super) fn has_foreign(text: &str) -> bool {
+    !is_ascii_of_xml(text) && text.contains(|it| !is_character(it))
+}
+
 /// The text as it is recorded.
 pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     let is_odd = |it: char| it == MARK || !is_character(it);
-    if !text.contains(is_odd) {
+    if is_ascii_of_xml(text) || !text.contains(is_odd) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);

@@ -7,7 +7,7 @@ use pumphouse::Element;
 use pumphouse::limits::{ActionLimits, XmlLimits};
 use pumphouse::model::Call;
 use pumphouse::reply::{self, Body, Config, Event, Fault, Kind, Parser, Reading, What};
-use pumphouse::xml::{self, Profile, is_character};
+use pumphouse::xml::{self, Profile};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as CallDialect};
@@ -312,7 +312,7 @@ impl Hearing {
             }
             What::Closed(it)
                 if !matches!(it.kind, Kind::Thought | Kind::Response | Kind::Root)
-                    && event.source.contains(|it| !is_character(it)) =>
+                    && escape::has_foreign(event.source) =>
             {
                 if matches!(it.kind, Kind::Core | Kind::Peer) {
                     self.open.keeps(None, event.source);
