@@ -19,6 +19,7 @@ use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
     CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Stopped, is_last_word,
 };
+use super::super::words::turn_policy::{TurnPolicy, number};
 use super::graph::{
     ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
 };
@@ -102,13 +103,8 @@ impl Actions {
             return;
         }
         self.feeds.apply(entry);
-        if let Some(cognition_in) = entry.decode_if::<CognitionIn>() {
-            let limits = cognition_in.action_limits.unwrap_or_default().limits();
-            let policy = Policy { dispatch: cognition_in.dispatch, limits };
-            let agent: Arc<str> = entry.from().into();
-            self.graph.begins(&agent, cognition_in.turn, policy);
-            self.graph.shows(&agent, cognition_in.turn, self.feeds.contents(&agent));
-            self.note_rules(entry.from(), cognition_in.turn, cognition_in.rules);
+        if entry.is::<CognitionIn>() {
+            self.observe_turn(entry);
         } else if entry.is::<ActionResult>() && entry.from() == NAME {
             self.observe_result(entry);
         } else if is_last_word(entry) {
@@ -116,6 +112,17 @@ impl Actions {
         } else if entry.is::<ThreadNote>() && entry.from() == "core" {
             self.observe_limit(entry);
         }
+    }
+
+    /// Notes how the actions of a turn go. Most of what its beginning says isn't read.
+    fn observe_turn(&mut self, entry: &Entry) {
+        let policy = entry.element().ok().and_then(TurnPolicy::of);
+        let Some(TurnPolicy { turn, rules, dispatch, action_limits }) = policy else { return };
+        let policy = Policy { dispatch, limits: action_limits.unwrap_or_default().limits() };
+        let agent: Arc<str> = entry.from().into();
+        self.graph.begins(&agent, turn, policy);
+        self.graph.shows(&agent, turn, self.feeds.contents(&agent));
+        self.note_rules(entry.from(), turn, rules);
     }
 
     /// The recorded result of an action counts, even if the graph computes another now.
@@ -166,8 +173,7 @@ impl Actions {
     /// any other.
     fn is_old(&self, id: Id) -> bool {
         let Some(asked) = self.asked.get(&id) else { return false };
-        let turn = asked.decode_if::<Action>().and_then(|it| it.turn);
-        self.rules(asked.from(), turn).is_none()
+        self.rules(asked.from(), number(asked, "turn")).is_none()
     }
 
     /// The graph's input for a message to `action`.

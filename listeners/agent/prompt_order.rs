@@ -11,6 +11,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::super::action::words::{Action, ActionResult, NAME as ACTION};
+use super::super::words::turn_policy::number;
 use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
 
 /// The entries of a view as a prompt shows them, without those that still wait.
@@ -106,11 +107,6 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     let parts = [listed("running", running.collect()), listed("held", held.collect())];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
-}
-
-/// A number in an attribute of an entry's payload.
-pub(super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
-    entry.element().ok()?.attribute(attribute)?.parse().ok()
 }
 
 /// Whether an agent's entry is a response that had waited, or says that one wasn't delivered.

@@ -19,12 +19,13 @@ use super::super::feed::Feed;
 use super::super::feed::definition::Position;
 use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
+use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
 use super::escape::harmless;
 use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
-use super::prompt_order::{late, number, under_way};
+use super::prompt_order::{late, under_way};
 use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
 };

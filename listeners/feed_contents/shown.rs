@@ -64,6 +64,9 @@ impl Shown {
     /// The parts that the pump makes count where they are shown.
     #[must_use]
     pub fn contents(&self, agent: &str) -> BTreeMap<String, Option<Arc<str>>> {
+        if !self.held.contains_key(agent) && self.registry.of(agent).is_empty() {
+            return BTreeMap::new();
+        }
         let feeds = self.registry.of(agent).iter().map(|it| (it.definition.id.clone(), None));
         let mut contents: BTreeMap<_, _> = feeds.collect();
         let shown = self.of(agent);

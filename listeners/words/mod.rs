@@ -3,3 +3,4 @@
 pub mod model;
 pub mod action;
 pub mod agent;
+pub(super) mod turn_policy;

@@ -1,0 +1,83 @@
+//! What a `cognition_in` says of its turn's actions, without reading the rest of it.
+
+use std::borrow::Cow;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::value::Text as _;
+
+use super::agent::{CognitionIn, Dispatch, Limited};
+
+/// How the actions of a turn go.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct TurnPolicy {
+    pub(in super::super) turn: u64,
+    /// The rules of the turn; none in threads of 0.1.0.
+    pub(in super::super) rules: Option<u32>,
+    pub(in super::super) dispatch: Dispatch,
+    pub(in super::super) action_limits: Option<Limited>,
+}
+
+impl TurnPolicy {
+    /// What a `cognition_in` says of them; nothing where it can't be read.
+    pub(in super::super) fn of(begun: &Element) -> Option<TurnPolicy> {
+        if begun.elements().next().is_some() {
+            let CognitionIn { turn, rules, dispatch, action_limits, .. } =
+                CognitionIn::decode(begun).ok()?;
+            return Some(TurnPolicy { turn, rules, dispatch, action_limits });
+        }
+        // Most have nothing but attributes, and of these a third is of use here.
+        Some(TurnPolicy {
+            turn: begun.attribute("turn")?.parse().ok()?,
+            rules: begun.attribute("rules").map(str::parse).transpose().ok()?,
+            dispatch: Dispatch::parse(Cow::Borrowed(begun.attribute("dispatch")?))?,
+            action_limits: None,
+        })
+    }
+}
+
+/// A number in an attribute of an entry's payload.
+pub(in super::super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
+    entry.element().ok()?.attribute(attribute)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun() -> CognitionIn {
+        CognitionIn {
+            turn: 3,
+            model: "local".to_owned(),
+            until: 7,
+            rendering: 4,
+            rules: Some(5),
+            asker: Some("console".to_owned()),
+            is_last: None,
+            waiting: None,
+            digest: "ab".to_owned(),
+            bytes: 9,
+            dispatch: Dispatch::AfterResponse,
+            action_limits: None,
+            max_tokens: Some(8),
+            temperature: None,
+            result_bytes_max: None,
+            attachments: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(begun: &CognitionIn) {
+        let CognitionIn { turn, rules, dispatch, action_limits, .. } = begun.clone();
+        let expected = TurnPolicy { turn, rules, dispatch, action_limits };
+        assert_eq!(TurnPolicy::of(&begun.encode().unwrap()), Some(expected));
+    }
+
+    #[test]
+    fn a_turn_goes_as_its_beginning_says() {
+        check(&begun());
+        check(&CognitionIn { rules: None, dispatch: Dispatch::Immediate, ..begun() });
+        let limits = Limited { at_once: Some(2), ..Limited::default() };
+        check(&CognitionIn { action_limits: Some(limits), ..begun() });
+        check(&CognitionIn { attachments: vec!["image/*".to_owned()], ..begun() });
+    }
+}
