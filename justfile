@@ -212,6 +212,12 @@ llm-official *wires:
     cargo build && target/llm/bin/python tests/llm/official.py target/debug/pumphouse \
         {{ suites / "llm-sse" }} {{ wires }}
 
+# Has the providers' own packages ask the servers of our tests: what they read and send is compared.
+llm-clients:
+    test -d target/llm || python3 -m venv target/llm
+    target/llm/bin/pip install -q -r tests/llm/requirements.txt
+    PUMPHOUSE_LLM_PYTHON=target/llm/bin/python cargo test --test it model::clients -- --nocapture
+
 # Makes the table of prices that ships anew, from the package that tests/llm/prices.txt names: the
 # prices of a day such as 2026-11-26, or of today.
 prices day="":

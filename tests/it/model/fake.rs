@@ -186,7 +186,10 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
         bytes.extend_from_slice(&some[..count]);
         let text = String::from_utf8_lossy(&bytes);
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|it| it.strip_prefix("content-length: "))?;
+        let length = head.lines().find_map(|it| {
+            let (name, value) = it.split_once(": ")?;
+            name.eq_ignore_ascii_case("content-length").then_some(value)
+        })?;
         if body.len() >= length.parse().unwrap() {
             let (head, body) = (head.to_owned(), serde_json::from_str(body).unwrap());
             return Some(Asked { head, body });

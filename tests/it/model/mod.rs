@@ -1,6 +1,7 @@
 //! Models, from outside.
 
 mod bad;
+mod clients;
 mod conformance;
 pub(crate) mod fake;
 mod openai;
