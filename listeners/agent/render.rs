@@ -94,7 +94,7 @@ pub fn render(
     let last = block(feeds, Position::Late);
     let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
-        put(&mut prompt, Role::User, text);
+        put_late(&mut prompt, text);
     }
     prompt
 }
@@ -131,6 +131,15 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
         }
         _ => prompt.messages.push(Said::new(role, text)),
     }
+}
+
+/// What only this prompt says.
+fn put_late(prompt: &mut Prompt, text: &str) {
+    let before = prompt.messages.last().map_or(0, |it| it.text.len());
+    let count = prompt.messages.len();
+    put(prompt, Role::User, text);
+    let after = prompt.messages.last().map_or(0, |it| it.text.len());
+    prompt.late_bytes += if prompt.messages.len() > count { after } else { after - before };
 }
 
 /// What the user said, with an attachment where it has one.

@@ -34,6 +34,10 @@ pub struct Prompt {
     pub top_p: Option<f64>,
     /// Where its chance begins, for providers that know that.
     pub seed: Option<u64>,
+    /// How many bytes at the end of the last message's text are for this turn alone: later prompts
+    /// of the conversation don't have them. A provider that keeps a prompt by its beginning is told
+    /// to keep it up to there. It isn't in the digest.
+    pub late_bytes: usize,
     /// Which turn of a conversation this is, from 1; 0 where nobody counts. No provider is told
     /// it, and it isn't in the digest.
     pub turn: u64,
@@ -154,6 +158,16 @@ impl Prompt {
     pub fn turn(&self) -> u64 {
         let had = || self.messages.iter().filter(|it| it.role == Role::Assistant).count() as u64;
         if self.turn > 0 { self.turn } else { had() + 1 }
+    }
+
+    /// The text of the last message as later prompts have it, and what only this prompt says behind
+    /// it; none where it says no such thing.
+    pub(crate) fn late(&self) -> Option<(&str, &str)> {
+        let last = self.messages.last().filter(|it| it.role == Role::User)?;
+        let at = last.text.len().checked_sub(self.late_bytes)?;
+        let (kept, late) = last.text.split_at_checked(at)?;
+        let late = late.trim_start_matches('\n');
+        (!late.is_empty()).then_some((kept, late))
     }
 
     /// What the model was told last, in words: the texts of the newest message that isn't its own,

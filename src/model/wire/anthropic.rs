@@ -6,9 +6,11 @@ use std::mem::take;
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, object, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
+use crate::model::{
+    Attached, Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire,
+};
 
 /// How far the indices of one message are from those of the next.
 const NEXT: u64 = 1 << 32;
@@ -175,7 +177,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         keep(&mut text);
         put("system", json!([text]));
     }
-    put("messages", messages(&prompt.messages).into());
+    put("messages", messages(prompt).into());
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(tool).collect());
         if prompt.without_calls {
@@ -196,9 +198,12 @@ fn keep(block: &mut Value) {
 }
 
 /// Messages by turns: what one side says in a row is one, and so are results beside what follows.
-fn messages(said: &[Said]) -> Vec<Value> {
+///
+/// The provider keeps all of it but what is said for this turn alone.
+fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
-    for it in said {
+    let (before, last) = divided(prompt);
+    for it in before.iter().chain(&last) {
         let role = if it.role == Role::Assistant { "assistant" } else { "user" };
         let blocks = blocks(it);
         match all.last_mut() {
@@ -207,7 +212,9 @@ fn messages(said: &[Said]) -> Vec<Value> {
             _ => all.push((role, blocks)),
         }
     }
-    if let Some(last) = all.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
+    let late = usize::from(prompt.late().is_some());
+    let blocks = all.iter_mut().rev().flat_map(|(_, blocks)| blocks.iter_mut().rev());
+    if let Some(last) = blocks.into_iter().nth(late) {
         keep(last);
     }
     let message = |(role, content)| json!({ "role": role, "content": content });

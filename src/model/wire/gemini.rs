@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, garbled, object, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, garbled, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
+use crate::model::{Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
 const WIRE: Wire = Wire::Gemini;
 
@@ -136,7 +136,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if !prompt.system.is_empty() {
         put("systemInstruction", json!({ "parts": [{ "text": prompt.system }] }));
     }
-    put("contents", contents(&prompt.messages).into());
+    put("contents", contents(prompt).into());
     if !settings.is_empty() {
         put("generationConfig", settings.into());
     }
@@ -151,11 +151,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
 }
 
 /// What was said by turns. A result names the function, which only its call knows.
-fn contents(said: &[Said]) -> Vec<Value> {
-    let calls: Vec<&Call> = said.iter().flat_map(|it| &it.calls).collect();
+fn contents(prompt: &Prompt) -> Vec<Value> {
+    let (before, last) = divided(prompt);
+    let said = || before.iter().chain(&last);
+    let calls: Vec<&Call> = said().flat_map(|it| &it.calls).collect();
     let name = |id: &str| calls.iter().rfind(|it| it.id == id).map_or("", |it| &it.name);
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
-    for Said { role, text, calls, of, signed, attached } in said {
+    for Said { role, text, calls, of, signed, attached } in said() {
         let parts = match role {
             Role::Tool => {
                 let id = of.as_deref().unwrap_or_default();

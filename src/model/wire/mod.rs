@@ -24,7 +24,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
 use crate::model::remote::refusal;
-use crate::model::{Error, Kind, Prompt};
+use crate::model::{Error, Kind, Prompt, Said};
 
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
@@ -278,6 +278,27 @@ impl Asked<'_> {
             }
         }
     }
+}
+
+/// The messages of a prompt but the last, and the last: as two where it says something for this
+/// turn alone, so that what later prompts say, too, ends with a message.
+fn divided(prompt: &Prompt) -> (&[Said], Vec<Said>) {
+    let Some((last, before)) = prompt.messages.split_last() else { return (&[], Vec::new()) };
+    let Some((kept, late)) = prompt.late() else { return (before, vec![last.clone()]) };
+    let kept = Said { text: kept.to_owned(), ..last.clone() };
+    (before, vec![kept, Said::new(last.role, late)])
+}
+
+/// What only this turn's prompt says, where it has to stand behind the attachments of the last
+/// message: a message, and by its side the text of its own.
+fn late_behind_attached(prompt: &Prompt) -> impl Iterator<Item = (&Said, Option<(&str, &str)>)> {
+    let late = prompt.late();
+    let last = prompt.messages.len().saturating_sub(1);
+    prompt
+        .messages
+        .iter()
+        .enumerate()
+        .map(move |(at, said)| (said, late.filter(|_| at == last && !said.attached.is_empty())))
 }
 
 /// What the events of one reply add up to.

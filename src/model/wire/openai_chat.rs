@@ -8,7 +8,7 @@ use std::iter;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, count, garbled};
+use super::{Asked, Choices, Gathered, Reader, count, garbled, late_behind_attached};
 use crate::model::remote::refusal;
 use crate::model::{Attached, Call, Error, Piece, Said, Stop, Tool, Usage};
 
@@ -211,7 +211,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
     }
-    messages.extend(prompt.messages.iter().map(said));
+    messages.extend(late_behind_attached(prompt).map(|(it, late)| said(it, late)));
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     put("model", asked.model.into());
@@ -233,11 +233,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     body
 }
 
-fn said(Said { role, text, calls, of, attached, .. }: &Said) -> Value {
+fn said(Said { role, text, calls, of, attached, .. }: &Said, late: Option<(&str, &str)>) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if !attached.is_empty() {
-        let text = json!({ "type": "text", "text": text });
-        said["content"] = iter::once(text).chain(attached.iter().map(part)).collect();
+        let block = |text: &str| json!({ "type": "text", "text": text });
+        let first = block(late.map_or(text, |(kept, _)| kept));
+        let last = late.map(|(_, late)| block(late));
+        said["content"] = iter::once(first).chain(attached.iter().map(part)).chain(last).collect();
     }
     if let Some(of) = of {
         said["tool_call_id"] = of.as_str().into();

@@ -6,7 +6,7 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, count, object, text};
+use super::{Asked, Choices, Gathered, Reader, count, late_behind_attached, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
@@ -195,7 +195,8 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if !prompt.system.is_empty() {
         put("instructions", prompt.system.as_str().into());
     }
-    put("input", prompt.messages.iter().flat_map(items).collect());
+    let said = late_behind_attached(prompt);
+    put("input", said.flat_map(|(it, late)| items(it, late)).collect());
     if !prompt.tools.is_empty() {
         put("tools", prompt.tools.iter().map(tool).collect());
         if prompt.without_calls {
@@ -206,7 +207,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     body
 }
 
-fn items(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> {
+fn items(
+    Said { role, text, calls, of, signed, attached }: &Said,
+    late: Option<(&str, &str)>,
+) -> Vec<Value> {
     if *role == Role::Tool {
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "function_call_output", "call_id": id, "output": text })];
@@ -215,8 +219,11 @@ fn items(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> 
     let text = has_text.then(|| match attached.is_empty() {
         true => json!({ "role": role.as_str(), "content": text }),
         false => {
-            let text = json!({ "type": "input_text", "text": text });
-            let parts: Vec<Value> = iter::once(text).chain(attached.iter().map(part)).collect();
+            let block = |text: &str| json!({ "type": "input_text", "text": text });
+            let first = block(late.map_or(text, |(kept, _)| kept));
+            let last = late.map(|(_, late)| block(late));
+            let parts: Vec<Value> =
+                iter::once(first).chain(attached.iter().map(part)).chain(last).collect();
             json!({ "role": role.as_str(), "content": parts })
         }
     });

@@ -5,11 +5,13 @@ mod clients;
 mod conformance;
 pub(crate) mod fake;
 mod openai;
+mod prefixes;
 mod real;
 mod recordings;
 mod router;
 mod secrets;
 mod signed;
+pub(crate) mod speaking;
 mod sse;
 mod wires;
 
