@@ -146,14 +146,21 @@ impl Server {
     /// What its metrics say under a name, with its labels where it has some.
     #[track_caller]
     pub(crate) fn metric(&self, name: &str) -> u64 {
+        let page = self.page();
+        let line = page.lines().find_map(|it| it.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {page}")).trim().parse().unwrap()
+    }
+
+    /// The page of its metrics.
+    #[track_caller]
+    pub(crate) fn page(&self) -> String {
         let url = self.greeting["metrics"][0].as_str().unwrap();
         let at = url.trim_start_matches("http://").trim_end_matches("/metrics");
         let mut stream = TcpStream::connect(at).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let line = page.lines().find_map(|it| it.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name} in {page}")).trim().parse().unwrap()
+        page
     }
 
     /// Sends it a signal.

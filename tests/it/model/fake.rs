@@ -15,6 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Say(Vec<u8>),
+    /// Says the same again and again, so many times, and keeps nothing of it.
+    Flood(Arc<[u8]>, usize),
     /// Waits so long.
     Wait(Duration),
     /// Waits until the client goes.
@@ -167,6 +169,14 @@ async fn serve(mut stream: TcpStream, answer: Arc<Answer>, seen: Arc<Mutex<Seen>
             // A client may have gone: then there is nobody to say it to.
             Act::Say(bytes) if stream.write_all(&bytes).await.is_err() => return,
             Act::Say(bytes) => seen.lock().unwrap().said += bytes.len(),
+            Act::Flood(bytes, times) => {
+                for _ in 0..times {
+                    if stream.write_all(&bytes).await.is_err() {
+                        return;
+                    }
+                    seen.lock().unwrap().said += bytes.len();
+                }
+            }
             Act::Wait(time) => tokio::time::sleep(time).await,
             Act::Hang => {
                 while stream.read(&mut [0; 64]).await.is_ok_and(|it| it > 0) {}

@@ -4,6 +4,7 @@ mod bad;
 mod clients;
 mod conformance;
 pub(crate) mod fake;
+mod hostile;
 mod openai;
 mod prefixes;
 mod real;
