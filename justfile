@@ -218,6 +218,13 @@ llm-clients:
     target/llm/bin/pip install -q -r tests/llm/requirements.txt
     PUMPHOUSE_LLM_PYTHON=target/llm/bin/python cargo test --test it model::clients -- --nocapture
 
+# Measures how fast recorded replies are read, in MB/s per wire, and the pump's memory with a thousand
+# replies at once.
+wires streams="1000":
+    cargo build --release
+    python3 tests/llm/speed.py target/release/pumphouse {{ suites / "llm-sse" }}
+    ulimit -n "$(ulimit -Hn)" && python3 tests/llm/streams.py target/release/pumphouse {{ streams }}
+
 # Makes the table of prices that ships anew, from the package that tests/llm/prices.txt names: the
 # prices of a day such as 2026-11-26, or of today.
 prices day="":
