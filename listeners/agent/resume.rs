@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pumphouse::model::Call;
 use pumphouse::prelude::*;
 
-use super::super::action::words::Action;
+use super::super::action::words::{Action, Dialect};
 use super::context::{OwnMind, TurnContext, open_name};
+use super::escape;
 use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
 use super::system::SystemPrompt;
-use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought};
-use super::write::{Heard, Writing};
+use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
+use super::write::{Heard, Writing, tool_use};
 
 /// How many entries are read at once.
 const PAGE: usize = 1_000;
@@ -69,7 +71,7 @@ impl TurnContext {
         {
             return self.end_turn(mind, turn, until, *it).await;
         }
-        let mut spoken = cut(&sent);
+        let mut spoken = cut(&sent, places_calls(self.reading_rules(&sent)));
         spoken.charge = self.cut_settlement(&sent, &spoken);
         self.end_turn(mind, turn, until, spoken).await
     }
@@ -90,19 +92,30 @@ impl TurnContext {
     }
 }
 
-/// What there is of a reply that wasn't written to its end.
-fn cut(sent: &[Entry]) -> Generation {
+/// What there is of a reply that wasn't written to its end. A native call stands in it as such,
+/// where the turn says where those are.
+fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
         if let Some(it) = entry.decode_if::<Thought>() {
             spoken.text += &format!("<thought>{}</thought>\n", it.text);
         } else if let Some(it) = entry.decode_if::<Response>() {
             spoken.text += &format!("<response final=\"false\">{}</response>\n", it.text);
+        } else if let Some(call) = entry.decode_if().filter(|_| places_calls).and_then(native) {
+            let from = spoken.text.len() as u64;
+            spoken.text += &escape::recorded(&tool_use(&call));
+            spoken.natives.extend([from, spoken.text.len() as u64]);
         } else if entry.is::<Action>() {
             spoken.text += &format!("{}\n", String::from_utf8_lossy(entry.body()));
         }
     }
     spoken
+}
+
+/// An action as the native call that it came as; nothing of any other.
+fn native(it: Action) -> Option<Call> {
+    let is_native = it.dialect == Some(Dialect::Native);
+    is_native.then(|| Call::new(it.id, it.name, it.parameters.unwrap_or_default()))
 }
 
 /// The answer of a reply that was written to its end before a stop, where it didn't have to wait:

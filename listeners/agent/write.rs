@@ -198,16 +198,7 @@ impl Writing {
     /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
     /// being written ends before it, so that no open tag or fence hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<Heard> {
-        let mut text = String::from(OPEN);
-        // Without an id it gets one.
-        let attributes = [("id", &call.id), ("name", &call.name)];
-        for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
-            text += &format!(" {name}=\"");
-            xml::escape_attribute(value, &mut text);
-            text.push('"');
-        }
-        text += &format!(">{}{CLOSE}", call.arguments);
-        self.native(&text)
+        self.native(&tool_use(call))
     }
 
     fn native(&mut self, element: &str) -> Vec<Heard> {
@@ -478,6 +469,20 @@ fn called(name: &str, source: &str) -> Option<String> {
         return Some(id('"').or_else(|| id('\'')).unwrap_or_else(|| name.to_owned()));
     }
     None
+}
+
+/// A call in the provider's own protocol as it stands among the words.
+pub(super) fn tool_use(call: &Call) -> String {
+    let mut text = String::from(OPEN);
+    // Without an id it gets one.
+    let attributes = [("id", &call.id), ("name", &call.name)];
+    for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
+        text += &format!(" {name}=\"");
+        xml::escape_attribute(value, &mut text);
+        text.push('"');
+    }
+    text += &format!(">{}{CLOSE}", call.arguments);
+    text
 }
 
 /// A text before a call as [`Writing::call`] puts it, the call, and what is behind it.

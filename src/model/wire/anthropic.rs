@@ -69,8 +69,9 @@ impl AnthropicMessages {
         }
     }
 
-    /// A block is whole: reasoning without a signature needn't go back.
-    fn block_ends(&mut self) {
+    /// A block is whole: a call is given out, and reasoning without a signature needn't go back.
+    fn block_ends(&mut self, index: u64) {
+        self.gathered.end_call(index);
         let (thinking, signature) = (take(&mut self.thinking), take(&mut self.signature));
         if !signature.is_empty() {
             let kind = "thinking";
@@ -122,7 +123,7 @@ impl Reader for AnthropicMessages {
             }
             "content_block_start" => self.block(index, &event["content_block"]),
             "content_block_delta" => self.delta(index, &event["delta"]),
-            "content_block_stop" => self.block_ends(),
+            "content_block_stop" => self.block_ends(index),
             "message_delta" => {
                 self.used(&event["usage"]);
                 self.stopped(&event["delta"]["stop_reason"]);
@@ -131,7 +132,7 @@ impl Reader for AnthropicMessages {
             "message" => {
                 for (index, block) in (0..).zip(event["content"].as_array().into_iter().flatten()) {
                     self.block(index, block);
-                    self.block_ends();
+                    self.block_ends(index);
                 }
                 self.used(&event["usage"]);
                 self.stopped(&event["stop_reason"]);

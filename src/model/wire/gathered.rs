@@ -1,7 +1,9 @@
 //! A reply as far as its events have told it.
 
 use std::collections::VecDeque;
+use std::mem::take;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
@@ -11,8 +13,10 @@ use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
 pub(crate) struct Gathered {
     /// What there is to give out.
     pub(crate) pieces: VecDeque<Piece>,
-    /// Calls that may not be whole yet, each with the place that the provider gives it.
+    /// The calls of the reply in the order in which they began.
     calls: Vec<Begun>,
+    /// How many of them were given out, the first ones.
+    given: usize,
     pub(super) usage: Option<Usage>,
     stop: Option<Stop>,
     /// Why the reply is over, in the provider's own word.
@@ -28,10 +32,29 @@ pub(crate) struct Gathered {
 /// A call that may not be whole yet.
 #[derive(Debug)]
 struct Begun {
+    /// The place that the provider gives it.
     place: u64,
     call: Call,
     /// Whether the provider runs it itself.
     is_servers: bool,
+    /// Whether the provider said that nothing of it follows.
+    is_ended: bool,
+}
+
+impl Begun {
+    /// Whether it can be given out before the reply's end: nothing of it follows, and its arguments
+    /// are JSON. A provider runs its own calls, so what their arguments are is its matter.
+    fn is_whole(&self) -> bool {
+        let arguments = &self.call.arguments;
+        self.is_ended && (self.is_servers || arguments.trim().is_empty() || is_object(arguments))
+    }
+
+    fn piece(&mut self) -> Piece {
+        // Later events of the reply are held against its id.
+        let arguments = take(&mut self.call.arguments);
+        let call = Call::new(&*self.call.id, &*self.call.name, arguments);
+        if self.is_servers { Piece::ServerCall(call) } else { Piece::Call(call) }
+    }
 }
 
 impl Gathered {
@@ -78,7 +101,34 @@ impl Gathered {
     /// Begins a call at a place.
     pub(super) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
         self.bytes += size(&call);
-        self.calls.push(Begun { place, call, is_servers });
+        self.calls.push(Begun { place, call, is_servers, is_ended: false });
+    }
+
+    /// Nothing more follows of the last call that began at a place: it is given out, once those
+    /// that began before it are.
+    pub(super) fn end_call(&mut self, place: u64) {
+        if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
+            begun.is_ended = true;
+            self.give();
+        }
+    }
+
+    /// The calls that have begun are over as far as their arguments are whole: a wire that doesn't
+    /// say where a call ends begins another one, or stops. Empty arguments may still come.
+    pub(super) fn end_whole_calls(&mut self) {
+        for begun in self.calls.iter_mut().skip(self.given) {
+            begun.is_ended |= is_object(&begun.call.arguments);
+        }
+        self.give();
+    }
+
+    /// Gives out the calls that are whole, in the order in which they began. One that isn't whole
+    /// keeps those behind it, so that the order is that of the reply.
+    fn give(&mut self) {
+        while let Some(begun) = self.calls.get_mut(self.given).filter(|it| it.is_whole()) {
+            self.pieces.push_back(begun.piece());
+            self.given += 1;
+        }
     }
 
     /// The last call that began at a place.
@@ -86,9 +136,10 @@ impl Gathered {
         self.calls.iter().rfind(|it| it.place == place).map(|it| &it.call)
     }
 
-    /// Changes the last call that began at a place.
+    /// Changes the last call that began at a place, unless it was given out.
     pub(super) fn change(&mut self, place: u64, change: impl FnOnce(&mut Call)) {
-        let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) else { return };
+        let open = self.calls.iter_mut().skip(self.given);
+        let Some(begun) = open.rev().find(|it| it.place == place) else { return };
         let before = size(&begun.call);
         change(&mut begun.call);
         self.bytes += size(&begun.call).saturating_sub(before);
@@ -124,19 +175,85 @@ impl Gathered {
         self.is_over = true;
     }
 
-    /// Nothing more comes: calls are whole, and the last pieces are there.
+    /// Nothing more comes: the calls that are left are given out as they are, and the last pieces.
     pub(crate) fn finish(&mut self) {
-        let mut calls = std::mem::take(&mut self.calls);
+        let mut calls = self.calls.split_off(self.given);
         calls.sort_by_key(|it| it.place);
-        self.pieces.extend(calls.into_iter().map(|it| match it.is_servers {
-            true => Piece::ServerCall(it.call),
-            false => Piece::Call(it.call),
-        }));
+        self.pieces.extend(calls.iter_mut().map(Begun::piece));
         self.pieces.extend(self.usage.take().map(Piece::Usage));
         self.pieces.push_back(Piece::Stop(self.stop.clone().unwrap_or(Stop::End)));
     }
 }
 
+/// Whether a text is a whole JSON object.
+fn is_object(text: &str) -> bool {
+    let text = text.trim();
+    let ends = text.starts_with('{') && text.ends_with('}');
+    ends && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
 fn size(call: &Call) -> usize {
     call.id.len() + call.name.len() + call.arguments.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(calls: &[(u64, &str)]) -> Gathered {
+        let mut all = Gathered::default();
+        for (place, arguments) in calls {
+            all.begin(*place, Call::new(place.to_string(), "add", *arguments), false);
+        }
+        all
+    }
+
+    fn given(all: &mut Gathered) -> Vec<String> {
+        let calls = all.pieces.drain(..).filter_map(|it| match it {
+            Piece::Call(it) | Piece::ServerCall(it) => Some(it.id),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    #[test]
+    fn a_call_is_given_out_once_when_it_ends() {
+        let mut all = begun(&[(1, "{\"a\":"), (2, "{}")]);
+        all.change(1, |it| it.arguments.push_str("1}"));
+        assert_eq!(given(&mut all), [""; 0]);
+        all.end_call(1);
+        assert_eq!(given(&mut all), ["1"]);
+        all.end_call(1);
+        all.finish();
+        assert_eq!(given(&mut all), ["2"]);
+    }
+
+    #[test]
+    fn a_call_that_is_not_whole_waits_for_the_end_and_keeps_those_behind_it() {
+        let mut all = begun(&[(1, "{\"a\":"), (2, "{}")]);
+        all.end_call(1);
+        all.end_call(2);
+        assert_eq!(given(&mut all), [""; 0]);
+        all.finish();
+        assert_eq!(given(&mut all), ["1", "2"]);
+    }
+
+    #[test]
+    fn a_call_without_arguments_is_whole_where_its_wire_says_that_it_ends() {
+        let mut all = begun(&[(1, "")]);
+        all.end_whole_calls();
+        assert_eq!(given(&mut all), [""; 0], "its arguments may come");
+        all.end_call(1);
+        assert_eq!(given(&mut all), ["1"]);
+    }
+
+    #[test]
+    fn what_follows_a_call_that_was_given_out_changes_nothing() {
+        let mut all = begun(&[(1, "{}")]);
+        all.end_whole_calls();
+        assert_eq!(given(&mut all), ["1"]);
+        all.change(1, |it| it.arguments.push_str("{}"));
+        all.finish();
+        assert_eq!((given(&mut all), all.calls()), (Vec::new(), 1));
+    }
 }

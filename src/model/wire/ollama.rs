@@ -27,6 +27,7 @@ impl Ollama {
         };
         let call = Call::new(word(&call["id"]), word(&function["name"]), arguments);
         self.gathered.begin(self.next, call, false);
+        self.gathered.end_call(self.next);
         self.next += 1;
     }
 }

@@ -114,7 +114,10 @@ impl OpenAiChat {
         match finish_reason.as_deref().unwrap_or_default() {
             "" => {}
             "error" => return Err(refusal::within(&Value::Null)),
-            word => self.gathered.stop(word, stop(word)),
+            word => {
+                self.gathered.end_whole_calls();
+                self.gathered.stop(word, stop(word));
+            }
         }
         Ok(())
     }
@@ -144,6 +147,7 @@ impl OpenAiChat {
         let at = more.index.unwrap_or(at);
         // Some providers give every call the same place: another id with a name is another call.
         if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
+            self.gathered.end_whole_calls();
             self.gathered.begin(at, Call::default(), false);
         }
         self.gathered.change(at, |call| {

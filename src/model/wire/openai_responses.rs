@@ -43,16 +43,19 @@ impl OpenAiResponses {
 
     /// A function's arguments are whole.
     fn arguments(&mut self, place: u64, arguments: &Value) {
-        let Some(arguments) = text(arguments) else { return };
-        self.gathered.change(place, |it| {
-            if it.arguments.is_empty() {
-                it.arguments.push_str(arguments);
-            }
-        });
+        if let Some(arguments) = text(arguments) {
+            self.gathered.change(place, |it| {
+                if it.arguments.is_empty() {
+                    it.arguments.push_str(arguments);
+                }
+            });
+        }
+        self.gathered.end_call(place);
     }
 
-    /// An item is whole: encrypted reasoning goes back.
-    fn item_ends(&mut self, item: &Value) {
+    /// An item is whole: a call is given out, and encrypted reasoning goes back.
+    fn item_ends(&mut self, place: u64, item: &Value) {
+        self.gathered.end_call(place);
         if item["type"] == "reasoning" && text(&item["encrypted_content"]).is_some() {
             let keys = ["type", "id", "summary", "encrypted_content"];
             let kept = keys.into_iter().filter(|key| !item[*key].is_null());
@@ -65,7 +68,7 @@ impl OpenAiResponses {
     /// The parts of an item that isn't streamed.
     fn whole(&mut self, place: u64, item: &Value) {
         self.item(place, item);
-        self.item_ends(item);
+        self.item_ends(place, item);
         for part in item["summary"].as_array().into_iter().flatten() {
             self.gathered.say(text(&part["text"]).unwrap_or_default(), Piece::Reasoning);
         }
@@ -142,7 +145,7 @@ impl Reader for OpenAiResponses {
                     self.item(place, item);
                 }
                 self.arguments(place, &item["arguments"]);
-                self.item_ends(item);
+                self.item_ends(place, item);
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 return self.over(&event["response"]);

@@ -2,11 +2,13 @@
 //! and each effect under one key.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use pumphouse::listeners::action::words::{Action, ActionResult};
+use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Response};
-use pumphouse::model::{self, Model, Reply, Script};
+use pumphouse::model::{self, Call, Model, Piece, Reply, Script};
 use pumphouse::wire::budget::Charge;
 
 use super::world::{World, stopping};
@@ -105,4 +107,36 @@ fn a_model_that_may_say_something_else_is_told_what_there_was() {
     let cut = &world.all::<CognitionOut>(&thread)[0];
     assert!(cut.is_partial && cut.text.contains("id=\"a\""), "{cut:?}");
     assert_eq!(cut.error.as_deref(), Some("the pump stopped while the model wrote"));
+}
+
+#[test]
+fn a_native_call_of_a_turn_that_a_stop_cut_is_shown_as_a_call_with_its_result() {
+    let world = World::new(7);
+    let seen: Arc<Mutex<Vec<Prompt>>> = Arc::default();
+    let agent = || {
+        let seen = seen.clone();
+        let model = world.timed(Scripted::new(move |prompt: &Prompt, turn| {
+            seen.lock().unwrap().push(prompt.clone());
+            let call = Call::new("c1", "tool", r#"{"what": "a", "ms": 1}"#);
+            let first = Script::text("<thought>So.</thought>").call(call);
+            match turn {
+                1 => first.then(Piece::Text("More.".into())).every(Duration::from_millis(50)),
+                _ => Script::text("<response>Done.</response>"),
+            }
+        }));
+        let mut settings = Settings::default();
+        settings.dialect = Dialect::Native;
+        Agent::new("oracle", Arc::new(Fickle(model))).settings(settings).peers(["tool"])
+    };
+    stopping(&world, &agent, &[80_000]);
+    let thread = world.sim.run(world.disk.kept().threads(None, 10)).unwrap().unwrap()[0].id.clone();
+    let cut = world.all::<CognitionOut>(&thread).remove(0);
+    assert_eq!((&*cut.stop, cut.calls.map(|it| it.len())), ("stopped", Some(2)));
+    assert_eq!(world.all::<ActionResult>(&thread).len(), 1, "{:#?}", world.story(&thread));
+    let next = seen.lock().unwrap().last().unwrap().clone();
+    let said = &next.messages[1];
+    let calls: Vec<_> = said.calls.iter().map(|it| (&*it.id, &*it.name)).collect();
+    assert_eq!((&*said.text, calls), ("<thought>So.</thought>", vec![("c1", "tool")]));
+    assert_eq!((next.messages[2].of.as_deref(), &*next.messages[2].text), (Some("c1"), "a"));
+    assert_eq!(world.replay(agent(), &thread).difference, None);
 }

@@ -10,6 +10,7 @@ use pumphouse::model::{Remote, Wire};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// One thing that it does with a request.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum Act {
     Flood(Arc<[u8]>, usize),
     /// Waits so long.
     Wait(Duration),
+    /// Waits until it is told.
+    Until(Arc<Notify>),
     /// Waits until the client goes.
     Hang,
 }
@@ -28,7 +31,7 @@ impl Act {
     pub(crate) fn text(&self) -> String {
         match self {
             Act::Say(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Act::Wait(_) | Act::Hang => String::new(),
+            _ => String::new(),
         }
     }
 }
@@ -177,6 +180,7 @@ async fn serve(mut stream: TcpStream, answer: Arc<Answer>, seen: Arc<Mutex<Seen>
                     seen.lock().unwrap().said += bytes.len();
                 }
             }
+            Act::Until(told) => told.notified().await,
             Act::Wait(time) => tokio::time::sleep(time).await,
             Act::Hang => {
                 while stream.read(&mut [0; 64]).await.is_ok_and(|it| it > 0) {}

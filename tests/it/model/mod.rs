@@ -3,6 +3,7 @@
 mod bad;
 mod clients;
 mod conformance;
+mod early;
 pub(crate) mod fake;
 mod hostile;
 mod openai;

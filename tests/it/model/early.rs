@@ -1,0 +1,228 @@
+//! Native calls run as soon as they are whole, while the model still writes, on each wire.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pumphouse::limits::ModelLimits;
+use pumphouse::listeners::agent::settings::{Dialect, Settings};
+use pumphouse::listeners::agent::words::Response;
+use pumphouse::listeners::{agent::Agent, staff};
+use pumphouse::log::{Log, MemoryLog};
+use pumphouse::model::{Remote, Wire};
+use pumphouse::prelude::*;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::fake::{Act, Asked, Server, events, head, say};
+
+/// Counts something.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:test:early")]
+struct Count {
+    what: String,
+}
+
+/// It is counted.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:test:early")]
+struct Counted {}
+
+/// How often each thing was counted, and who is told of each.
+type Counter = Arc<(Mutex<BTreeMap<String, u32>>, Arc<Notify>)>;
+
+async fn count(State(counter): State<Counter>, Count { what }: Count) -> Counted {
+    *counter.0.lock().unwrap().entry(what).or_default() += 1;
+    counter.1.notify_one();
+    Counted {}
+}
+
+fn act(wire: Wire, events: &[Value]) -> Act {
+    let frame = |it: &Value| match wire {
+        Wire::Ollama => format!("{it}\n"),
+        _ => format!("data: {it}\n\n"),
+    };
+    say(events.iter().map(frame).collect::<String>())
+}
+
+fn head_of(wire: Wire) -> Act {
+    match wire {
+        Wire::Ollama => head("200 OK", "content-type: application/x-ndjson\r\n"),
+        _ => events(),
+    }
+}
+
+/// The events up to which the first of two calls is whole, and those behind them.
+fn two_calls(wire: Wire) -> (Vec<Value>, Vec<Value>) {
+    let arguments = |what: &str| json!({ "what": what });
+    let text = |what: &str| arguments(what).to_string();
+    let all = match wire {
+        Wire::AnthropicMessages => {
+            let call = |index, id: &str, what: &str| {
+                let block = json!({ "type": "tool_use", "id": id, "name": "count", "input": {} });
+                let delta = json!({ "type": "input_json_delta", "partial_json": text(what) });
+                [
+                    json!({ "type": "content_block_start", "index": index, "content_block": block }),
+                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
+                    json!({ "type": "content_block_stop", "index": index }),
+                ]
+            };
+            let stop = json!({ "stop_reason": "tool_use" });
+            let stop = json!({ "type": "message_delta", "delta": stop });
+            let end = [stop, json!({ "type": "message_stop" })];
+            (call(0, "c1", "one").into(), [&call(1, "c2", "two")[..], &end].concat())
+        }
+        Wire::OpenAiChat => {
+            let more = |index, id: &str, arguments: &str| {
+                let function = json!({ "name": "count", "arguments": arguments });
+                let call = json!({ "index": index, "id": id, "function": function });
+                json!({ "choices": [{ "delta": { "tool_calls": [call] } }] })
+            };
+            let stop = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] });
+            (
+                vec![more(0, "c1", &text("one")), more(1, "c2", "")],
+                vec![more(1, "", &text("two")), stop],
+            )
+        }
+        Wire::OpenAiResponses => {
+            let call = |place, id: &str, what: &str| {
+                let item = |arguments: &str| {
+                    json!({
+                        "type": "function_call",
+                        "call_id": id,
+                        "name": "count",
+                        "arguments": arguments,
+                    })
+                };
+                let event = |kind: &str, item: Value| json!({ "type": kind, "output_index": place, "item": item });
+                [
+                    event("response.output_item.added", item("")),
+                    event("response.output_item.done", item(&text(what))),
+                ]
+            };
+            let end =
+                json!({ "type": "response.completed", "response": { "status": "completed" } });
+            (call(0, "c1", "one").into(), [&call(1, "c2", "two")[..], &[end]].concat())
+        }
+        Wire::Gemini => {
+            let part = |id: &str, what: &str| {
+                let call = json!({ "id": id, "name": "count", "args": arguments(what) });
+                json!({ "content": { "parts": [{ "functionCall": call }] } })
+            };
+            let mut last = part("c2", "two");
+            last["finishReason"] = "STOP".into();
+            let event = |it: Value| json!({ "candidates": [it] });
+            (vec![event(part("c1", "one"))], vec![event(last)])
+        }
+        _ => {
+            let call = |id: &str, what: &str| {
+                let function = json!({ "name": "count", "arguments": arguments(what) });
+                let message = json!({ "tool_calls": [{ "id": id, "function": function }] });
+                json!({ "message": message, "done": false })
+            };
+            let end = json!({ "message": {}, "done": true, "done_reason": "stop" });
+            (vec![call("c1", "one")], vec![call("c2", "two"), end])
+        }
+    };
+    all
+}
+
+/// A whole reply that says that it is done.
+fn done(wire: Wire) -> Vec<Act> {
+    let text = "<response>Done.</response>";
+    let events = match wire {
+        Wire::AnthropicMessages => vec![
+            json!({ "type": "content_block_start", "content_block": { "type": "text", "text": text } }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+            json!({ "type": "message_stop" }),
+        ],
+        Wire::OpenAiChat => {
+            vec![json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] })]
+        }
+        Wire::OpenAiResponses => vec![
+            json!({ "type": "response.output_text.delta", "delta": text }),
+            json!({ "type": "response.completed", "response": { "status": "completed" } }),
+        ],
+        Wire::Gemini => {
+            let content = json!({ "parts": [{ "text": text }] });
+            vec![json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })]
+        }
+        _ => vec![json!({ "message": { "content": text }, "done": true })],
+    };
+    vec![head_of(wire), act(wire, &events)]
+}
+
+/// What came of a question over a wire.
+struct Outcome {
+    counts: BTreeMap<String, u32>,
+    /// Who sent what, in the order of the log.
+    story: Vec<String>,
+    asked: Vec<Asked>,
+}
+
+/// Asks an agent whose model does this first, and then says that it is done.
+async fn ask(wire: Wire, first: impl Fn(Arc<Notify>) -> Vec<Act>) -> Outcome {
+    let counter = Counter::default();
+    let (first, next) = (first(counter.1.clone()), AtomicUsize::new(0));
+    let server = Server::answering(move |_| match next.fetch_add(1, Ordering::Relaxed) {
+        0 => first.clone(),
+        _ => done(wire),
+    })
+    .await;
+    let mut limits = ModelLimits::default();
+    limits.retries_max = 0;
+    let model = Remote::at(wire, server.url(), "m").limits(limits).build().unwrap();
+    let mut settings = Settings::default();
+    settings.dialect = Dialect::Native;
+    let agent = Agent::new("oracle", Arc::new(model)).settings(settings).peers(["count"]);
+    let question = agent.ask("Count one and two.").unwrap();
+    let counting = Listener::with_state("count", counter.clone()).on(count);
+    let log = Arc::new(MemoryLog::default());
+    let kept = log.clone();
+    let log = move |it: &mut Builder| it.log(log);
+    let builder = pumphouse::builder().with((staff(), counting, agent.listener(), log));
+    let pump = builder.build().unwrap().start();
+    let answer = pump.ask_element(question).await.unwrap();
+    assert_eq!(answer.decode::<Response>().unwrap().text, "Done.", "{wire}");
+    let entries = kept.read(answer.thread(), 0, u64::MAX, 1_000).await.unwrap();
+    let story = entries.iter().map(|it| format!("{}: {}", it.from, it.name.local())).collect();
+    pump.shutdown().await.unwrap();
+    let counts = counter.0.lock().unwrap().clone();
+    Outcome { counts, story, asked: server.asked() }
+}
+
+fn counted(all: &[&str]) -> BTreeMap<String, u32> {
+    all.iter().map(|it| ((*it).to_owned(), 1)).collect()
+}
+
+#[tokio::test]
+async fn a_call_runs_while_the_model_still_writes_the_next() {
+    for wire in Wire::ALL {
+        let (first, rest) = two_calls(wire);
+        // The rest comes when the first call has run, and not before.
+        let acts =
+            |told| vec![head_of(wire), act(wire, &first), Act::Until(told), act(wire, &rest)];
+        let Outcome { counts, story, asked } = ask(wire, acts).await;
+        assert_eq!((counts, asked.len()), (counted(&["one", "two"]), 2), "{wire}");
+        let at = |what: &str| story.iter().position(|it| it == what).unwrap();
+        let second = story.iter().rposition(|it| it == "oracle: action").unwrap();
+        assert!(at("oracle: action") < at("count: counted"), "{wire}: {story:#?}");
+        assert!(at("count: counted") < second, "{wire}: {story:#?}");
+        assert!(second < at("oracle: cognition_out"), "{wire}: {story:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_behind_a_call_has_run_it_and_goes_on_from_it() {
+    for wire in Wire::ALL {
+        let (first, _) = two_calls(wire);
+        let acts = |told| vec![head_of(wire), act(wire, &first), Act::Until(told)];
+        let Outcome { counts, story, asked } = ask(wire, acts).await;
+        assert_eq!(counts, counted(&["one"]), "{wire}: {story:#?}");
+        let body = asked.last().unwrap().body.to_string();
+        assert!(!body.contains("\"two\"") && !body.contains("c2"), "{wire}: {body}");
+        assert!(body.contains("one"), "{wire}: {body}");
+        let has_id = wire == Wire::Ollama || body.matches("\"c1\"").count() == 2;
+        assert!(has_id, "a call and its result: {wire}: {body}");
+    }
+}
