@@ -53,6 +53,6 @@ impl SystemPrompt {
         }
         let tools = if is_native { offered_before(&seen, &peers) } else { Tools::default() };
         let reading = reading(settings, markup(agent, &seen, &peers));
-        SystemPrompt { text, reading, tools }
+        SystemPrompt { text, reading, tools, format: None }
     }
 }

@@ -13,7 +13,9 @@ use super::super::action::graph::{Meaning, Value as Found};
 use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
 use super::super::timer::{ClearTimer, TimerDue};
-use super::context::{TurnContext, open_name};
+use super::answer_format::open_name;
+use super::context::TurnContext;
+use super::escape;
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
 use super::provider::FILTERED;
@@ -151,6 +153,12 @@ impl TurnContext {
 
     /// The payload that ends the agent's work, as it was written.
     fn finale(&self, local: &str, text: &str) -> Result<Element, String> {
+        if text.starts_with('{')
+            && let Some(format) = self.state.0.format(&self.capabilities)
+        {
+            let read = format.read(&self.capabilities, &escape::written(text));
+            return read.map(|(_, element)| element).map_err(|(_, why)| why);
+        }
         let element = read(text, Profile::Wire, &XmlLimits::INSIDE);
         let element = element.map_err(|it| it.to_string())?;
         let name = open_name(&self.capabilities, local);

@@ -15,6 +15,7 @@ use super::super::metadata::Metadatas;
 use super::super::metadata::words::Metadata;
 use super::super::todo::list::Todos;
 use super::Agent;
+use super::answer_format::AnswerFormat;
 use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
 use super::system::SystemPrompt;
@@ -29,21 +30,47 @@ use super::words::{
 pub(super) struct AgentState {
     pub(super) agent: Agent,
     told: OnceLock<SystemPrompt>,
+    /// The same where the model is held to the form of its answer.
+    told_structured: OnceLock<SystemPrompt>,
+    format: OnceLock<Option<Arc<AnswerFormat>>>,
     /// The same by rules before 5, for replays and threads of then.
     told_before: OnceLock<SystemPrompt>,
 }
 
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
-        AgentState { agent, told: OnceLock::new(), told_before: OnceLock::new() }
+        let (told, told_structured) = (OnceLock::new(), OnceLock::new());
+        let (told_before, format) = (OnceLock::new(), OnceLock::new());
+        AgentState { agent, told, told_structured, told_before, format }
     }
 
     /// What the model is told before all else by the rules of a turn, and what follows from it.
-    pub(super) fn told(&self, all: &Capabilities, rules: Option<u32>) -> &SystemPrompt {
-        match begins_with_protocol(rules) {
-            true => self.told.get_or_init(|| SystemPrompt::new(&self.agent, all)),
-            false => self.told_before.get_or_init(|| SystemPrompt::before(&self.agent, all)),
+    pub(super) fn told(
+        &self,
+        all: &Capabilities,
+        rules: Option<u32>,
+        is_structured: bool,
+    ) -> &SystemPrompt {
+        let format = self.format(all).filter(|_| is_structured);
+        match (begins_with_protocol(rules), format) {
+            (true, None) => self.told.get_or_init(|| SystemPrompt::new(&self.agent, all, None)),
+            (true, format) => {
+                let told = || SystemPrompt::new(&self.agent, all, format.cloned());
+                self.told_structured.get_or_init(told)
+            }
+            (false, _) => self.told_before.get_or_init(|| SystemPrompt::before(&self.agent, all)),
         }
+    }
+}
+
+impl AgentState {
+    /// The form of the agent's answers, where it has final payloads that can be JSON.
+    pub(super) fn format(&self, all: &Capabilities) -> Option<&Arc<AnswerFormat>> {
+        let of = || {
+            let seen = all.seen_by(&self.agent.name);
+            AnswerFormat::of(&self.agent.settings, &seen).map(Arc::new)
+        };
+        self.format.get_or_init(of).as_ref()
     }
 }
 
@@ -140,8 +167,17 @@ pub(super) struct Outboxes {
     pub(super) delta: Outbox<Delta>,
 }
 
-/// The first payload of this local name that isn't the pump's own to say.
-pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
-    let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
-    all.named(local).iter().find(is_open)
+impl TurnContext {
+    /// Whether the model is held to the form of its answer: as it can be, or as the log has it of a
+    /// turn that began.
+    pub(super) fn is_structured(&self, earlier: &[Entry]) -> bool {
+        let mut recorded = earlier.iter().chain(self.record.0.iter().flatten());
+        match recorded.find_map(|it| it.decode_if::<CognitionTools>()) {
+            Some(it) => it.format.is_some(),
+            None if self.record.0.is_some() || self.begun_as(earlier).is_some() => {
+                self.mind.tools.format.is_some()
+            }
+            None => self.agent().model.is_structured(),
+        }
+    }
 }

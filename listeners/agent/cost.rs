@@ -26,6 +26,9 @@ pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
         it.name.len() + it.description.len() + it.parameters.to_string().len()
     };
     add("tools", prompt.tools.iter().map(tool).sum());
+    let format =
+        prompt.format.as_ref().map(|it| it.description.len() + it.schema.to_string().len());
+    add("answer", format.unwrap_or_default());
     for it in &prompt.messages {
         let (said, feeds) = split(&it.text);
         let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());

@@ -14,7 +14,9 @@ use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
-use super::context::{TurnContext, open_name};
+use super::answer_format::{AnswerFormat, open_name};
+use super::context::TurnContext;
+use super::escape;
 use super::system::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
@@ -162,6 +164,9 @@ impl<'a> Speaking<'a> {
     ) -> Result<Generation, Fault> {
         let agent = self.it.agent();
         let mut writing = Writing::new(self.turn, &told.reading, &agent.settings, self.rules);
+        if told.format.is_some() {
+            writing.may_be_json();
+        }
         match &self.it.record.0 {
             Some(record) => self.reads(record, &mut writing).await?,
             None => self.generates(prompt, &mut writing, told).await?,
@@ -178,18 +183,44 @@ impl<'a> Speaking<'a> {
         if places_calls(self.rules) {
             self.spoken.natives = writing.places();
         }
+        let json = writing.json();
         let (text, heard, words) = writing.finished(self.spoken.is_cut());
         for heard in heard {
             self.act(heard).await?;
         }
         self.spoken.text = text;
-        if let Some((from, to)) = words
+        if let Some(format) = &told.format {
+            self.answers(format, json, words).await?;
+        } else if let Some((from, to)) = words
             && self.spoken.is_only_text()
             && let Some(text) = self.it.words_as_response(&self.spoken, self.rules, (from, to))
         {
             self.response(Some(true), text, from, to).await?;
         }
         Ok(self.spoken)
+    }
+
+    /// Takes the answer of a reply without calls that is to have a form.
+    async fn answers(
+        &mut self,
+        format: &AnswerFormat,
+        json: Option<(usize, usize)>,
+        words: Option<(usize, usize)>,
+    ) -> Result<(), Fault> {
+        let Some(place) = json.or(words) else { return Ok(()) };
+        if self.spoken.is_cut() || !self.spoken.is_only_text() {
+            return Ok(());
+        }
+        self.spoken.acted = true;
+        let text = self.spoken.text.get(place.0..place.1).unwrap_or_default();
+        let read = format.read(&self.it.capabilities, &escape::written(text));
+        match read {
+            Ok((local, element)) => self.finale(&local, &element, place).await,
+            Err((local, why)) => {
+                let text = format!("<{local}> was not sent: {why}");
+                self.refuses(local, text, None).await
+            }
+        }
     }
 
     pub(super) fn live(&self, within: &str, text: String) {

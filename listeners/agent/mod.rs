@@ -34,6 +34,7 @@ mod abilities;
 mod thought;
 mod peer_text;
 mod tools;
+mod answer_format;
 pub mod system;
 mod before;
 mod context;

@@ -65,20 +65,28 @@ pub(super) fn call(seen: &Capabilities, it: &Described) -> String {
         text += &format!("{about}\n");
     }
     for it in calls {
-        let (schema, parameters) = (it.schema, parameters(it.schema));
-        let example = match schema.shape.content {
-            Content::Any => json!({ "text": "…" }),
-            _ => {
-                let written = xml::read(seen.example(schema), Profile::Wire, &XmlLimits::INSIDE);
-                let json = written.ok().and_then(|it| to_json(schema, it.view()).ok());
-                json.unwrap_or_default()
-            }
-        };
+        let parameters = parameters(it.schema);
+        let example = example(seen, it.schema);
         let name = Value::String(it.name);
         text += &format!("{}\n{{\"name\": {name}, \"parameters\": {example}}}\n", it.text);
-        text += &fields(&parameters, &parameters, 0);
+        text += &fields_of(&parameters);
     }
     text
+}
+
+/// A payload as an example in JSON.
+pub(super) fn example(seen: &Capabilities, schema: &Schema) -> Value {
+    if matches!(schema.shape.content, Content::Any) {
+        return json!({ "text": "…" });
+    }
+    let written = xml::read(seen.example(schema), Profile::Wire, &XmlLimits::INSIDE);
+    let json = written.ok().and_then(|it| to_json(schema, it.view()).ok());
+    json.unwrap_or_default()
+}
+
+/// The fields of an object, by its JSON Schema, a line each.
+pub(super) fn fields_of(schema: &Value) -> String {
+    fields(schema, schema, 0)
 }
 
 /// How deep the fields of fields are said.

@@ -97,11 +97,13 @@ pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let mut feeds = Shown::default();
     let own = |it: &&Entry| it.seq() <= begun.until || it.seq() < entry.seq() && it.from() == agent;
     thread.iter().filter(own).for_each(|it| feeds.apply(it));
-    let tools: Vec<Tool> = tools.unwrap_or_default().into();
+    let mut tools = tools.unwrap_or_default();
+    let format = tools.format.take().map(Into::into);
+    let tools: Vec<Tool> = tools.into();
     let (form, root, feeds) = (Form::of(&begun, &tools), super::root(agent), feeds.of(agent));
     let prompt = render(form, agent, &root, &system, &view, &feeds);
     let mut prompt = asked_by(agent, entry.thread(), begun.turn, prompt);
-    prompt.tools = tools;
+    (prompt.tools, prompt.format) = (tools, format);
     prompt.max_tokens = begun.max_tokens;
     prompt.temperature = begun.temperature;
     let now = prompt.digest().to_string();

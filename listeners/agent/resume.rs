@@ -7,7 +7,8 @@ use pumphouse::model::Call;
 use pumphouse::prelude::*;
 
 use super::super::action::words::{Action, Dialect};
-use super::context::{OwnMind, TurnContext, open_name};
+use super::answer_format::open_name;
+use super::context::{OwnMind, TurnContext};
 use super::escape;
 use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
@@ -129,12 +130,17 @@ fn recalled(
     let settings = &it.agent().settings;
     let rules = it.reading_rules(sent);
     let mut writing = Writing::new(over.turn, &told.reading, settings, rules);
+    if told.format.is_some() {
+        writing.may_be_json();
+    }
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);
     let mut spoken =
         Generation { stop, error, limited, truncated, did: true, ..Generation::default() };
     let mut heard = writing.again(&text);
+    let json = writing.json();
     let (_, rest, words) = writing.finished(spoken.is_cut());
+    let json = json.or(words).filter(|_| !spoken.is_cut());
     heard.extend(rest);
     spoken.text = text;
     let is_only_text = heard.iter().all(Heard::is_only_text);
@@ -154,7 +160,12 @@ fn recalled(
         }
         _ => None,
     });
-    if let Some(text) = words {
+    let is_json = is_only_text && told.format.is_some();
+    if let Some(format) = told.format.as_ref().filter(|_| is_json) {
+        let text = json.and_then(|(from, to)| spoken.text.get(from..to)).unwrap_or_default();
+        let element = format.read(&it.capabilities, &escape::written(text));
+        spoken.answer = element.ok().and_then(|(_, it)| answer(Some(it), String::new()));
+    } else if let Some(text) = words {
         spoken.answer = answer(None, text);
     }
     spoken

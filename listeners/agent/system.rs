@@ -15,6 +15,7 @@ use super::super::feed::definition::{METADATA, PEERS, PROTOCOL};
 use super::super::metadata::show;
 use super::Agent;
 use super::abilities;
+use super::answer_format::AnswerFormat;
 use super::peer_text::{call, is_shown};
 use super::settings::{Dialect, FinalWithActions, Settings};
 use super::tools::{Tools, offered};
@@ -24,6 +25,8 @@ use super::words::is_offered;
 const TAGS: &str = include_str!("protocol_5.txt");
 /// how one writes that makes its calls in its provider's own protocol.
 const NATIVE: &str = include_str!("native_5.txt");
+/// The same where its answer is JSON.
+const NATIVE_ANSWER: &str = include_str!("native_answer.txt");
 
 /// The headings of the parts, in their order.
 pub const HEADINGS: [(&str, &str); 6] = [
@@ -43,11 +46,17 @@ pub(super) struct SystemPrompt {
     pub(super) reading: Arc<Config>,
     /// What it is offered in its provider's own protocol.
     pub(super) tools: Tools,
+    /// The form of its answer, where it is held to one.
+    pub(super) format: Option<Arc<AnswerFormat>>,
 }
 
 impl SystemPrompt {
-    /// What an agent is told by rules 5 and later ones.
-    pub(super) fn new(agent: &Agent, all: &Capabilities) -> SystemPrompt {
+    /// What an agent is told by rules 5 and later ones, whose answer may have a form.
+    pub(super) fn new(
+        agent: &Agent,
+        all: &Capabilities,
+        format: Option<Arc<AnswerFormat>>,
+    ) -> SystemPrompt {
         let Agent { name, settings, .. } = agent;
         let seen = all.seen_by(name);
         let peers = peers(name, &seen);
@@ -66,9 +75,14 @@ impl SystemPrompt {
             }
         };
         if has(PROTOCOL) {
-            let protocol_text = how_to_write(settings);
+            let protocol_text = match format {
+                Some(_) => NATIVE_ANSWER.replace("{delivered}", &delivered(settings)),
+                None => how_to_write(settings),
+            };
             part(protocol, protocol_text.strip_prefix(protocol).unwrap_or(&protocol_text));
-            part(besides, &abilities::text(settings));
+            // Where its answer is JSON, a model writes no elements.
+            let abilities = format.is_none().then(|| abilities::text(settings));
+            part(besides, &abilities.unwrap_or_default());
         }
         match settings.prompt.as_str() {
             "" => part(own, &format!("You are the agent {name}.")),
@@ -77,7 +91,9 @@ impl SystemPrompt {
         if has(METADATA) {
             part(fields, &show::declared(&settings.metadata));
         }
-        if has(PEERS) {
+        if let Some(it) = &format {
+            part(endings, &it.text(&seen));
+        } else if has(PEERS) {
             part(endings, &finals(settings, &seen));
         }
         if has(PEERS) && !is_native {
@@ -87,7 +103,7 @@ impl SystemPrompt {
         }
         let tools = if is_native { offered(&seen, &peers) } else { Tools::default() };
         let reading = reading(settings, markup(agent, &seen, &peers).tool_call());
-        SystemPrompt { text, reading, tools }
+        SystemPrompt { text, reading, tools, format }
     }
 }
 
@@ -135,12 +151,7 @@ fn how_to_write(settings: &Settings) -> String {
         false => ("", " final=\"true\""),
     };
     let calls = if is_native { "calls" } else { "actions" };
-    let delivered = match settings.final_with_actions {
-        FinalWithActions::Trust => "It is delivered at once".to_owned(),
-        _ => format!(
-            "It is delivered when your {calls} have succeeded; if one failed, you get another turn"
-        ),
-    };
+    let delivered = delivered(settings);
     let is_text = settings.text_is_response();
     let answer = match is_text {
         true => format!(
@@ -166,6 +177,17 @@ fn how_to_write(settings: &Settings) -> String {
     };
     let text = template.replace("{responses}", &responses).replace("{text}", text);
     text.replace("{example}", &example)
+}
+
+/// When a final response is delivered.
+fn delivered(settings: &Settings) -> String {
+    let calls = if settings.dialect == Dialect::Native { "calls" } else { "actions" };
+    match settings.final_with_actions {
+        FinalWithActions::Trust => "It is delivered at once".to_owned(),
+        _ => format!(
+            "It is delivered when your {calls} have succeeded; if one failed, you get another turn"
+        ),
+    }
 }
 
 /// The payloads that end an agent's work, as they are written.

@@ -173,7 +173,7 @@ impl TurnContext {
             [] => self.rules_at_hand(),
             _ => self.form(earlier).1,
         };
-        self.state.0.told(&self.capabilities, rules)
+        self.state.0.told(&self.capabilities, rules, self.is_structured(earlier))
     }
 
     /// The recorded beginning of the turn, in a replay or when the pump stopped during the turn;
@@ -191,7 +191,8 @@ impl TurnContext {
 
     /// Records the system prompt and the tools that the model is offered, each only if it is new.
     async fn record_prompt(&self, told: &SystemPrompt, earlier: &[Entry]) -> Result<(), Fault> {
-        let tools = CognitionTools::from(&**told.tools.all());
+        let mut tools = CognitionTools::from(&**told.tools.all());
+        tools.format = told.format.as_ref().map(|it| (&it.format).into());
         let (has_text, has_tools) = match earlier {
             [] => (self.mind.system.as_deref() == Some(&told.text), *self.mind.tools == tools),
             sent => (
@@ -276,6 +277,7 @@ impl TurnContext {
         let prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
         let mut prompt = self.of_turn(turn, prompt);
         prompt.tools.clone_from(told.tools.all());
+        prompt.format = told.format.as_ref().map(|it| it.format.clone());
         prompt.max_tokens = agent.settings.max_tokens;
         prompt.temperature = agent.settings.temperature;
         Ok(prompt)

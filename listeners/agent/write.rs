@@ -102,7 +102,22 @@ pub(super) struct Writing {
     pub(super) text: String,
     /// Where native calls stand in them.
     natives: Vec<u64>,
+    /// Whether the text since the last call is a JSON answer, where the model writes such.
+    answer: JsonAnswer,
     hearing: Hearing,
+}
+
+/// An answer in JSON, in which elements are text.
+#[derive(Clone, Copy)]
+enum JsonAnswer {
+    /// There is none in this reply.
+    Never,
+    /// Only white space came so far.
+    Blank,
+    /// It began there.
+    From(usize),
+    /// The text is another one.
+    Other,
 }
 
 /// What was heard, and how far.
@@ -192,7 +207,21 @@ impl Writing {
         };
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
-        Writing { config, parser, is_native, text: String::new(), natives: Vec::new(), hearing }
+        let (text, natives, answer) = (String::new(), Vec::new(), JsonAnswer::Never);
+        Writing { config, parser, is_native, text, natives, answer, hearing }
+    }
+
+    /// Reads a text that begins as a JSON object as that, and looks for no elements in it.
+    pub(super) fn may_be_json(&mut self) {
+        self.answer = JsonAnswer::Blank;
+    }
+
+    /// Where the answer stands that is JSON, from and up to.
+    pub(super) fn json(&self) -> Option<(usize, usize)> {
+        match self.answer {
+            JsonAnswer::From(from) => Some((from, from + self.text[from..].trim_end().len())),
+            _ => None,
+        }
     }
 
     /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
@@ -205,7 +234,11 @@ impl Writing {
         let mut heard = self.end();
         self.hearing.dialect = Some(CallDialect::Native);
         let from = self.text.len();
-        heard.extend(self.feed(element));
+        heard.extend(self.parse(element));
+        if !matches!(self.answer, JsonAnswer::Never) {
+            // What stood before it was no answer.
+            self.answer = JsonAnswer::Blank;
+        }
         self.natives.extend([from as u64, self.text.len() as u64]);
         heard.extend(self.end());
         self.hearing.dialect = None;
@@ -236,6 +269,23 @@ impl Writing {
 
     /// Takes more of the reply, and gives what that comes to.
     pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
+        let words = text.trim_start();
+        if matches!(self.answer, JsonAnswer::Blank) && !words.is_empty() {
+            self.answer = match words.starts_with('{') {
+                true => JsonAnswer::From(self.text.len() + text.len() - words.len()),
+                false => JsonAnswer::Other,
+            };
+        }
+        if !matches!(self.answer, JsonAnswer::From(_)) {
+            return self.parse(text);
+        }
+        let text = escape::recorded(text).into_owned();
+        self.text.push_str(&text);
+        self.hearing.at += text.len();
+        vec![Heard::Text("text", text)]
+    }
+
+    fn parse(&mut self, text: &str) -> Vec<Heard> {
         match self.config.reading {
             Reading::CommonMark => self.text.push_str(&escape::recorded(text)),
             _ => self.text.push_str(text),

@@ -13,7 +13,7 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
-pub use super::model::{CognitionReasoning, ModelFailed, ReasoningSigned};
+pub use super::model::{AnswerForm, CognitionReasoning, ModelFailed, ReasoningSigned};
 
 /// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
 /// they record:
@@ -233,6 +233,9 @@ pub struct CognitionSystem {
 pub struct CognitionTools {
     /// The tools, in their order.
     pub tool: Vec<Offered>,
+    /// The form of its answers, where it is held to one.
+    #[payload(no_example)]
+    pub format: Option<AnswerForm>,
 }
 
 /// A tool.
@@ -255,7 +258,7 @@ impl From<&[Tool]> for CognitionTools {
             description: it.description.clone(),
             parameters: Json(it.parameters.clone()),
         };
-        CognitionTools { tool: all.iter().map(offered).collect() }
+        CognitionTools { tool: all.iter().map(offered).collect(), format: None }
     }
 }
 

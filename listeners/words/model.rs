@@ -1,7 +1,8 @@
-//! What models think before they write, and how they fail.
+//! What models think before they write, how their answers are to be, and how they fail.
 
-use pumphouse::model::{Error, Signed, Wire};
+use pumphouse::model::{Error, Format, Signed, Wire};
 use pumphouse::prelude::*;
+use pumphouse::wire::Json;
 
 /// What a model thought before it wrote, where it says so.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -102,5 +103,31 @@ impl ModelFailed {
             retry_after_ms: error.retry_after.map(millis),
             text: it.to_string(),
         }
+    }
+}
+
+/// The form of a model's answers.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct AnswerForm {
+    /// What it is called.
+    #[payload(attribute, example = "report")]
+    pub name: String,
+    /// What it is.
+    #[payload(example = "What was found.")]
+    pub description: String,
+    /// The JSON Schema of an answer.
+    pub schema: Json,
+}
+
+impl From<&Format> for AnswerForm {
+    fn from(Format { name, description, schema, .. }: &Format) -> AnswerForm {
+        let (name, description) = (name.clone(), description.clone());
+        AnswerForm { name, description, schema: Json(schema.clone()) }
+    }
+}
+
+impl From<AnswerForm> for Format {
+    fn from(AnswerForm { name, description, schema }: AnswerForm) -> Format {
+        Format::new(name, description, schema.0)
     }
 }

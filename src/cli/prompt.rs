@@ -82,6 +82,11 @@ fn lines(it: &Recalled, style: Style) -> String {
         let text = format!("{}\n{:#}", it.description, it.parameters);
         out.push_str(&format!("\n{name}\n{}", audit::quoted(&text)));
     }
+    if let Some(it) = &prompt.format {
+        let name = style.paint(Paint::Strong, &audit::line(&format!("answer {}", it.name)));
+        let text = format!("{}\n{:#}", it.description, it.schema);
+        out.push_str(&format!("\n{name}\n{}", audit::quoted(&text)));
+    }
     out
 }
 
@@ -119,7 +124,7 @@ fn object(it: &Recalled) -> Value {
             "parameters": it.parameters,
         })
     });
-    json!({
+    let mut object = json!({
         "entry": it.entry.to_string(),
         "agent": it.agent,
         "turn": it.begun.turn,
@@ -131,5 +136,9 @@ fn object(it: &Recalled) -> Value {
         "tools": tools.collect::<Vec<_>>(),
         "max_tokens": it.prompt.max_tokens,
         "temperature": it.prompt.temperature,
-    })
+    });
+    if let Some(it) = &it.prompt.format {
+        object["format"] = json!({ "name": it.name, "schema": it.schema });
+    }
+    object
 }

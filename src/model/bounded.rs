@@ -151,6 +151,10 @@ impl Model for Bounded {
         self.model.attachments()
     }
 
+    fn is_structured(&self) -> bool {
+        self.model.is_structured()
+    }
+
     fn price(&self) -> Option<Price> {
         self.model.price()
     }

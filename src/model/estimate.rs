@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Attached, Model, Prompt, Said, Tool};
+use crate::model::{Attached, Format, Model, Prompt, Said, Tool};
 
 /// Bytes of a token, about, where no tokenizer counts them.
 pub const TOKEN_BYTES: u64 = 4;
@@ -38,6 +38,10 @@ fn tool_bytes(it: &Tool) -> u64 {
     (it.name.len() + it.description.len() + it.parameters.to_string().len()) as u64
 }
 
+fn format_bytes(it: &Format) -> u64 {
+    (it.name.len() + it.description.len() + it.schema.to_string().len()) as u64
+}
+
 fn message_bytes(it: &Said) -> u64 {
     let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
     let signed = it.signed.iter().map(|it| it.json.len());
@@ -51,6 +55,7 @@ impl dyn Model + '_ {
     pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
         let Some(system) = self.tokens(&prompt.system) else {
             let tools: u64 = prompt.tools.iter().map(tool_bytes).sum();
+            let tools = tools + prompt.format.as_ref().map_or(0, format_bytes);
             let attached: u64 = prompt.messages.iter().map(attached_tokens).sum();
             return tokens_of_bytes(prompt_bytes(prompt) + tools) + attached;
         };
@@ -60,7 +65,8 @@ impl dyn Model + '_ {
             .tools
             .iter()
             .map(|it| count(&it.name) + count(&it.description) + count(&it.parameters.to_string()));
-        system + messages + tools.sum::<u64>()
+        let format = prompt.format.as_ref().map(|it| count(&it.schema.to_string()));
+        system + messages + tools.sum::<u64>() + format.unwrap_or_default()
     }
 
     /// The same of one message.

@@ -58,7 +58,7 @@ pub use models::{Models, UnknownModel};
 pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
-pub use prompt::{Digest, NoDigest, Prompt, Role, Said, Tool};
+pub use prompt::{Digest, Format, NoDigest, Prompt, Role, Said, Tool};
 pub(crate) use provider_events::{DroppedEvents, EventQueue};
 pub use provider_events::{ProviderEvent, ProviderEvents};
 pub use recorded::{Recorded, Take};
@@ -107,6 +107,12 @@ pub trait Model: Debug + Send + Sync {
     /// [`takes`].
     fn attachments(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether it is held to the [form of an answer](Prompt::format) that its prompt asks for. One
+    /// that isn't is asked for its answer in words.
+    fn is_structured(&self) -> bool {
+        false
     }
 
     /// What its tokens cost, where that is known.

@@ -20,6 +20,8 @@ pub struct Prompt {
     pub messages: Vec<Said>,
     /// What it may call natively.
     pub tools: Vec<Tool>,
+    /// The form of its answer, where that is to be JSON; its calls have none of it.
+    pub format: Option<Format>,
     /// Whether it is to call none of them now. They are offered all the same, because earlier
     /// calls may stand in its messages, and because a provider keeps a prompt by its beginning. It
     /// isn't in the digest.
@@ -124,6 +126,35 @@ impl Tool {
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Tool {
         Tool { name: name.into(), description: description.into(), parameters }
+    }
+}
+
+/// The form that an answer is to have: JSON by a schema. A model that can't be held to it may
+/// answer otherwise, so the answer is to be checked.
+///
+/// ```
+/// use pumphouse::model::{Format, Prompt};
+///
+/// let schema = serde_json::json!({ "type": "object", "properties": {}, "required": [] });
+/// let mut prompt = Prompt::new("Report.").user("Go.");
+/// prompt.format = Some(Format::new("report", "What was found.", schema));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Format {
+    /// What it is called, in letters, digits, `_` and `-`.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// The JSON Schema of the answer: of an object.
+    pub schema: Value,
+}
+
+impl Format {
+    /// A form by its name, what it is, and its JSON Schema.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Format {
+        Format { name: name.into(), description: description.into(), schema }
     }
 }
 
@@ -246,6 +277,13 @@ impl Prompt {
             hash.text(description);
             hash.text(&parameters.to_string());
         }
+        // A prompt without one is digested as it was before there were any.
+        if let Some(Format { name, description, schema }) = &self.format {
+            hash.text("format");
+            hash.text(name);
+            hash.text(description);
+            hash.text(&schema.to_string());
+        }
         hash.maybe(self.max_tokens.map(u64::from));
         hash.number(self.stop.len() as u64);
         self.stop.iter().for_each(|it| hash.text(it));
@@ -350,7 +388,7 @@ mod tests {
     #[test]
     fn a_digest_is_of_all_that_a_provider_is_told() {
         let tool = || Tool::new("add", "Adds.", serde_json::json!({"type": "object"}));
-        let changes: [fn(&mut Prompt); 10] = [
+        let changes: [fn(&mut Prompt); 11] = [
             |it| it.system.push(' '),
             |it| it.messages[0].text.push(' '),
             |it| it.messages[0].role = Role::Assistant,
@@ -361,6 +399,7 @@ mod tests {
             |it| it.top_p = Some(0.0),
             |it| it.seed = Some(0),
             |it| it.tools[0].description.clear(),
+            |it| it.format = Some(Format::new("", "", Value::Null)),
         ];
         let mut first = prompt();
         first.tools.push(tool());

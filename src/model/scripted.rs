@@ -38,6 +38,7 @@ pub struct Scripted {
     window: Option<u32>,
     price: Option<Price>,
     attachments: Vec<String>,
+    is_structured: bool,
     name: Arc<str>,
 }
 
@@ -136,6 +137,13 @@ impl Scripted {
         Scripted { price: Some(price), ..self }
     }
 
+    /// Says that its replies have the [form of an answer](Prompt::format) that is asked for, as
+    /// their author wrote them so.
+    #[must_use]
+    pub fn with_structure(self) -> Scripted {
+        Scripted { is_structured: true, ..self }
+    }
+
     /// Says which media types of attachments it takes, such as `image/*`.
     #[must_use]
     pub fn with_attachments<T: Into<String>>(self, types: impl IntoIterator<Item = T>) -> Scripted {
@@ -152,7 +160,8 @@ impl Scripted {
     ) -> Scripted {
         let (answer, sleeper) = (Arc::new(answer), Sleeper::default());
         let (window, price, attachments) = (None, None, Vec::new());
-        Scripted { answer, sleeper, window, price, attachments, name: name.into() }
+        let (name, is_structured) = (name.into(), false);
+        Scripted { answer, sleeper, window, price, attachments, is_structured, name }
     }
 }
 
@@ -190,6 +199,10 @@ impl Model for Scripted {
 
     fn attachments(&self) -> Vec<String> {
         self.attachments.clone()
+    }
+
+    fn is_structured(&self) -> bool {
+        self.is_structured
     }
 
     fn price(&self) -> Option<Price> {

@@ -174,6 +174,9 @@ impl Reader<'_> {
         if stream == Some("false") {
             settings = settings.whole();
         }
+        if item.key("structured").and_then(Node::flag) == Some(false) {
+            settings = settings.unstructured();
+        }
         if let Some(Json::Object(extra)) = item.key("extra").and_then(json) {
             settings = settings.extra(extra);
         }

@@ -90,6 +90,7 @@ fn remote(wire: Wire, name: &'static str) -> Map {
             key("temperature", Kind::Number, temperature, "temperature: 0.2"),
             key("effort", Kind::Word(EFFORTS), effort, "effort: low"),
             stream(),
+            structured(),
             price_or_table(),
             attachments(),
             key("extra", Kind::Settings, extra, "extra: {top_k: 40}"),
@@ -134,6 +135,12 @@ fn router() -> Map {
 
 fn kind(example: &str) -> Key {
     needed(key("use", Kind::Word(USE), "Which kind of model it is.", example))
+}
+
+fn structured() -> Key {
+    let text =
+        "Whether the server is told the JSON Schema of an agent's answer; it is unless said.";
+    key("structured", Kind::Flag, text, "structured: false")
 }
 
 fn window() -> Key {

@@ -20,6 +20,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         max_tokens: prompt.max_tokens.or(settings.max_tokens),
         temperature: prompt.temperature.or(settings.temperature),
         effort: settings.effort,
+        is_structured: settings.is_structured,
         is_streamed: settings.is_streamed,
         prompt,
     };

@@ -153,6 +153,10 @@ impl Model for Remote {
         self.settings.attachments.clone()
     }
 
+    fn is_structured(&self) -> bool {
+        self.settings.is_structured
+    }
+
     fn price(&self) -> Option<Price> {
         self.settings.price.as_ref().map(|(price, _)| *price)
     }

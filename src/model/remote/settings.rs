@@ -30,6 +30,7 @@ pub struct Settings {
     pub(super) temperature: Option<f64>,
     pub(super) effort: Option<Effort>,
     pub(super) is_streamed: bool,
+    pub(super) is_structured: bool,
     pub(super) price: Option<(Price, PriceSource)>,
     pub(super) attachments: Vec<String>,
     pub(super) extra: Map<String, Value>,
@@ -63,6 +64,7 @@ impl Settings {
             temperature: None,
             effort: None,
             is_streamed: true,
+            is_structured: true,
             price: None,
             attachments: Vec::new(),
             extra: Map::new(),
@@ -122,6 +124,13 @@ impl Settings {
     #[must_use]
     pub fn whole(self) -> Settings {
         Settings { is_streamed: false, ..self }
+    }
+
+    /// Never tells the server the [form of an answer](crate::model::Prompt::format): for servers
+    /// that don't know it.
+    #[must_use]
+    pub fn unstructured(self) -> Settings {
+        Settings { is_structured: false, ..self }
     }
 
     /// Says what its tokens cost.

@@ -289,6 +289,11 @@ impl Model for Router {
         common
     }
 
+    /// Whether all of its models are: whichever is asked, the answer has that form.
+    fn is_structured(&self) -> bool {
+        self.all(|it| it.is_structured()).all(|it| it)
+    }
+
     /// The highest of its models' prices: that is reserved, and what a turn costs goes by the model
     /// that answered it.
     fn price(&self) -> Option<Price> {

@@ -6,7 +6,7 @@ use std::mem::take;
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, object, text};
+use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, format, object, text};
 use crate::model::remote::refusal;
 use crate::model::{
     Attached, Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire,
@@ -185,9 +185,17 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", json!({ "type": "none" }));
         }
     }
-    if let Some(effort) = asked.effort {
+    if asked.effort.is_some() {
         put("thinking", json!({ "type": "adaptive", "display": "summarized" }));
-        put("output_config", json!({ "effort": effort.as_str() }));
+    }
+    let format = asked.format().and_then(|it| format::anthropic(&it.schema));
+    let format = format.map(|it| json!({ "type": "json_schema", "schema": it }));
+    let effort = asked.effort.map(|it| Value::from(it.as_str()));
+    let settings = [("effort", effort), ("format", format)].into_iter();
+    let settings = settings.filter_map(|(key, it)| Some((key.to_owned(), it?)));
+    let settings: Map<String, Value> = settings.collect();
+    if !settings.is_empty() {
+        put("output_config", settings.into());
     }
     asked.choose(&CHOICES, &mut body);
     body

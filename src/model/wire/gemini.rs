@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, garbled, object, text};
+use super::{
+    Asked, Choices, Gathered, Reader, arguments, count, divided, format, garbled, object, text,
+};
 use crate::model::remote::refusal;
 use crate::model::{Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
@@ -132,6 +134,11 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         let thinking = json!({ "thinkingLevel": level, "includeThoughts": true });
         settings.insert("thinkingConfig".to_owned(), thinking);
     }
+    let format = asked.format().filter(|_| prompt.tools.is_empty() || takes_both(asked.model));
+    if let Some(schema) = format.and_then(|it| format::gemini(&it.schema)) {
+        settings.insert("responseMimeType".to_owned(), "application/json".into());
+        settings.insert("responseJsonSchema".to_owned(), schema);
+    }
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
     if !prompt.system.is_empty() {
@@ -149,6 +156,13 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         }
     }
     body
+}
+
+/// Whether a model takes tools and the form of its answer in one request: those before 3 refuse
+/// that.
+fn takes_both(model: &str) -> bool {
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    !["gemini-1", "gemini-2"].iter().any(|it| model.starts_with(it))
 }
 
 /// What was said by turns. A result names the function, which only its call knows.

@@ -10,6 +10,7 @@
 //! | `ollama` | Ollama's own | a line of JSON each | `"done": true` |
 
 mod anthropic;
+mod format;
 mod framing;
 mod gathered;
 mod gemini;
@@ -24,7 +25,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
 use crate::model::remote::refusal;
-use crate::model::{Error, Kind, Prompt, Said};
+use crate::model::{Error, Format, Kind, Prompt, Said};
 
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
@@ -245,6 +246,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) temperature: Option<f64>,
     /// How much it is to reason, where that is said.
     pub(crate) effort: Option<Effort>,
+    /// Whether the server is told the form of the answer, where the prompt has one.
+    pub(crate) is_structured: bool,
     /// Whether the reply is to come while it is written, or whole.
     pub(crate) is_streamed: bool,
     /// All else.
@@ -261,6 +264,11 @@ struct Choices {
 }
 
 impl Asked<'_> {
+    /// The form of the answer, where the server is told it.
+    fn format(&self) -> Option<&Format> {
+        self.prompt.format.as_ref().filter(|_| self.is_structured)
+    }
+
     /// Puts the choices of this request into a JSON object, by the names that a wire has for them.
     fn choose(&self, names: &Choices, into: &mut Map<String, Value>) {
         let prompt = self.prompt;

@@ -106,6 +106,9 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     // The wire has no word for calling nothing.
     if !prompt.tools.is_empty() && !prompt.without_calls {
         put("tools", prompt.tools.iter().map(openai_chat::function).collect());
+    } else if let Some(it) = asked.format() {
+        // The server holds every word of the reply to it, so a model that has it calls no tool.
+        put("format", it.schema.clone());
     }
     body
 }

@@ -8,9 +8,9 @@ use std::iter;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, count, garbled, late_behind_attached};
+use super::{Asked, Choices, Gathered, Reader, count, format, garbled, late_behind_attached};
 use crate::model::remote::refusal;
-use crate::model::{Attached, Call, Error, Piece, Said, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Format, Piece, Said, Stop, Tool, Usage};
 
 /// An event, or a whole reply that isn't streamed. What is not named here is nobody's business.
 #[derive(Deserialize)]
@@ -233,6 +233,9 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if let Some(effort) = asked.effort {
         put("reasoning_effort", effort.as_str().into());
     }
+    if let Some(it) = asked.format() {
+        put("response_format", json!({ "type": "json_schema", "json_schema": named(it) }));
+    }
     asked.choose(&CHOICES, &mut body);
     body
 }
@@ -271,6 +274,15 @@ fn part(it: &Attached) -> Value {
 fn call(Call { id, name, arguments }: &Call) -> Value {
     let function = json!({ "name": name, "arguments": arguments });
     json!({ "id": id, "type": "function", "function": function })
+}
+
+/// The form of the answer as both of OpenAI's wires have it.
+pub(super) fn named(Format { name, description, schema }: &Format) -> Value {
+    let mut named = json!({ "name": name, "schema": schema, "strict": format::is_strict(schema) });
+    if !description.is_empty() {
+        named["description"] = description.as_str().into();
+    }
+    named
 }
 
 /// A tool as this wire and Ollama's have it.

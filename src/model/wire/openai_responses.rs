@@ -6,6 +6,7 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
+use super::openai_chat::named;
 use super::{Asked, Choices, Gathered, Reader, count, late_behind_attached, object, text};
 use crate::model::remote::refusal;
 use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
@@ -194,6 +195,11 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
         put("reasoning", json!({ "effort": effort.as_str(), "summary": "auto" }));
         // Nothing is stored there, so reasoning goes back with the calls beside it.
         put("include", json!(["reasoning.encrypted_content"]));
+    }
+    if let Some(it) = asked.format() {
+        let mut format = named(it);
+        format["type"] = "json_schema".into();
+        put("text", json!({ "format": format }));
     }
     if !prompt.system.is_empty() {
         put("instructions", prompt.system.as_str().into());

@@ -17,6 +17,7 @@ mod properties;
 mod provider;
 mod recall;
 mod references;
+mod structured;
 mod system;
 mod told;
 mod transcript;

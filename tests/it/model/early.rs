@@ -37,7 +37,7 @@ async fn count(State(counter): State<Counter>, Count { what }: Count) -> Counted
     Counted {}
 }
 
-fn act(wire: Wire, events: &[Value]) -> Act {
+pub(super) fn act(wire: Wire, events: &[Value]) -> Act {
     let frame = |it: &Value| match wire {
         Wire::Ollama => format!("{it}\n"),
         _ => format!("data: {it}\n\n"),
@@ -45,64 +45,71 @@ fn act(wire: Wire, events: &[Value]) -> Act {
     say(events.iter().map(frame).collect::<String>())
 }
 
-fn head_of(wire: Wire) -> Act {
+pub(super) fn head_of(wire: Wire) -> Act {
     match wire {
         Wire::Ollama => head("200 OK", "content-type: application/x-ndjson\r\n"),
         _ => events(),
     }
 }
 
+/// What a call counts.
+fn arguments(what: &str) -> Value {
+    json!({ "what": what })
+}
+
+/// A call as Anthropic writes it.
+fn block(index: u64, id: &str, what: &str) -> [Value; 3] {
+    let kind = "content_block_start";
+    let call = json!({ "type": "tool_use", "id": id, "name": "count", "input": {} });
+    let json = arguments(what).to_string();
+    let delta = json!({ "type": "input_json_delta", "partial_json": json });
+    [
+        json!({ "type": kind, "index": index, "content_block": call }),
+        json!({ "type": "content_block_delta", "index": index, "delta": delta }),
+        json!({ "type": "content_block_stop", "index": index }),
+    ]
+}
+
+/// A part of a call as chat completions write it.
+fn part(index: u64, id: &str, arguments: &str) -> Value {
+    let function = json!({ "name": "count", "arguments": arguments });
+    let call = json!({ "index": index, "id": id, "function": function });
+    json!({ "choices": [{ "delta": { "tool_calls": [call] } }] })
+}
+
+/// A call as OpenAI's responses write it.
+fn item(place: u64, id: &str, what: &str) -> [Value; 2] {
+    let event = |kind: &str, arguments: &str| {
+        let item = json!({
+            "type": "function_call", "call_id": id, "name": "count", "arguments": arguments,
+        });
+        json!({ "type": kind, "output_index": place, "item": item })
+    };
+    [
+        event("response.output_item.added", ""),
+        event("response.output_item.done", &arguments(what).to_string()),
+    ]
+}
+
 /// The events up to which the first of two calls is whole, and those behind them.
 fn two_calls(wire: Wire) -> (Vec<Value>, Vec<Value>) {
-    let arguments = |what: &str| json!({ "what": what });
     let text = |what: &str| arguments(what).to_string();
-    let all = match wire {
+    match wire {
         Wire::AnthropicMessages => {
-            let call = |index, id: &str, what: &str| {
-                let block = json!({ "type": "tool_use", "id": id, "name": "count", "input": {} });
-                let delta = json!({ "type": "input_json_delta", "partial_json": text(what) });
-                [
-                    json!({ "type": "content_block_start", "index": index, "content_block": block }),
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({ "type": "content_block_stop", "index": index }),
-                ]
-            };
             let stop = json!({ "stop_reason": "tool_use" });
             let stop = json!({ "type": "message_delta", "delta": stop });
             let end = [stop, json!({ "type": "message_stop" })];
-            (call(0, "c1", "one").into(), [&call(1, "c2", "two")[..], &end].concat())
+            (block(0, "c1", "one").into(), [&block(1, "c2", "two")[..], &end].concat())
         }
         Wire::OpenAiChat => {
-            let more = |index, id: &str, arguments: &str| {
-                let function = json!({ "name": "count", "arguments": arguments });
-                let call = json!({ "index": index, "id": id, "function": function });
-                json!({ "choices": [{ "delta": { "tool_calls": [call] } }] })
-            };
             let stop = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] });
-            (
-                vec![more(0, "c1", &text("one")), more(1, "c2", "")],
-                vec![more(1, "", &text("two")), stop],
-            )
+            let first = vec![part(0, "c1", &text("one")), part(1, "c2", "")];
+            (first, vec![part(1, "", &text("two")), stop])
         }
         Wire::OpenAiResponses => {
-            let call = |place, id: &str, what: &str| {
-                let item = |arguments: &str| {
-                    json!({
-                        "type": "function_call",
-                        "call_id": id,
-                        "name": "count",
-                        "arguments": arguments,
-                    })
-                };
-                let event = |kind: &str, item: Value| json!({ "type": kind, "output_index": place, "item": item });
-                [
-                    event("response.output_item.added", item("")),
-                    event("response.output_item.done", item(&text(what))),
-                ]
-            };
-            let end =
-                json!({ "type": "response.completed", "response": { "status": "completed" } });
-            (call(0, "c1", "one").into(), [&call(1, "c2", "two")[..], &[end]].concat())
+            let response = json!({ "status": "completed" });
+            let end = json!({ "type": "response.completed", "response": response });
+            (item(0, "c1", "one").into(), [&item(1, "c2", "two")[..], &[end]].concat())
         }
         Wire::Gemini => {
             let part = |id: &str, what: &str| {
@@ -123,19 +130,20 @@ fn two_calls(wire: Wire) -> (Vec<Value>, Vec<Value>) {
             let end = json!({ "message": {}, "done": true, "done_reason": "stop" });
             (vec![call("c1", "one")], vec![call("c2", "two"), end])
         }
-    };
-    all
+    }
 }
 
-/// A whole reply that says that it is done.
-fn done(wire: Wire) -> Vec<Act> {
-    let text = "<response>Done.</response>";
+/// A whole reply of this text.
+pub(super) fn saying(wire: Wire, text: &str) -> Vec<Act> {
     let events = match wire {
-        Wire::AnthropicMessages => vec![
-            json!({ "type": "content_block_start", "content_block": { "type": "text", "text": text } }),
-            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
-            json!({ "type": "message_stop" }),
-        ],
+        Wire::AnthropicMessages => {
+            let block = json!({ "type": "text", "text": text });
+            vec![
+                json!({ "type": "content_block_start", "content_block": block }),
+                json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+                json!({ "type": "message_stop" }),
+            ]
+        }
         Wire::OpenAiChat => {
             vec![json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] })]
         }
@@ -166,7 +174,7 @@ async fn ask(wire: Wire, first: impl Fn(Arc<Notify>) -> Vec<Act>) -> Outcome {
     let (first, next) = (first(counter.1.clone()), AtomicUsize::new(0));
     let server = Server::answering(move |_| match next.fetch_add(1, Ordering::Relaxed) {
         0 => first.clone(),
-        _ => done(wire),
+        _ => saying(wire, "<response>Done.</response>"),
     })
     .await;
     let mut limits = ModelLimits::default();

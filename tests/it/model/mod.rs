@@ -15,6 +15,7 @@ mod secrets;
 mod signed;
 pub(crate) mod speaking;
 mod sse;
+mod structured;
 mod wires;
 
 use pumphouse::model::{Error, Model, Piece, Prompt};
