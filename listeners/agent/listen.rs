@@ -69,6 +69,9 @@ impl Speaking<'_> {
             truncated,
             tokens_in,
             tokens_out,
+            tokens_cached,
+            tokens_cache_written,
+            tokens_reasoning,
             answered_by,
             text,
             ..
@@ -77,7 +80,13 @@ impl Speaking<'_> {
             self.tried(failed).await?;
         }
         self.spoken.answered_by = answered_by;
-        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| Usage::new(from, to));
+        self.spoken.usage = tokens_in.zip(tokens_out).map(|(from, to)| {
+            let mut usage = Usage::new(from, to);
+            usage.cached = tokens_cached.unwrap_or(0);
+            usage.cache_written = tokens_cache_written.unwrap_or(0);
+            usage.reasoning = tokens_reasoning.unwrap_or(0);
+            usage
+        });
         self.spoken.is_refused = refused == Some(true);
         self.spoken.limited = waits_ms.map(Duration::from_millis);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };

@@ -4,7 +4,7 @@
 
 use pumphouse::listener::{Answer, NoteAbove};
 use pumphouse::model::estimate::{TOKEN_BYTES, prompt_bytes};
-use pumphouse::model::{Model, Prompt, Stop};
+use pumphouse::model::{Model, Prompt, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
@@ -391,6 +391,7 @@ impl TurnContext {
     pub(super) fn cognition_out(&self, turn: u64, it: &Generation) -> CognitionOut {
         let is_old = self.is_old();
         let held = it.answer.as_ref().filter(|it| is_old && it.waits).map(|it| it.place);
+        let some = |of: fn(Usage) -> u64| it.usage.map(of).filter(|it| *it > 0);
         CognitionOut {
             turn,
             stop: it.stop.clone(),
@@ -402,6 +403,9 @@ impl TurnContext {
             completion_percentage: it.percent(self.agent().settings.max_tokens),
             tokens_in: it.usage.map(|it| it.input),
             tokens_out: it.usage.map(|it| it.output),
+            tokens_cached: some(|it| it.cached),
+            tokens_cache_written: some(|it| it.cache_written),
+            tokens_reasoning: some(|it| it.reasoning),
             answered_by: it.answered_by.clone(),
             is_idle: it.is_idle(is_old),
             calls: Some(it.natives.clone()).filter(|it| !it.is_empty()),

@@ -307,6 +307,15 @@ pub struct CognitionOut {
     /// Tokens of the reply.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
+    /// Of the prompt, those that the provider had kept, where there are any.
+    #[payload(attribute, no_example)]
+    pub tokens_cached: Option<u64>,
+    /// Of the prompt, those that the provider keeps for later prompts, where there are any.
+    #[payload(attribute, no_example)]
+    pub tokens_cache_written: Option<u64>,
+    /// Of the reply, those of reasoning, where there are any.
+    #[payload(attribute, no_example)]
+    pub tokens_reasoning: Option<u64>,
     /// The model that answered, where the agent's model is several.
     #[payload(attribute, no_example)]
     pub answered_by: Option<String>,

@@ -72,6 +72,15 @@ impl ModelName {
         all.extend(self.port.map(|it| (names::SERVER_PORT, it.into())));
         all
     }
+
+    /// The same where it is several and one of them answered: the provider and the server are that
+    /// one's.
+    pub(super) fn attributes_answered_by(&self, answered: Option<&ModelName>) -> Vec<Attribute> {
+        let Some(answered) = answered else { return self.attributes() };
+        let mut all = ModelName { name: self.name.clone(), ..answered.clone() }.attributes();
+        all.push((names::RESPONSE_MODEL, answered.name.as_str().into()));
+        all
+    }
 }
 
 /// Why a reply ended, in the convention's words; none where the model didn't end it.
@@ -117,6 +126,18 @@ mod tests {
         assert!(it.contains(&(names::SERVER_ADDRESS, "api.openai.com".into())), "{it:?}");
         assert!(it.contains(&(names::SERVER_PORT, 443.into())), "{it:?}");
         assert_eq!(ModelName::parse("scripted by a").attributes().len(), 2);
+    }
+
+    #[test]
+    fn a_model_that_a_router_chose_is_the_one_that_answered() {
+        let router = ModelName::parse("failover of large, small");
+        let answered = ModelName::parse("opus at https://api.anthropic.com/v1");
+        let all = router.attributes_answered_by(Some(&answered));
+        assert!(all.contains(&(names::PROVIDER_NAME, "anthropic".into())), "{all:?}");
+        assert!(all.contains(&(names::REQUEST_MODEL, "failover of large, small".into())));
+        assert!(all.contains(&(names::RESPONSE_MODEL, "opus".into())));
+        assert!(all.contains(&(names::SERVER_ADDRESS, "api.anthropic.com".into())));
+        assert_eq!(router.attributes_answered_by(None), router.attributes());
     }
 
     #[test]

@@ -46,11 +46,19 @@ names! {
     REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens", SPANS,
         "How many tokens the reply may have.";
     REQUEST_TEMPERATURE = "gen_ai.request.temperature", SPANS, "How freely the model chooses.";
+    RESPONSE_MODEL = "gen_ai.response.model", SPANS,
+        "The model that answered, where a router chose it.";
     FINISH_REASONS = "gen_ai.response.finish_reasons", SPANS, "Why the reply ended.";
     INPUT_TOKENS = "gen_ai.usage.input_tokens", SPANS,
         "Tokens of the prompt, as the provider counted them.";
     OUTPUT_TOKENS = "gen_ai.usage.output_tokens", SPANS,
         "Tokens of the reply, as the provider counted them.";
+    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens", SPANS,
+        "Of the prompt's tokens, those that the provider had kept.";
+    CACHE_CREATION_TOKENS = "gen_ai.usage.cache_creation.input_tokens", SPANS,
+        "Of the prompt's tokens, those that the provider keeps for later.";
+    REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens", SPANS,
+        "Of the reply's tokens, those of reasoning.";
     CONVERSATION_ID = "gen_ai.conversation.id", SPANS, "The session: the root of the threads.";
     AGENT_NAME = "gen_ai.agent.name", AGENTS, "The agent.";
     TOOL_NAME = "gen_ai.tool.name", SPANS, "What an action calls.";

@@ -306,7 +306,8 @@ impl ThreadSpans {
         let model = ModelName::parse(&open.asked.model);
         let mut attributes = self.attributes("chat", agent, open.begun.0);
         attributes.push((names::TURN, open.asked.turn.into()));
-        attributes.extend(model.attributes());
+        let answered = over.and_then(|it| it.answered_by.as_deref()).map(ModelName::parse);
+        attributes.extend(model.attributes_answered_by(answered.as_ref()));
         let most = open.asked.max_tokens.map(u64::from);
         attributes.extend(most.map(|it| (names::REQUEST_MAX_TOKENS, it.into())));
         let temperature = open.asked.temperature;
@@ -318,6 +319,12 @@ impl ThreadSpans {
             attributes.extend(reasons.map(|it| (names::FINISH_REASONS, it)));
             attributes.extend(over.tokens_in.map(|it| (names::INPUT_TOKENS, it.into())));
             attributes.extend(over.tokens_out.map(|it| (names::OUTPUT_TOKENS, it.into())));
+            let parts = [
+                (names::CACHE_READ_TOKENS, over.tokens_cached),
+                (names::CACHE_CREATION_TOKENS, over.tokens_cache_written),
+                (names::REASONING_TOKENS, over.tokens_reasoning),
+            ];
+            attributes.extend(parts.into_iter().filter_map(|(name, it)| Some((name, it?.into()))));
             if self.place.content {
                 let text = messages("assistant", &over.text, reason);
                 attributes.push((names::OUTPUT_MESSAGES, text.into()));

@@ -159,3 +159,22 @@ fn every_attempt_of_a_router_is_in_the_thread_and_the_model_that_answered_is_pai
     assert_eq!((settled.spent_micros, &settled.model), (Some(210), &over.answered_by));
     assert_eq!(charges[0].model.as_deref(), Some("failover of large, small"));
 }
+
+#[test]
+fn tokens_that_a_provider_kept_or_reasoned_with_stand_in_the_turns_end() {
+    let mut usage = Usage::new(1_000, 100);
+    (usage.cached, usage.reasoning) = (800, 60);
+    for (usage, expected) in [(usage, (Some(800), Some(60))), (Usage::new(9, 1), (None, None))] {
+        let world = World::new(1);
+        let oracle = || {
+            let reply = Script::text("<response>Here I am.</response>").usage(usage);
+            Agent::new("oracle", Arc::new(Scripted::replies([reply])))
+        };
+        let pump = world.start([oracle()]);
+        let thread = world.tell(&pump, oracle().ask("Go.").unwrap(), Duration::from_secs(1));
+        let over = world.all::<CognitionOut>(&thread).remove(0);
+        assert_eq!((over.tokens_cached, over.tokens_reasoning), expected);
+        assert_eq!(over.tokens_cache_written, None);
+        assert_eq!(world.replay(oracle(), &thread).difference, None);
+    }
+}
