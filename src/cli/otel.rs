@@ -63,7 +63,8 @@ pub(crate) struct Export {
     force: bool,
 }
 
-/// Lists every name that a span may have, what it stands for, and the page that defines it.
+/// Lists every name that a span or a metric may have, what it stands for, and the page that
+/// defines it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Names {}
 
@@ -115,7 +116,8 @@ impl Otel {
 #[cfg(feature = "otel")]
 fn names(to: &mut Screen<'_>) -> Result<Ending, Failure> {
     use crate::otel::names;
-    for it in names::ALL {
+    let metrics = [names::TOKEN_USAGE, names::OPERATION_DURATION];
+    for it in names::ALL.iter().chain(&metrics) {
         match to.json {
             true => to.object(&serde_json::json!({
                 "name": it.name, "text": it.text, "page": it.page, "schema": names::SCHEMA_URL,

@@ -113,6 +113,8 @@ pub(crate) struct Follower<T> {
     sent: u64,
     /// How often in a row the target was unreachable.
     failures: u32,
+    /// How long is waited for it: at first, and at the most.
+    away_us: (u64, u64),
     /// How many entries it is behind.
     lag: Arc<AtomicU64>,
 }
@@ -126,7 +128,14 @@ impl<T: Target> Follower<T> {
         lag: Arc<AtomicU64>,
     ) -> Follower<T> {
         let at = position.get();
-        Follower { log, target, position, read: at, sent: at, failures: 0, lag }
+        let (failures, away_us) = (0, AWAY_US);
+        Follower { log, target, position, read: at, sent: at, failures, away_us, lag }
+    }
+
+    /// Waits so long for a target that is away, at first and at the most.
+    #[cfg(all(test, feature = "otel"))]
+    pub(crate) fn waiting(self, away_us: (u64, u64)) -> Follower<T> {
+        Follower { away_us, ..self }
     }
 
     /// Follows until `stopped`. Then it sends what the log has by then, within a time limit.
@@ -159,19 +168,19 @@ impl<T: Target> Follower<T> {
 
     /// Makes step after step. No step is interrupted.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
-        let mut away_us = AWAY_US.0;
+        let mut away_us = self.away_us.0;
         loop {
             let step = self.step().await;
             let wait_us = match &step {
                 Ok(true) if stopped.clone().now_or_never().is_some() => return,
                 Ok(true) => continue,
                 Ok(false) => {
-                    away_us = AWAY_US.0;
+                    away_us = self.away_us.0;
                     LOOK_EVERY_US
                 }
                 Err(Stuck::Away(_)) => {
                     let wait_us = away_us;
-                    away_us = (2 * away_us).min(AWAY_US.1);
+                    away_us = (2 * away_us).min(self.away_us.1);
                     wait_us
                 }
                 Err(Stuck::Log(error)) => {
@@ -181,7 +190,7 @@ impl<T: Target> Follower<T> {
             };
             let over = port.sleep_until(port.now_us().saturating_add(wait_us));
             if step.is_err() && self.is_to_rest() {
-                away_us = AWAY_US.0;
+                away_us = self.away_us.0;
                 tokio::select! {
                     () = stopped.clone() => return,
                     () = self.rest(port) => {}

@@ -99,13 +99,16 @@ pub struct Otel {
     pub headers: Vec<(String, Secret)>,
     /// Whether spans have the texts of messages, arguments, results and errors.
     pub content: bool,
+    /// Whether metrics are sent beside spans.
+    pub metrics: bool,
 }
 
 impl Otel {
-    /// A collector without further headers, that is sent no content.
+    /// A collector without further headers, that is sent metrics and no content.
     #[must_use]
     pub fn at(endpoint: &str) -> Otel {
-        Otel { endpoint: endpoint.to_owned(), headers: Vec::new(), content: false }
+        let (endpoint, headers) = (endpoint.to_owned(), Vec::new());
+        Otel { endpoint, headers, content: false, metrics: true }
     }
 
     /// The headers, for the one place that sends them.

@@ -152,6 +152,7 @@ fn otel() -> Map {
     let endpoint = "Where the collector takes OTLP over HTTP; /v1/traces is appended.";
     let headers = "Further headers of each request, such as a key for the collector.";
     let content = "Whether spans have the texts of messages, arguments, results and errors.";
+    let metrics = "Whether metrics are sent beside spans; they are unless said.";
     let texts = Kind::Named(Box::new(Kind::Text));
     let url = "endpoint: http://127.0.0.1:4318";
     Map {
@@ -160,6 +161,7 @@ fn otel() -> Map {
             Key { needed: true, ..key("endpoint", Kind::Text, endpoint, url) },
             key("headers", texts, headers, "headers: {authorization: \"${OTEL_KEY}\"}"),
             key("content", Kind::Flag, content, "content: false"),
+            key("metrics", Kind::Flag, metrics, "metrics: false"),
         ],
         one_of: &[],
     }

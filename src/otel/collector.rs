@@ -13,6 +13,8 @@ use crate::trust;
 
 /// What the path of a collector ends with where it takes traces.
 const PATH: &str = "/v1/traces";
+/// What it ends with where it takes metrics.
+const METRICS_PATH: &str = "/v1/metrics";
 /// How long a request may take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 /// How much of an answer is read.
@@ -118,7 +120,24 @@ impl Collector {
     /// # Errors
     /// Where the batch wasn't taken.
     pub async fn send(&self, batch: Vec<u8>) -> Result<u64, Unsent> {
-        let request = self.client.post(self.url.clone());
+        self.post(self.url.clone(), batch).await
+    }
+
+    /// Sends metrics, as [`Metrics::encode`](crate::otel::Metrics::encode) writes them, and gives
+    /// how many of their points the collector didn't take.
+    ///
+    /// # Errors
+    /// Where they weren't taken.
+    pub async fn send_metrics(&self, metrics: Vec<u8>) -> Result<u64, Unsent> {
+        let mut url = self.url.clone();
+        let path = url.path().strip_suffix(PATH).unwrap_or_default();
+        let path = format!("{path}{METRICS_PATH}");
+        url.set_path(&path);
+        self.post(url, metrics).await
+    }
+
+    async fn post(&self, url: Url, batch: Vec<u8>) -> Result<u64, Unsent> {
+        let request = self.client.post(url);
         let request = request.header(CONTENT_TYPE, "application/x-protobuf").body(batch);
         let away = |it: &reqwest::Error| {
             Unsent::Away(format!("{} doesn't answer: {}", self.url(), root(it)))

@@ -15,7 +15,7 @@ use crate::otel::names;
 use crate::otel::span::{Attribute, Kind, Span, Value};
 
 /// Nanoseconds of a microsecond.
-const NANOS: u64 = 1_000;
+pub(super) const NANOS: u64 = 1_000;
 
 /// Which pump the spans are of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,34 +33,42 @@ impl Resource {
     pub fn new(name: Option<&str>, log: Uuid) -> Resource {
         Resource { name: name.unwrap_or("pumphouse").to_owned(), log }
     }
+
+    /// The same in OTLP's words.
+    pub(super) fn described(&self) -> Described {
+        Described {
+            attributes: attributes(&[
+                (names::SERVICE_NAME, self.name.as_str().into()),
+                (names::SERVICE_INSTANCE_ID, self.log.to_string().into()),
+            ]),
+            ..Described::default()
+        }
+    }
 }
 
 /// An `ExportTraceServiceRequest` with these spans, as protobuf.
 #[must_use]
 pub fn encode(spans: &[Span], resource: &Resource) -> Vec<u8> {
-    let scope = InstrumentationScope {
-        name: "pumphouse".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..InstrumentationScope::default()
-    };
-    let described = Described {
-        attributes: attributes(&[
-            (names::SERVICE_NAME, resource.name.as_str().into()),
-            (names::SERVICE_INSTANCE_ID, resource.log.to_string().into()),
-        ]),
-        ..Described::default()
-    };
     let spans = ScopeSpans {
-        scope: Some(scope),
+        scope: Some(scope()),
         spans: spans.iter().map(span).collect(),
         schema_url: names::SCHEMA_URL.to_owned(),
     };
     let of_resource = ResourceSpans {
-        resource: Some(described),
+        resource: Some(resource.described()),
         scope_spans: vec![spans],
         schema_url: names::SCHEMA_URL.to_owned(),
     };
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
+}
+
+/// Who made it: this version of the pump.
+pub(super) fn scope() -> InstrumentationScope {
+    InstrumentationScope {
+        name: "pumphouse".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    }
 }
 
 fn span(it: &Span) -> Encoded {
@@ -104,7 +112,7 @@ fn span(it: &Span) -> Encoded {
     }
 }
 
-fn attributes(all: &[Attribute]) -> Vec<KeyValue> {
+pub(super) fn attributes(all: &[Attribute]) -> Vec<KeyValue> {
     let one = |(named, value): &Attribute| KeyValue {
         key: named.name.to_owned(),
         value: Some(any(value)),

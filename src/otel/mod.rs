@@ -21,12 +21,14 @@ mod model;
 mod thread_spans;
 mod projection;
 mod encode;
+mod metrics;
 mod collector;
 
 pub use collector::{Collector, NoCollector, Unsent};
 pub use encode::{Resource, encode};
+pub use metrics::Metrics;
 pub use projection::Projection;
 pub use span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, Value};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

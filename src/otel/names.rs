@@ -32,6 +32,8 @@ macro_rules! names {
 const SPANS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/";
 const AGENTS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/";
 const ERRORS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/";
+const METRICS: &str = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/";
+const SDK: &str = "https://opentelemetry.io/docs/specs/otel/metrics/sdk/#overflow-attribute";
 const EXCEPTIONS: &str = "https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-spans/";
 const SERVERS: &str = "https://opentelemetry.io/docs/specs/semconv/registry/attributes/server/";
 const SERVICES: &str = "https://opentelemetry.io/docs/specs/semconv/resource/#service";
@@ -59,6 +61,10 @@ names! {
         "Of the prompt's tokens, those that the provider keeps for later.";
     REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens", SPANS,
         "Of the reply's tokens, those of reasoning.";
+    TOKEN_TYPE = "gen_ai.token.type", METRICS,
+        "Whether tokens are of prompts or of replies: `input` or `output`; in metrics only.";
+    OVERFLOW = "otel.metric.overflow", SDK,
+        "The series that sums what has no series of its own; in metrics only.";
     CONVERSATION_ID = "gen_ai.conversation.id", SPANS, "The session: the root of the threads.";
     AGENT_NAME = "gen_ai.agent.name", AGENTS, "The agent.";
     TOOL_NAME = "gen_ai.tool.name", SPANS, "What an action calls.";
@@ -82,8 +88,24 @@ names! {
     TURN = "pumphouse.turn", OWN, "The number of the agent's turn in the thread.";
 }
 
+/// The tokens of a request.
+pub const TOKEN_USAGE: Named = Named {
+    name: "gen_ai.client.token.usage",
+    text: "Tokens of prompts and replies, as the provider counted them.",
+    page: METRICS,
+};
+/// How long a request took.
+pub const OPERATION_DURATION: Named = Named {
+    name: "gen_ai.client.operation.duration",
+    text: "The time of a turn's request, from its first entry to its last.",
+    page: METRICS,
+};
+
 /// The name of the event that says what went wrong.
 pub const EXCEPTION: &str = "exception";
+
+/// The type of the error of a turn that has no end in the log.
+pub(super) const UNFINISHED: &str = "unfinished";
 
 #[cfg(test)]
 mod tests {

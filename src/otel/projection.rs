@@ -45,7 +45,8 @@ impl Projection {
         Projection { log, content: false, threads: BTreeMap::new() }
     }
 
-    /// Whether spans have content: messages, arguments, results, and the texts of errors.
+    /// Whether spans have content: messages, arguments, results, and the texts of errors. Then
+    /// they have [other ids](SpanId::with_content).
     #[must_use]
     pub fn content(self, content: bool) -> Projection {
         Projection { content, ..self }
@@ -65,7 +66,10 @@ impl Projection {
                 self.read(thread, entry.position).await?
             }
         };
-        let ended = spans.take(&Heard::kept(entry));
+        let mut ended = spans.take(&Heard::kept(entry));
+        if self.content {
+            ended = ended.into_iter().map(Span::with_content).collect();
+        }
         spans.position = entry.position;
         if entry.flags.state().is_none_or(|it| it.is_live()) {
             self.threads.insert(thread.clone(), spans);

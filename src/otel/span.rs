@@ -10,6 +10,13 @@ use crate::otel::names::Named;
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
+    /// The same trace where its spans have content: another one, since no span id is sent with two
+    /// contents.
+    #[must_use]
+    pub fn with_content(&self) -> TraceId {
+        TraceId(prefix(&format!("{self} content")))
+    }
+
     /// The trace of a tree of threads, by its root.
     #[must_use]
     pub fn of(root: &ThreadId) -> TraceId {
@@ -28,6 +35,12 @@ impl TraceId {
 pub struct SpanId([u8; 8]);
 
 impl SpanId {
+    /// The same span where it has content: another one, since no span id is sent with two contents.
+    #[must_use]
+    pub fn with_content(&self) -> SpanId {
+        SpanId(prefix(&format!("{self} content")))
+    }
+
     /// The span of a turn, by its `cognition_in`, or of a tool's execution, by its `action`.
     #[must_use]
     pub fn of(entry: &EntryId) -> SpanId {
@@ -187,6 +200,12 @@ pub struct Span {
 }
 
 impl Span {
+    /// The same under the ids of spans with content.
+    pub(super) fn with_content(self) -> Span {
+        let parent = self.parent.map(|it| it.with_content());
+        Span { trace: self.trace.with_content(), id: self.id.with_content(), parent, ..self }
+    }
+
     /// The value of an attribute.
     #[must_use]
     pub fn attribute(&self, named: Named) -> Option<&Value> {

@@ -20,15 +20,15 @@ const SECRET: &str = "secret4711";
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A log that is written entry by entry; entry N has the time 1000 N.
-struct Written {
-    log: Arc<dyn Log>,
+pub(crate) struct Written {
+    pub(crate) log: Arc<dyn Log>,
     thread: ThreadId,
     seq: u64,
     at: u64,
 }
 
 impl Written {
-    async fn new() -> Written {
+    pub(crate) async fn new() -> Written {
         let written = Written {
             log: Arc::new(MemoryLog::new()),
             thread: ThreadId::new("sess-a"),
@@ -76,7 +76,7 @@ impl Written {
     }
 
     /// Somebody outside asks the agent ada something.
-    async fn ask(&mut self) -> u64 {
+    pub(crate) async fn ask(&mut self) -> u64 {
         let (name, body) = (root("ada"), asked());
         let meta = format!("<traceparent xmlns=\"urn:w3c\">{TRACEPARENT}</traceparent>");
         self.put_with("console", "ada", (name, body), |draft| {
@@ -86,7 +86,7 @@ impl Written {
         .await
     }
 
-    async fn turn_begins(&mut self, turn: u64) -> u64 {
+    pub(crate) async fn turn_begins(&mut self, turn: u64) -> u64 {
         let until = self.seq;
         let it = CognitionIn {
             turn,
@@ -109,7 +109,7 @@ impl Written {
         self.say("ada", "ada", &it).await
     }
 
-    async fn turn_ends(&mut self, turn: u64, error: Option<&str>) -> u64 {
+    pub(crate) async fn turn_ends(&mut self, turn: u64, error: Option<&str>) -> u64 {
         let it = CognitionOut {
             turn,
             stop: if error.is_some() { "error" } else { "end" }.to_owned(),
@@ -180,7 +180,7 @@ impl Written {
     }
 
     /// The spans that end after a position.
-    async fn spans(&self, after: u64, content: bool) -> Vec<Span> {
+    pub(crate) async fn spans(&self, after: u64, content: bool) -> Vec<Span> {
         let mut projection = Projection::new(self.log.clone()).content(content);
         let mut spans = Vec::new();
         let entries: Vec<Arc<Entry>> = self.log.tail(after, 1_000).await.unwrap();
@@ -404,4 +404,17 @@ async fn a_fork_has_spans_of_its_own_work_only() {
     );
     assert!(own.iter().all(|it| it.trace == TraceId::of(&ThreadId::new("sess-b"))));
     assert!(own.iter().all(|one| all.iter().all(|it| it.id != one.id)));
+}
+
+#[tokio::test]
+async fn spans_with_content_have_other_ids_in_a_trace_of_their_own() {
+    let written = worked().await;
+    let (bare, content) = (written.spans(0, false).await, written.spans(0, true).await);
+    assert_eq!(bare.len(), content.len());
+    for (bare, content) in bare.iter().zip(&content) {
+        assert_eq!(content.trace, bare.trace.with_content());
+        assert_eq!(content.id, bare.id.with_content());
+        assert_eq!(content.parent, bare.parent.map(|it| it.with_content()));
+        assert_ne!((content.trace, content.id), (bare.trace, bare.id));
+    }
 }

@@ -334,7 +334,7 @@ impl ThreadSpans {
                 self.failure(kind.to_owned(), Some(error))
             });
         } else {
-            failure = Some(self.failure("unfinished".to_owned(), None)).or(failure);
+            failure = Some(self.failure(names::UNFINISHED.to_owned(), None)).or(failure);
         }
         let id = SpanId::of(&EntryId::new(&self.place.thread, open.begun.0));
         Span {

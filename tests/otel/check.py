@@ -30,7 +30,7 @@ listeners:
 """
 # One action that succeeds, one that fails, and a turn whose model has nothing left to say.
 LEAD = """\
-%% reply usage=800/40
+%% reply usage=800/40/300
 <action id="sum">{"name": "calculate", "parameters": {"expression": "6*7"}}</action>
 <action id="wrong">{"name": "calculate", "parameters": {"expression": "6*"}}</action>
 %% reply usage=900/10
@@ -77,10 +77,11 @@ def work(folder):
 
 
 def convention():
-    """Every attribute that the package names."""
+    """Every attribute and every metric that the package names."""
     names = set()
     folder = Path(semconv.__path__[0])
-    for file in folder.rglob("*_attributes.py"):
+    files = [*folder.rglob("*_attributes.py"), *folder.rglob("*_metrics.py")]
+    for file in files:
         module = ".".join(["opentelemetry", "semconv", *file.relative_to(folder).parts])
         values = vars(importlib.import_module(module.removesuffix(".py"))).values()
         names.update(it for it in values if isinstance(it, str) and "." in it)

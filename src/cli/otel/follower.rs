@@ -8,14 +8,19 @@ use tokio::sync::oneshot;
 
 use crate::cli::otel::batch::{SPANS_MAX, send};
 use crate::cli::screen::Failure;
+use crate::clock;
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Away, Follower, KeptPosition, NoPosition, Sent, Target};
 use crate::log::{Entry, Error, Log};
 use crate::manifest::Otel;
-use crate::otel::{Collector, Projection, Resource, Span, Unsent};
+use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
 
 /// How long a stop waits for the collector.
 const STOP_TIME_MAX_US: u64 = 5_000_000;
+/// How often metrics are sent at the most, and
+const METRICS_EVERY_US: u64 = 1_000_000;
+/// how long they wait for a collector that doesn't take them.
+const METRICS_AWAY_US: u64 = 30_000_000;
 
 /// Sends the spans of a log.
 struct Spans {
@@ -24,6 +29,25 @@ struct Spans {
     projection: Projection,
     /// Spans that end up to where entries were taken in, and aren't sent.
     waiting: Vec<Span>,
+    metrics: Option<SentMetrics>,
+}
+
+/// Metrics of the spans that were sent. They hold up no span: a collector may take traces alone.
+struct SentMetrics {
+    all: Metrics,
+    /// Whether they changed since they were sent.
+    has_news: bool,
+    /// When they may be sent next.
+    next_us: u64,
+    /// Whether the collector didn't take them when it was asked last.
+    is_refused: bool,
+}
+
+impl SentMetrics {
+    fn since(now_us: u64) -> SentMetrics {
+        let all = Metrics::since(now_us);
+        SentMetrics { all, has_news: false, next_us: 0, is_refused: false }
+    }
 }
 
 /// A follower that runs.
@@ -60,6 +84,7 @@ pub(crate) async fn start(
         projection: Projection::new(log.clone()).content(says.content),
         collector,
         waiting: Vec::new(),
+        metrics: says.metrics.then(|| SentMetrics::since(clock::now_us())),
     };
     let follower = Follower::new(log, spans, position, lag);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -98,9 +123,30 @@ impl Target for Spans {
                     );
                 }
             }
-            self.waiting.drain(..count);
+            for span in self.waiting.drain(..count) {
+                if let Some(metrics) = &mut self.metrics {
+                    metrics.has_news |= metrics.all.add(&span);
+                }
+            }
         }
+        self.send_metrics().await;
         Ok(Sent::All)
+    }
+
+    async fn settle(&mut self) -> Result<(), Away> {
+        // Before the position is kept: what it has behind it was measured.
+        if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
+            metrics.next_us = 0;
+        }
+        self.send_metrics().await;
+        Ok(())
+    }
+
+    async fn end(&mut self) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.next_us = 0;
+        }
+        self.send_metrics().await;
     }
 
     fn is_gone(&self, reason: &str) {
@@ -119,6 +165,30 @@ impl Target for Spans {
 }
 
 impl Spans {
+    /// Sends metrics that have changed, where it is time to.
+    async fn send_metrics(&mut self) {
+        let now_us = clock::now_us();
+        let Some(metrics) = &mut self.metrics else { return };
+        if !metrics.has_news || now_us < metrics.next_us {
+            return;
+        }
+        let sent = self.collector.send_metrics(metrics.all.encode(&self.resource, now_us)).await;
+        let was_refused = std::mem::replace(&mut metrics.is_refused, sent.is_err());
+        metrics.has_news = sent.is_err();
+        let wait_us = if sent.is_err() { METRICS_AWAY_US } else { METRICS_EVERY_US };
+        metrics.next_us = now_us.saturating_add(wait_us);
+        if let Err(error) = sent
+            && !was_refused
+        {
+            let collector = self.collector.url();
+            tracing::warn!(
+                collector, %error,
+                "the collector takes no metrics; they are sent again each half minute, and \
+                 `otel: {{metrics: false}}` leaves them out"
+            );
+        }
+    }
+
     fn tell_rejected(&self, count: usize, rejected: u64) {
         if rejected > 0 {
             let collector = self.collector.url();
@@ -131,3 +201,6 @@ impl Spans {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,5 +41,6 @@ pub(in crate::manifest) fn settings(node: &Node) -> Option<Otel> {
         otel.headers = texts.map(|(name, value)| (name, Secret::new(value))).collect();
     }
     otel.content = node.key("content").and_then(Node::flag) == Some(true);
+    otel.metrics = node.key("metrics").and_then(Node::flag) != Some(false);
     Some(otel)
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -17,6 +18,7 @@ pub(super) struct Collector {
     status: Arc<AtomicU16>,
     bytes_max: Arc<AtomicUsize>,
     taken: Receiver<Vec<u8>>,
+    metrics: Receiver<Vec<u8>>,
 }
 
 impl Collector {
@@ -31,18 +33,22 @@ impl Collector {
         let (status, bytes_max) =
             (Arc::new(AtomicU16::new(200)), Arc::new(AtomicUsize::new(usize::MAX)));
         let (take, taken) = sync_channel(1_000);
+        let (take_metrics, metrics) = sync_channel(1_000);
         let answers = (status.clone(), bytes_max.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut reader = BufReader::new(stream.unwrap());
                 while let Some((head, body)) = request(&mut reader) {
-                    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+                    let is_metrics = head.starts_with("POST /v1/metrics HTTP/1.1\r\n");
+                    let is_traces = head.starts_with("POST /v1/traces HTTP/1.1\r\n");
+                    assert!(is_metrics || is_traces, "{head}");
                     assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
                     let status = match answers.1.load(Ordering::SeqCst) < body.len() {
                         true => 413,
                         false => answers.0.load(Ordering::SeqCst),
                     };
                     // The test may be over.
+                    let take = if is_metrics { &take_metrics } else { &take };
                     if status == 200 && take.send(body).is_err() {
                         return;
                     }
@@ -53,7 +59,7 @@ impl Collector {
                 }
             }
         });
-        Collector { port, status, bytes_max, taken }
+        Collector { port, status, bytes_max, taken, metrics }
     }
 
     pub(super) fn url(&self) -> String {
@@ -73,6 +79,13 @@ impl Collector {
     #[track_caller]
     pub(super) fn next(&self) -> Vec<u8> {
         self.taken.recv_timeout(Duration::from_secs(60)).expect("a batch comes")
+    }
+
+    /// The next metrics.
+    #[track_caller]
+    pub(super) fn next_metrics(&self) -> ExportMetricsServiceRequest {
+        let body = self.metrics.recv_timeout(Duration::from_secs(60)).expect("metrics come");
+        ExportMetricsServiceRequest::decode(&*body).unwrap()
     }
 
     /// The next batch, if one comes within the time.

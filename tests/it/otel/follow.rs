@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::AggregationTemporality;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use pumphouse::clock::now_us;
 use serde_json::Value;
@@ -97,6 +100,43 @@ fn a_start_goes_on_where_the_last_one_stopped() {
     assert!(second.keys().all(|it| !first.contains_key(it)), "no span is sent again");
     assert!(position(&scene) > kept);
     assert_eq!(collector.within(Duration::from_millis(100)), None);
+}
+
+/// How many requests the metrics count, and how many tokens of prompts.
+fn measured(request: ExportMetricsServiceRequest) -> (u64, f64) {
+    let scopes = request.resource_metrics.into_iter().flat_map(|it| it.scope_metrics);
+    let mut all = (0, 0.0);
+    for metric in scopes.flat_map(|it| it.metrics) {
+        let Some(Data::Histogram(it)) = metric.data else { panic!("{}", metric.name) };
+        assert_eq!(it.aggregation_temporality, AggregationTemporality::Cumulative as i32);
+        for point in it.data_points {
+            let text = format!("{:?}", point.attributes);
+            match &*metric.name {
+                "gen_ai.client.operation.duration" => all.0 += point.count,
+                _ if text.contains("\"input\"") => all.1 += point.sum.unwrap(),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn metrics_sum_what_a_run_sent_and_a_stop_counts_nothing_twice() {
+    let port = free_port();
+    let scene = team(&otel(port));
+    let collector = Collector::at(port);
+    for _ in 0..2 {
+        let mut server = scene.serve(&[]);
+        ask(&scene, &server);
+        spans(&collector, 7);
+        let mut sums = measured(collector.next_metrics());
+        while sums.0 < 3 {
+            sums = measured(collector.next_metrics());
+        }
+        assert_eq!(sums, (3, 1_730.0), "two turns of the lead, and one of the helper");
+        server.stop("-INT");
+    }
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! A collector that is away for longer than it is waited for, and then gets every span.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use prost::Message as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::*;
+use crate::otel::tests::Written;
+
+/// How often nobody listens, and how often the collector is busy after that.
+const REFUSED: usize = 12;
+const BUSY: usize = 12;
+const TURNS: u64 = 490;
+
+/// Spans on their way, with a look at how many wait and how often they are sent.
+struct Watched {
+    spans: Spans,
+    most: Arc<AtomicUsize>,
+    tries: usize,
+    listen: Arc<Notify>,
+}
+
+impl Target for Watched {
+    async fn take(&mut self, entry: Arc<Entry>) -> Result<(), Error> {
+        self.spans.take(entry).await
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.spans.has_waiting()
+    }
+
+    async fn send(&mut self) -> Result<Sent, Away> {
+        self.most.fetch_max(self.spans.waiting.len(), Ordering::Relaxed);
+        self.tries += 1;
+        if self.tries == REFUSED {
+            self.listen.notify_one();
+        }
+        self.spans.send().await
+    }
+
+    async fn settle(&mut self) -> Result<(), Away> {
+        self.spans.settle().await
+    }
+
+    async fn end(&mut self) {
+        self.spans.end().await;
+    }
+
+    fn is_gone(&self, reason: &str) {
+        self.spans.is_gone(reason);
+    }
+
+    fn is_back(&self) {
+        self.spans.is_back();
+    }
+}
+
+/// A request's path and body.
+async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
+    let mut bytes = Vec::new();
+    loop {
+        let mut some = [0; 8_192];
+        let count = stream.read(&mut some).await.unwrap();
+        assert!(count > 0, "a whole request comes");
+        bytes.extend_from_slice(&some[..count]);
+        let Some(at) = bytes.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..at]).into_owned();
+        let length = head.lines().find_map(|it| it.strip_prefix("content-length: ")).unwrap();
+        if bytes.len() >= at + 4 + length.parse::<usize>().unwrap() {
+            let path = head.split(' ').nth(1).unwrap().to_owned();
+            return (path, bytes[at + 4..].to_vec());
+        }
+    }
+}
+
+/// Takes so many spans, by their ids in the order in which they came, after it was busy; and the
+/// last metrics.
+async fn collect(port: u16, count: usize, stop: oneshot::Sender<()>) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let (mut stop, mut asked) = (Some(stop), 0);
+    let (mut spans, mut metrics) = (Vec::new(), Vec::new());
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (path, body) = request(&mut stream).await;
+        asked += 1;
+        let is_busy = asked <= BUSY;
+        let status = if is_busy { "503 Service Unavailable" } else { "200 OK" };
+        let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        if is_busy {
+            continue;
+        }
+        if path == "/v1/metrics" {
+            metrics = body;
+        } else {
+            let request = ExportTraceServiceRequest::decode(&*body).unwrap();
+            let scopes = request.resource_spans.into_iter().flat_map(|it| it.scope_spans);
+            spans.extend(scopes.flat_map(|it| it.spans).map(|it| it.span_id));
+        }
+        if spans.len() >= count {
+            stop.take().map_or(Ok(()), |it| it.send(())).unwrap();
+        }
+        // The metrics of all spans come at the end.
+        if stop.is_none() && points(&metrics) == count as u64 {
+            return (spans, metrics);
+        }
+    }
+}
+
+/// How many requests the histogram of durations has.
+fn points(metrics: &[u8]) -> u64 {
+    let request = ExportMetricsServiceRequest::decode(metrics).unwrap();
+    let scopes = request.resource_metrics.into_iter().flat_map(|it| it.scope_metrics);
+    let all = scopes.flat_map(|it| it.metrics);
+    let durations = all.filter(|it| it.name == "gen_ai.client.operation.duration");
+    let counts = durations.flat_map(|it| match it.data {
+        Some(Data::Histogram(it)) => it.data_points,
+        _ => Vec::new(),
+    });
+    counts.map(|it| it.count).sum()
+}
+
+#[tokio::test]
+async fn a_collector_that_was_away_for_long_gets_every_span_once_and_in_order() {
+    let mut written = Written::new().await;
+    written.ask().await;
+    for turn in 1..=TURNS {
+        written.turn_begins(turn).await;
+        written.turn_ends(turn, None).await;
+    }
+    let expected: Vec<Vec<u8>> =
+        written.spans(0, false).await.iter().map(|it| it.id.bytes().to_vec()).collect();
+    assert_eq!(expected.len() as u64, TURNS);
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let (most, listen) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let log = written.log.clone();
+    let spans = Spans {
+        collector: Collector::new(&format!("http://127.0.0.1:{port}"), []).unwrap(),
+        resource: Resource::new(None, Uuid::nil()),
+        projection: Projection::new(log.clone()),
+        waiting: Vec::new(),
+        metrics: Some(SentMetrics::since(clock::now_us())),
+    };
+    let watched = Watched { spans, most: most.clone(), tries: 0, listen: listen.clone() };
+    let position = KeptPosition::unkept(&*log, 0);
+    let lag = Arc::new(AtomicU64::new(0));
+    // It is waited for 1 to 4 ms: much less than all these failures take.
+    let follower = Follower::new(log, watched, position, lag.clone()).waiting((1_000, 4_000));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let taken = Mutex::new((Vec::new(), Vec::new()));
+    let collecting = async {
+        listen.notified().await;
+        let all = collect(port, expected.len(), stop).await;
+        *taken.lock().unwrap() = all;
+    };
+    let following = follower.run(async move { drop(stopped.await) }, STOP_TIME_MAX_US);
+    futures_util::future::join(following, collecting).await;
+    let (spans, metrics) = taken.into_inner().unwrap();
+    assert_eq!(spans, expected);
+    assert_eq!(points(&metrics), TURNS);
+    assert_eq!(lag.load(Ordering::Relaxed), 0);
+    let most = most.load(Ordering::Relaxed);
+    assert!((1..=256).contains(&most), "the log is the buffer, and {most} spans waited");
+}
