@@ -46,6 +46,7 @@ impl Check {
             Err(unread) => return told_of(unread, to),
         };
         let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
+        let warnings = organism.warnings;
         let data = data.map_or(organism.data, Path::to_owned);
         let file = file.map(|it| it.display().to_string());
         let models = builder.models().iter().map(|(name, it)| (name.to_owned(), it.describe()));
@@ -59,8 +60,18 @@ impl Check {
         let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());
         let schemas = schemas.filter(|it| !is_taken(it));
         let schemas = schemas.map(|it| (it.name.to_string(), it.loose().len())).collect();
-        let report =
-            Report { file, name, data, durability, tokens, doors, schemas, models, listeners };
+        let report = Report {
+            file,
+            name,
+            data,
+            durability,
+            tokens,
+            doors,
+            schemas,
+            models,
+            listeners,
+            warnings,
+        };
         if to.json {
             to.object(&report.json())?;
         } else {
@@ -85,18 +96,19 @@ fn mistakes(all: &Mistakes, to: &mut Screen<'_>) -> io::Result<()> {
     if !to.json {
         return to.line(&told(all));
     }
-    let object = |it: &Mistake| {
-        json!({
-            "file": all.file(),
-            "line": it.place.line,
-            "column": it.place.column,
-            "path": it.path,
-            "message": it.message,
-            "nearest": it.nearest,
-            "help": it.help(),
-        })
-    };
-    all.all().iter().try_for_each(|it| to.object(&object(it)))
+    all.all().iter().try_for_each(|it| to.object(&object(all.file(), it)))
+}
+
+fn object(file: &str, it: &Mistake) -> Value {
+    json!({
+        "file": file,
+        "line": it.place.line,
+        "column": it.place.column,
+        "path": it.path,
+        "message": it.message,
+        "nearest": it.nearest,
+        "help": it.help(),
+    })
 }
 
 /// What a `run` would serve.
@@ -112,6 +124,8 @@ struct Report {
     /// Each by its name, and which it is.
     models: Vec<(String, String)>,
     listeners: Vec<Described>,
+    /// What is probably wrong in files that the manifest names.
+    warnings: Vec<Mistakes>,
 }
 
 impl Report {
@@ -137,6 +151,8 @@ impl Report {
             Door::Metrics(address) => json!({ "metrics": address }),
             Door::MetricsToAnyone(address) => json!({ "metrics_to_anyone": address }),
         });
+        let warnings = self.warnings.iter();
+        let warnings = warnings.flat_map(|all| all.all().iter().map(|it| object(all.file(), it)));
         let schemas = self.schemas.iter().map(|(name, it)| json!({ "name": name, "loose": it }));
         let models = self.models.iter().map(|(name, it)| json!({ "name": name, "text": it }));
         json!({
@@ -150,6 +166,7 @@ impl Report {
             "schemas": schemas.collect::<Vec<_>>(),
             "models": models.collect::<Vec<_>>(),
             "listeners": listeners.collect::<Vec<_>>(),
+            "warnings": warnings.collect::<Vec<_>>(),
         })
     }
 
@@ -207,6 +224,11 @@ impl Report {
             for grant in &it.grants {
                 to.line(&format!("  grant   {grant}"))?;
             }
+        }
+        for all in &self.warnings {
+            let count = all.all().len();
+            let warnings = if count == 1 { "warning" } else { "warnings" };
+            to.line(&format!("{count} {warnings} in {}\n{all}", all.file()))?;
         }
         Ok(())
     }

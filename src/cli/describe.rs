@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::audit::{self, Paint};
+use crate::cli::organism;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listener::{Capabilities, Described, Unfound};
+use crate::model::{NoProvider, Provider};
 use crate::name::Name;
 use crate::schema::import::Loose;
 use crate::schema::{self, Schema};
@@ -19,6 +21,7 @@ Examples:
   pumphouse describe calculate
   pumphouse describe calculate --example | pumphouse send
   pumphouse describe huh --xsd > huh.xsd
+  pumphouse describe --provider anthropic > acme.yaml
   pumphouse describe '{https://xml-pipeline.org/ns/echo/v1}echo' --json
 
 NAME is a payload's local name, LISTENER.PAYLOAD, {NAMESPACE}PAYLOAD, or a listener that takes one
@@ -27,6 +30,9 @@ pub(crate) struct Describe {
     /// Which payload.
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// Prints the description of a model provider or a wire that is built in, as a provider file.
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "name")]
+    provider: Option<String>,
     #[command(flatten)]
     form: Form,
 }
@@ -51,7 +57,11 @@ struct Form {
 
 impl Describe {
     pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
-        let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
+        if let Some(name) = &self.provider {
+            return describe_provider(name, to);
+        }
+        let plan =
+            organism::served(builder)?.build().map_err(|it| Failure::Untried(it.to_string()))?;
         let all = plan.capabilities();
         let Some(name) = &self.name else { return list(all, to) };
         let schema = all.find(name).map_err(|it| unfound(&it))?;
@@ -67,6 +77,20 @@ impl Describe {
         }
         Ok(Ending::Well)
     }
+}
+
+/// A provider that is built in, as a file.
+fn describe_provider(name: &str, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+    let unknown = || Failure::Wrong(NoProvider::not_built_in(name).to_string());
+    let text = Provider::built_in(name).ok_or_else(unknown)?;
+    match to.json {
+        true => {
+            let object = serde_yaml::from_str(text);
+            to.object(&object.map_err(|it| Failure::Untried(it.to_string()))?)?;
+        }
+        false => to.text(text)?,
+    }
+    Ok(Ending::Well)
 }
 
 impl Form {

@@ -164,6 +164,7 @@ Examples:
   pumphouse backup copy.db           the log in a file of its own, while it is written to
   pumphouse eval sums.yaml           how often an agent's answers are as expected
   pumphouse describe calculate       what a payload is, who takes it, an example
+  pumphouse describe --provider gemini  a provider file of what is built in
   pumphouse inspect xml message.xml  whether it is well-formed, and where it isn't
   pumphouse inspect reply reply.txt  what an agent makes of what a model wrote
   pumphouse inspect stream --wire gemini reply.sse  what a model makes of a provider's stream
@@ -239,7 +240,7 @@ impl Command {
                 Verb::Otel(it) => it.run(data, screen).await,
                 Verb::Verify(it) => it.run(data, screen).await,
                 Verb::Backup(it) => it.run(data, screen).await,
-                Verb::Describe(it) => it.run(organism::served(builder)?, screen),
+                Verb::Describe(it) => it.run(builder, screen),
                 Verb::Inspect(it) => it.run(builder, screen),
                 Verb::Mcp(it) => it.run(builder, screen),
                 Verb::Bench(it) => it.run(screen).await,

@@ -150,7 +150,7 @@ impl Row {
         let of = |micros: fn(Price) -> Option<u64>| or_unknown(price.and_then(micros).map(units));
         let mut cells = vec![
             self.name.clone(),
-            self.details.wire.to_owned(),
+            self.details.wire.clone().into_owned(),
             self.details.model.clone(),
             or_unknown(self.details.host.clone()),
             or_unknown(self.model.window().map(|it| it.to_string())),

@@ -36,6 +36,8 @@ pub(crate) struct Organism {
     pub(crate) sinks: Vec<Sink>,
     /// Sinks that only a program can take.
     pub(crate) returns: Vec<Return>,
+    /// What is probably wrong in files that the manifest names.
+    pub(crate) warnings: Vec<Mistakes>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
 }
@@ -135,6 +137,7 @@ impl Organism {
             otel: says.and_then(|it| it.otel.clone()),
             sinks: says.map(|it| it.sinks.clone()).unwrap_or_default(),
             returns: says.map(|it| it.returns.clone()).unwrap_or_default(),
+            warnings: says.map(|it| it.warnings.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),
             builder: builder.with((manifest.take(), staff)),
         })

@@ -148,7 +148,10 @@ fn used(
     wrong: &mut Vec<Mistake>,
 ) {
     let is_used = |word: &str| match node.key(by).map(|it| &it.value) {
-        Some(Value::Scalar(it)) => it.text == word,
+        Some(Value::Scalar(it)) => match word.strip_prefix('*') {
+            Some(end) => it.text.ends_with(end),
+            None => it.text == word,
+        },
         _ => false,
     };
     let own = maps.iter().find(|(word, _)| is_used(word)).map(|(_, map)| map);

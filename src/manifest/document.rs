@@ -49,6 +49,11 @@ impl Document {
         }
     }
 
+    /// What stands under keys such as `stream.sinks`, where something does.
+    pub(super) fn node(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(&self.root, Node::key)
+    }
+
     /// A mistake at the value under a path such as `cases[0].expect[1]`, or, where there is none,
     /// at the nearest value above it.
     pub(crate) fn mistake(&self, path: &str, message: &str) -> Mistake {

@@ -23,6 +23,7 @@ mod document;
 mod expand;
 mod mistake;
 mod peek;
+pub(crate) mod provider;
 mod read;
 mod schema;
 mod settings;
@@ -79,6 +80,10 @@ pub struct Manifest {
     pub returns: Vec<Return>,
     /// Who may ask `describe` for what; none where it isn't there.
     pub meta: Option<Allow>,
+    /// The provider files that its models are of, in the order of the models.
+    pub providers: Vec<UsedProvider>,
+    /// What is probably wrong in files that it names, though it keeps nothing from working.
+    pub warnings: Vec<Mistakes>,
     /// The bounds.
     pub limits: Limits,
     /// How many workers there are.
@@ -87,6 +92,22 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// Where its listeners stand.
     pub places: Places,
+}
+
+/// A provider file that a model of a manifest is of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UsedProvider {
+    /// The model, by its name in the manifest.
+    pub model: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Where the provider's own events go: `stream.sinks` of the file. Where several models are
+    /// of one file, the first of them has its sinks, which get the events of all.
+    pub sinks: Vec<Sink>,
+    /// Those sinks of the file that a program takes which embeds the pump.
+    pub returns: Vec<Return>,
+    events: ProviderEvents,
 }
 
 /// Where spans for OpenTelemetry go, and what is in them.

@@ -6,6 +6,8 @@ pub(super) mod otel;
 mod schemas;
 mod sinks;
 
+pub(super) use sinks::SinksOf;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,7 +25,7 @@ use crate::manifest::mistake::{Mistake, Mistakes, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
-use crate::manifest::{Door, Manifest, Places, amount};
+use crate::manifest::{Door, Manifest, Places, UsedProvider, amount};
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
@@ -91,6 +93,8 @@ impl Manifest {
             prices: None,
             schemas: Vec::new(),
             events: ProviderEvents::default(),
+            providers: RefCell::default(),
+            warnings: RefCell::default(),
             mistakes,
         };
         let own = reader.models(&root);
@@ -170,6 +174,9 @@ struct Reader<'a> {
     schemas: Vec<Schema>,
     /// Where its models put the events of their providers.
     events: ProviderEvents,
+    /// The provider files that models are of, and what is probably wrong in those.
+    providers: RefCell<Vec<UsedProvider>>,
+    warnings: RefCell<Vec<Mistakes>>,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
@@ -210,6 +217,8 @@ impl Reader<'_> {
             sinks,
             returns,
             meta: root.key("meta").map(meta),
+            providers: self.providers.take(),
+            warnings: self.warnings.take(),
             limits: limits(root),
             workers: text("workers").and_then(amount::count),
             heartbeat: text("heartbeat").and_then(amount::time),

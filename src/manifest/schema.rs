@@ -63,7 +63,13 @@ fn of(kind: &Kind) -> Value {
         Kind::Use { by, maps, other } => {
             let each = maps.iter().map(|(word, map)| {
                 let mut schema = keys(map);
-                schema["properties"][by] = json!({ "const": word });
+                schema["properties"][by] = match word.strip_prefix('*') {
+                    Some(end) => {
+                        let pattern = format!("{}$", end.replace('.', "\\."));
+                        json!({ "type": "string", "pattern": pattern })
+                    }
+                    None => json!({ "const": word }),
+                };
                 schema
             });
             let words: Vec<&str> = maps.iter().map(|(word, _)| *word).collect();

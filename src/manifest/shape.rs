@@ -45,8 +45,8 @@ pub(super) enum Kind {
     Map(Map),
     /// Names of people's own, each with a value of a kind.
     Named(Box<Kind>),
-    /// Keys that go by the word under one of them, such as `use`: those of this word, or the
-    /// others' where there are any.
+    /// Keys that go by the word under one of them, such as `use`: those of this word, of what it
+    /// ends in where that is `*.yaml` here, or the others' where there are any.
     Use { by: &'static str, maps: Vec<(&'static str, Map)>, other: Option<Map> },
     /// Whatever a listener reads by itself.
     Settings,
@@ -218,6 +218,14 @@ fn door() -> Map {
         one_of: &["tcp", "unix", "metrics", "metrics_to_anyone"],
     }
 }
+
+/// The sinks of a provider file.
+pub(super) fn sinks() -> Kind {
+    Kind::List(Box::new(sink::sink()))
+}
+
+/// How such sinks are written.
+pub(super) const SINKS_EXAMPLE: &str = sink::EXAMPLE;
 
 /// A listener: one of the kinds whose keys are known here, or any other.
 fn listener() -> Kind {

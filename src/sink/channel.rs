@@ -74,6 +74,10 @@ impl Return {
         Return { gets: Gets { live: false, ..self.gets }, ..self }
     }
 
+    pub(crate) fn only_raw(self, events: &ProviderEvents) -> Return {
+        Return { gets: Gets::only_raw(events), ..self }
+    }
+
     pub(crate) fn raw(self, events: &ProviderEvents) -> Return {
         Return { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
     }

@@ -71,6 +71,12 @@ impl Default for Gets {
     }
 }
 
+impl Gets {
+    fn only_raw(events: &ProviderEvents) -> Gets {
+        Gets { entries: false, live: false, events: Some(events.clone()) }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum To {
     Files(Files),
@@ -138,8 +144,7 @@ impl Sink {
     /// keeps no position: what comes while the pump is down is nowhere.
     #[must_use]
     pub fn only_raw(self, events: &ProviderEvents) -> Sink {
-        let gets = Gets { entries: false, live: false, events: Some(events.clone()) };
-        Sink { gets, ..self }
+        Sink { gets: Gets::only_raw(events), ..self }
     }
 
     /// Has it begin after a position of the log that the program kept itself.

@@ -1,16 +1,22 @@
 //! `inspect stream`: what the pump understands of a provider's stream, as it was recorded.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::cli::inspect::chunks::Chunks;
 use crate::cli::inspect::{each, unreadable};
+use crate::cli::organism::{told, variable};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::limits::ModelLimits;
+use crate::manifest::provider;
 use crate::model::wire::{Framing, Reader};
-use crate::model::{Call, Error, Piece, Usage, Wire};
+use crate::model::{self, Call, Error, Piece, Provider, Usage, Wire};
 
 /// Reads the body of a provider's answer as a model does, and prints one JSON object a line for
 /// each file; nothing is sent.
@@ -19,15 +25,16 @@ use crate::model::{Call, Error, Piece, Usage, Wire};
 Examples:
   pumphouse inspect stream --wire anthropic-messages reply.sse
   pumphouse inspect stream --wire openai-chat --chunks 1 *.sse | jq -r .text
+  pumphouse inspect stream --wire acme.yaml reply.sse
   find . -name '*.sse' | pumphouse inspect stream --wire gemini -
 
 Each line has text, thinking, refusal, tools, usage, stop (the wire's own word), error, and
 terminal: whether the wire's end mark came.
 Exits with 0 whatever the stream is; a file that can't be read has a line that says so.")]
 pub(crate) struct Stream {
-    /// How the provider writes.
-    #[arg(long, value_name = "WIRE", value_parser = wire())]
-    wire: Wire,
+    /// How the provider writes: a wire, or a provider file that says it.
+    #[arg(long, value_name = "WIRE|PROVIDER.yaml", value_parser = WireOrFile)]
+    wire: String,
     /// How the stream comes in: whole, N bytes at a time, or by chance, random:SEED.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
@@ -36,28 +43,61 @@ pub(crate) struct Stream {
     files: Vec<String>,
 }
 
-/// A wire by its name.
-fn wire() -> impl clap::builder::TypedValueParser<Value = Wire> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-    PossibleValuesParser::new(Wire::ALL.map(Wire::name)).try_map(|name| name.parse::<Wire>())
+/// The name of a wire, or that of a provider file.
+#[derive(Clone)]
+struct WireOrFile;
+
+impl TypedValueParser for WireOrFile {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        match value.to_str() {
+            Some(file) if provider::is_file(file) => Ok(file.to_owned()),
+            _ => {
+                PossibleValuesParser::new(Wire::ALL.map(Wire::name)).parse_ref(command, arg, value)
+            }
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Wire::ALL.map(|it| PossibleValue::new(it.name())).into_iter()))
+    }
 }
 
 impl Stream {
     pub(crate) fn run(self, to: &mut Screen<'_>) -> Result<Ending, Failure> {
+        let provider = match self.wire.parse::<Wire>() {
+            Ok(wire) => model::of_wire(wire).clone(),
+            Err(_) => {
+                let read = provider::read(Path::new(&self.wire), &variable);
+                Arc::new(read.map_err(|all| Failure::Untried(told(&all)))?.provider)
+            }
+        };
         each(&self.files, to, |file| match fs::read(file) {
-            Ok(bytes) => self.verdict(bytes.into()),
+            Ok(bytes) => self.verdict(&provider, bytes.into()),
             Err(error) => json!({ "error": unreadable(&error) }),
         })
     }
 
-    fn verdict(&self, bytes: Bytes) -> Value {
-        let mut reader = self.wire.reader();
-        let is_wrong = self.read(bytes, &mut *reader).map_or(true, |it| it > 0);
+    fn verdict(&self, provider: &Provider, bytes: Bytes) -> Value {
+        // One document comes from a server that doesn't stream.
+        let first = bytes.iter().find(|it| !it.is_ascii_whitespace());
+        let framing = match first {
+            Some(b'{') if !provider.has_lines() => Framing::whole(),
+            _ => provider.framing(ModelLimits::default().event_bytes_max),
+        };
+        let mut reader = provider.reader(framing.is_whole());
+        let is_wrong = self.read(bytes, framing, &mut *reader).map_or(true, |it| it > 0);
         let mut found = Found::default();
         let gathered = reader.gathered_mut();
         let stop = gathered.word().map(str::to_owned);
-        // Gemini has no other end mark than why it stopped.
-        let terminal = gathered.is_over() || self.wire == Wire::Gemini && stop.is_some();
+        // Some have no other end mark than why they stopped, such as Gemini.
+        let terminal = gathered.is_over() || provider.ends_with_its_reason() && stop.is_some();
         gathered.finish();
         gathered.pieces.drain(..).for_each(|it| found.add(it));
         let usage = found.usage.map(|it| {
@@ -82,15 +122,14 @@ impl Stream {
 
     /// Reads all events, and counts those that are errors: a model stops at the first, but what
     /// was recorded behind it is worth knowing.
-    fn read(&self, mut bytes: Bytes, reader: &mut dyn Reader) -> Result<usize, Error> {
+    fn read(
+        &self,
+        mut bytes: Bytes,
+        mut framing: Framing,
+        reader: &mut dyn Reader,
+    ) -> Result<usize, Error> {
         let mut errors = 0;
         let limits = ModelLimits::default();
-        // One document comes from a server that doesn't stream.
-        let first = bytes.iter().find(|it| !it.is_ascii_whitespace());
-        let mut framing = match first {
-            Some(b'{') if self.wire != Wire::Ollama => Framing::whole(),
-            _ => self.wire.framing(limits.event_bytes_max),
-        };
         let mut chunks = self.chunks;
         while !bytes.is_empty() {
             let mut chunk = bytes.split_to(chunks.next().min(bytes.len()));

@@ -14,6 +14,7 @@ use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{Node, Value};
+use crate::manifest::{UsedProvider, provider};
 use crate::model::estimate::Tokenizer;
 use crate::model::remote::{NoModel, Settings};
 use crate::model::{
@@ -43,14 +44,19 @@ impl Reader<'_> {
                     routers.push((name, item));
                     continue;
                 }
+                Some(file) if provider::is_file(file) => {
+                    let settings = self.of_provider(name, file, item, &path);
+                    settings.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
+                }
                 Some(kind) => {
                     // What else it may be was told by the shape.
                     let wire = match kind {
                         "openai" => Some(Wire::OpenAiChat),
                         name => name.parse().ok(),
                     };
-                    wire.and_then(|it| self.remote(it, name, item, &path))
-                        .map(|it| Arc::new(it) as _)
+                    let settings = wire.and_then(|it| at(it, item));
+                    let settings = settings.map(|it| it.events(&self.events, name));
+                    settings.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
                 }
                 None => None,
             };
@@ -134,10 +140,41 @@ impl Reader<'_> {
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
-    fn remote(&self, wire: Wire, name: &str, item: &Node, path: &str) -> Option<Remote> {
+    /// A model of a provider file.
+    fn of_provider(&self, name: &str, file: &str, item: &Node, path: &str) -> Option<Settings> {
+        let file = beside(self.file, file);
+        match provider::read(&file, self.environment) {
+            Ok(it) => {
+                self.warnings.borrow_mut().extend(it.warnings);
+                let mut all = self.providers.borrow_mut();
+                let first = all.iter().find(|used| used.file == file);
+                let (sinks, returns, events) = match first {
+                    Some(used) => (Vec::new(), Vec::new(), used.events.clone()),
+                    None => (it.sinks, it.returns, it.events),
+                };
+                let settings = Remote::of_provider(it.provider, item.key("model")?.text()?);
+                let settings = settings.events(&self.events, name).events(&events, name);
+                let model = name.to_owned();
+                all.push(UsedProvider { model, file, sinks, returns, events });
+                Some(settings)
+            }
+            Err(all) => {
+                let place = item.key("use").unwrap_or(item).place;
+                let each = all.all().iter().map(|it| {
+                    let Place { line, column } = it.place;
+                    format!("{}:{line}:{column}: {}", all.file(), it.message)
+                });
+                let text = each.collect::<Vec<_>>().join("; ");
+                let mistake = Mistake::new(place, text).at(&joined(path, "use"));
+                let help = all.all().iter().find_map(Mistake::help);
+                self.wrong(help.into_iter().fold(mistake, Mistake::advice));
+                None
+            }
+        }
+    }
+
+    fn remote(&self, mut settings: Settings, item: &Node, path: &str) -> Option<Remote> {
         let text = |key: &str| item.key(key).and_then(Node::text);
-        let mut settings = Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?);
-        settings = settings.events(&self.events, name);
         if let Some(at) = item.key("key") {
             settings = settings.key(self.secret(at, &joined(path, "key"))?);
         }
@@ -171,8 +208,10 @@ impl Reader<'_> {
             settings = settings.effort(effort);
         }
         let stream = item.key("stream").and_then(|it| it.key("enabled")).and_then(Node::text);
-        if stream == Some("false") {
-            settings = settings.whole();
+        match stream {
+            Some("false") => settings = settings.whole(),
+            Some("true") => settings = settings.streamed(),
+            _ => {}
         }
         if item.key("structured").and_then(Node::flag) == Some(false) {
             settings = settings.unstructured();
@@ -285,6 +324,12 @@ impl Reader<'_> {
         self.wrong(mistake.advice("put it into a variable, and write its name: `key: ${LLM_KEY}`"));
         None
     }
+}
+
+/// A model of a wire, at its own provider unless the manifest names another server.
+fn at(wire: Wire, item: &Node) -> Option<Settings> {
+    let text = |key: &str| item.key(key).and_then(Node::text);
+    Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))
 }
 
 /// The models that a router names, each with its place.

@@ -8,76 +8,118 @@ use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
+use crate::model::ProviderEvents;
 use crate::sink::{Files, NoSink, Return, Sink, WebSocket};
 
 /// How many objects wait for a program where nobody says how many.
 const RETURNED_MAX: usize = 256;
 
 impl Reader<'_> {
-    /// The sinks that are sound, and those of the type `return`.
+    /// The sinks of the manifest that are sound, and those of the type `return`.
     pub(super) fn sinks(&self, node: &Node) -> (Vec<Sink>, Vec<Return>) {
+        let of = SinksOf { file: self.file, key: "sinks", events: &self.events, provider: None };
+        of.read(node, &mut |it| self.wrong(it))
+    }
+}
+
+/// A list of sinks in a file.
+pub(crate) struct SinksOf<'a> {
+    pub(crate) file: &'a Path,
+    /// The key of the list.
+    pub(crate) key: &'a str,
+    /// The place that providers' events are taken from.
+    pub(crate) events: &'a ProviderEvents,
+    /// What the provider file is called, where it is one: its sinks get events alone.
+    pub(crate) provider: Option<&'a str>,
+}
+
+impl SinksOf<'_> {
+    /// The sinks that are sound, and those of the type `return`.
+    pub(crate) fn read(
+        &self,
+        node: &Node,
+        wrong: &mut dyn FnMut(Mistake),
+    ) -> (Vec<Sink>, Vec<Return>) {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let (mut sinks, mut returns) = (Vec::new(), Vec::new());
         for (number, item) in node.items().iter().enumerate() {
-            let path = format!("sinks[{number}]");
+            let path = format!("{}[{number}]", self.key);
             let text = |key: &str| item.key(key).and_then(Node::text);
-            let Some(name) = text("name").or(text("type")) else { continue };
-            if let Some(line) = seen.insert(name, item.place.line) {
-                let text = format!("line {line} has a sink `{}` already", cut(name));
+            let Some(own) = text("name").or(text("type")) else { continue };
+            if let Some(line) = seen.insert(own, item.place.line) {
+                let text = format!("line {line} has a sink `{}` already", cut(own));
                 let at = item.key("name").unwrap_or(item).place;
                 let mistake = Mistake::new(at, text).at(&path);
-                self.wrong(mistake.advice("give this one a `name:` of its own"));
+                wrong(mistake.advice("give this one a `name:` of its own"));
                 continue;
             }
+            if let Some(at) = item.key("drop").filter(|_| self.gets_nothing(item)) {
+                let text = "a sink of a provider file gets the provider's events alone";
+                let mistake = Mistake::new(at.place, text).at(&joined(&path, "drop"));
+                wrong(mistake.advice("leave `raw` out of `drop`, or leave the sink out"));
+            }
+            let name = match self.provider {
+                Some(provider) if text("name").is_none() => format!("{provider}-{own}"),
+                _ => own.to_owned(),
+            };
             let sink = match text("type") {
-                Some("file") => self.file_sink(name, item),
-                Some("websocket") => websocket_sink(name, item),
+                Some("file") => file_sink(self.file, &name, item),
+                Some("websocket") => websocket_sink(&name, item),
                 Some("return") => {
-                    returns.push(self.returned(name, item));
+                    returns.push(self.returned(&name, item));
                     continue;
                 }
                 // What else it may be was told by the shape.
                 _ => continue,
             };
-            let sink = sink.map(|sink| sink.map(|sink| self.choose(sink, item)));
-            match sink {
-                Ok(it) => sinks.extend(it),
-                Err(wrong) => {
-                    let place = item.key(wrong.setting).unwrap_or(item).place;
-                    let path = joined(&path, wrong.setting);
-                    self.wrong(Mistake::new(place, wrong.to_string()).at(&path));
+            match sink.map(|sink| sink.map(|sink| self.choose(sink, item))) {
+                Ok(sink) => sinks.extend(sink),
+                Err(error) => {
+                    let place = item.key(error.setting).unwrap_or(item).place;
+                    let path = joined(&path, error.setting);
+                    wrong(Mistake::new(place, error.to_string()).at(&path));
                 }
             }
         }
         (sinks, returns)
     }
 
+    fn gets_nothing(&self, item: &Node) -> bool {
+        self.provider.is_some() && drops(item, "raw")
+    }
+
     /// Has a sink get what it is to get.
     fn choose(&self, sink: Sink, item: &Node) -> Sink {
+        if self.provider.is_some() {
+            return sink.only_raw(self.events);
+        }
         let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
-        if gets_raw(item) { sink.raw(&self.events) } else { sink }
+        if gets_raw(item) { sink.raw(self.events) } else { sink }
     }
 
     fn returned(&self, name: &str, item: &Node) -> Return {
         let items_max = item.key("buffer_size").and_then(Node::text).and_then(amount::count);
         let sink = Return::new(name, items_max.unwrap_or(RETURNED_MAX));
+        if self.provider.is_some() {
+            return sink.only_raw(self.events);
+        }
         let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
-        if gets_raw(item) { sink.raw(&self.events) } else { sink }
+        if gets_raw(item) { sink.raw(self.events) } else { sink }
     }
+}
 
-    fn file_sink(&self, name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
-        let text = |key: &str| item.key(key).and_then(Node::text);
-        let Some(path) = text("path") else { return Ok(None) };
-        let folder = self.file.parent().unwrap_or(Path::new(""));
-        let mut files = Files::at(path)?.within(folder);
-        if let Some(bytes) = text("max_size").and_then(amount::bytes) {
-            files = files.max_size(u64::try_from(bytes).unwrap_or(u64::MAX));
-        }
-        if let Some(keep) = text("keep").and_then(amount::count) {
-            files = files.keep(keep);
-        }
-        Ok(Some(Sink::files(name, files)))
+fn file_sink(file: &Path, name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
+    let text = |key: &str| item.key(key).and_then(Node::text);
+    let Some(path) = text("path") else { return Ok(None) };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut files = Files::at(path)?.within(folder);
+    if let Some(bytes) = text("max_size").and_then(amount::bytes) {
+        files = files.max_size(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
+    if let Some(keep) = text("keep").and_then(amount::count) {
+        files = files.keep(keep);
+    }
+    Ok(Some(Sink::files(name, files)))
 }
 
 fn websocket_sink(name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {

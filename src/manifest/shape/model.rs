@@ -40,7 +40,21 @@ pub(super) fn model() -> Kind {
     let mut kinds = vec![(OPENAI, remote(Wire::OpenAiChat, OPENAI))];
     kinds.extend(Wire::ALL.into_iter().map(|it| (it.name(), remote(it, it.name()))));
     kinds.extend([("scripted", scripted()), ("router", router())]);
+    kinds.extend(PROVIDER_FILES.map(|it| (it, of_provider())));
     Kind::Use { by: "use", maps: kinds, other: None }
+}
+
+/// What the name of a provider file ends in.
+const PROVIDER_FILES: [&str; 2] = ["*.yaml", "*.yml"];
+
+/// A model whose provider is described in a file: that says where it is asked.
+fn of_provider() -> Map {
+    let file = "A provider file, which says where and how the model is asked.";
+    let mut all = remote(Wire::OpenAiChat, Wire::OpenAiChat.name());
+    all.what = "a model of a provider file";
+    all.keys.retain(|it| !matches!(it.name, "use" | "url"));
+    all.keys.insert(0, needed(key("use", Kind::Path, file, "use: acme.yaml")));
+    all
 }
 
 /// What chat completions at a server that is named were called first.

@@ -24,7 +24,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         is_streamed: settings.is_streamed,
         prompt,
     };
-    let mut body = settings.wire.body(&asked);
+    let mut body = settings.provider.body(&asked);
     for (key, value) in &settings.extra {
         match value {
             Value::Null => drop(body.remove(key)),

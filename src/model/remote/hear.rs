@@ -47,14 +47,14 @@ impl Heard {
     ) -> Heard {
         let framing = match refusal::media(response.headers()).as_str() {
             // A server that doesn't stream.
-            "application/json" => Framing::whole(),
-            _ => settings.wire.framing(settings.limits.event_bytes_max),
+            "application/json" if !settings.has_lines() => Framing::whole(),
+            _ => settings.provider.framing(settings.limits.event_bytes_max),
         };
         Heard {
             response,
+            reader: settings.provider.reader(framing.is_whole()),
             framing,
             bytes: Bytes::new(),
-            reader: settings.wire.reader(),
             shown: VecDeque::new(),
             veil: Veil::new(settings.secrets().cloned()),
             part: Part::default(),

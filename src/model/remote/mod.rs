@@ -17,7 +17,7 @@ use crate::limits::ModelLimits;
 use crate::model::remote::hear::Heard;
 use crate::model::remote::timer::Timers;
 use crate::model::{
-    Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, Secret, Wire, retry,
+    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry,
 };
 
 pub use settings::{NoModel, Settings};
@@ -54,6 +54,11 @@ impl Remote {
     /// `/v1`; with the path it is right, too.
     pub fn at(wire: Wire, url: impl Into<String>, model: impl Into<String>) -> Settings {
         Settings::new(wire, url.into(), model.into())
+    }
+
+    /// The model of a name at a provider: see [`Provider`].
+    pub fn of_provider(provider: Provider, model: impl Into<String>) -> Settings {
+        Settings::of_provider(provider, model.into())
     }
 
     fn limits(&self) -> &ModelLimits {
@@ -169,7 +174,7 @@ impl Model for Remote {
         Details {
             host: settings::host(&self.url),
             price_source: self.settings.price.as_ref().map(|(_, source)| source.clone()),
-            ..Details::new(self.settings.wire.name(), &*self.settings.model)
+            ..Details::new(self.settings.spoken(), &*self.settings.model)
         }
     }
 }

@@ -12,18 +12,24 @@ use serde_json::{Map, Value};
 use crate::limits::ModelLimits;
 use crate::model::estimate::Tokenizer;
 use crate::model::{
-    Effort, Price, PriceEntry, PriceSource, Prices, ProviderEvents, Remote, Secret, Wire,
+    Effort, Price, PriceEntry, PriceSource, Prices, Provider, ProviderEvents, Remote, Secret, Wire,
+    provider,
 };
 use crate::trust;
 
 /// Where a model is, and how it is asked. `Debug` shows no key.
 #[derive(Clone)]
 pub struct Settings {
-    pub(super) wire: Wire,
+    pub(super) provider: Arc<Provider>,
+    /// Where the API is; of a provider that says it by itself, where requests go.
     pub(super) url: String,
+    /// Whether the URL is the whole address.
+    is_whole_url: bool,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
+    /// What a provider file has in headers by itself, and must not be shown.
+    of_file: Vec<Secret>,
     pub(super) window: Option<u32>,
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
@@ -52,12 +58,15 @@ enum Proxy {
 
 impl Settings {
     pub(super) fn new(wire: Wire, url: String, model: String) -> Settings {
+        let provider = provider::of_wire(wire).clone();
         Settings {
-            wire,
+            provider,
             url,
+            is_whole_url: false,
             model,
             key: None,
             headers: Vec::new(),
+            of_file: Vec::new(),
             window: None,
             tokenizer: None,
             max_tokens: None,
@@ -73,6 +82,15 @@ impl Settings {
             authority: None,
             proxy: Proxy::Environment,
         }
+    }
+
+    pub(super) fn of_provider(provider: Provider, model: String) -> Settings {
+        let is_streamed = provider.is_streamed();
+        let url = provider.address(&model, is_streamed);
+        let of_file = provider.secret_headers();
+        let usual = Settings::new(Wire::default(), url, model);
+        let provider = Arc::new(provider);
+        Settings { provider, is_whole_url: true, is_streamed, of_file, ..usual }
     }
 
     /// Shows this key to the server, in the header that its wire has for that: mostly as
@@ -131,6 +149,13 @@ impl Settings {
     #[must_use]
     pub fn unstructured(self) -> Settings {
         Settings { is_structured: false, ..self }
+    }
+
+    /// Asks for replies while they are written, which is usual unless a provider file says
+    /// otherwise.
+    #[must_use]
+    pub fn streamed(self) -> Settings {
+        Settings { is_streamed: true, ..self }
     }
 
     /// Says what its tokens cost.
@@ -223,6 +248,11 @@ impl Settings {
     /// What won't do of the settings.
     pub fn build(self) -> Result<Remote, NoModel> {
         let url = self.address()?;
+        if !self.attachments.is_empty() && !self.provider.takes_attachments() {
+            let text = "the provider file has no shape for attachments; give it \
+                        `request.attachment`, and `{attachments}` in `request.messages.user`";
+            return Err(NoModel::of("attachments", text));
+        }
         let builder = Client::builder()
             .user_agent(concat!("pumphouse/", env!("CARGO_PKG_VERSION")))
             .default_headers(self.header_map()?)
@@ -250,9 +280,23 @@ impl Settings {
         Ok(Remote { client, url, settings: self })
     }
 
+    /// How the model is spoken to, in a word.
+    pub(super) fn spoken(&self) -> String {
+        match self.provider.wire() {
+            Some(wire) => wire.name().to_owned(),
+            None => self.provider.name().to_owned(),
+        }
+    }
+
+    /// Whether the reply comes in lines, whatever its head says.
+    pub(super) fn has_lines(&self) -> bool {
+        self.provider.wire().is_none() && self.provider.has_lines() && self.is_streamed
+    }
+
     /// All that must not be shown.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.key.iter().chain(self.headers.iter().map(|(_, value)| value))
+        let of_headers = self.headers.iter().map(|(_, value)| value);
+        self.key.iter().chain(of_headers).chain(&self.of_file)
     }
 
     /// A text that the server wrote, without what must not be shown.
@@ -263,7 +307,8 @@ impl Settings {
     /// Where requests go.
     fn address(&self) -> Result<Url, NoModel> {
         let wrong = |text: &str| NoModel::of("url", text);
-        let mut url: Url = self.url.parse().map_err(|_| {
+        let whole = self.is_whole_url.then(|| self.provider.address(&self.model, self.is_streamed));
+        let mut url: Url = whole.as_ref().unwrap_or(&self.url).parse().map_err(|_| {
             wrong("this is no URL, as in https://llm.example.org/v1 or http://127.0.0.1:8080/v1")
         })?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -275,19 +320,22 @@ impl Settings {
         if self.model.trim().is_empty() {
             return Err(NoModel::of("model", "the model has no name"));
         }
-        let path = self.wire.path(&self.model, self.is_streamed);
+        let Some(wire) = self.provider.wire().filter(|_| !self.is_whole_url) else {
+            return Ok(url);
+        };
+        let path = wire.path(&self.model, self.is_streamed);
         if !url.path().trim_end_matches('/').ends_with(&path) {
             let path = format!("{}{path}", url.path().trim_end_matches('/'));
             url.set_path(&path);
         }
-        if let (Some(query), None, true) = (self.wire.query(), url.query(), self.is_streamed) {
+        if let (Some(query), None, true) = (wire.query(), url.query(), self.is_streamed) {
             url.set_query(Some(query));
         }
         Ok(url)
     }
 
     fn header_map(&self) -> Result<HeaderMap, NoModel> {
-        let mut map: HeaderMap = self.wire.version().into_iter().collect();
+        let mut map = HeaderMap::new();
         let mut add = |what, name: HeaderName, value: &str| {
             let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
                 NoModel::of(
@@ -299,15 +347,20 @@ impl Settings {
             map.insert(name, value);
             Ok(())
         };
-        if let Some(key) = &self.key {
-            let (name, before) = self.wire.key_header();
-            add("key", name, &format!("{before}{}", key.reveal().trim()))?;
+        if self.key.is_some() && !self.provider.takes_key() {
+            let text = "the provider file has no header for a key; give it one under \
+                        `provider.headers`, as in `Authorization: \"Bearer {key}\"`";
+            return Err(NoModel::of("key", text));
         }
-        for (name, value) in &self.headers {
+        let of_provider = self.provider.headers(&self.model, self.key.as_ref());
+        let of_provider = of_provider.iter().map(|it| ("key", it));
+        for (what, (name, value)) in
+            of_provider.chain(self.headers.iter().map(|it| ("headers", it)))
+        {
             let header = name.parse::<HeaderName>();
             let header = header
                 .map_err(|_| NoModel::of("headers", format!("{name:?} is no name of a header")))?;
-            add("headers", header, value.reveal())?;
+            add(what, header, value.reveal())?;
         }
         Ok(map)
     }
@@ -355,7 +408,7 @@ impl fmt::Debug for Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoModel {
-    /// Which of them: `url`, `model`, `key`, `headers`, `authority` or `proxy`.
+    /// Which of them: `url`, `model`, `key`, `headers`, `attachments`, `authority` or `proxy`.
     pub setting: &'static str,
     /// What is wrong with it, in a sentence.
     pub message: Box<str>,

@@ -17,7 +17,7 @@ pub(crate) struct Gathered {
     calls: Vec<Begun>,
     /// How many of them were given out, the first ones.
     given: usize,
-    pub(super) usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
     stop: Option<Stop>,
     /// Why the reply is over, in the provider's own word.
     word: Option<String>,
@@ -90,7 +90,7 @@ impl Gathered {
     }
 
     /// Adds a text of a kind.
-    pub(super) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
+    pub(crate) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
         self.bytes += text.len();
         if !text.is_empty() {
             self.has_text |= matches!(make(String::new()), Piece::Text(_));
@@ -99,7 +99,7 @@ impl Gathered {
     }
 
     /// Begins a call at a place.
-    pub(super) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
+    pub(crate) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
         self.bytes += size(&call);
         self.calls.push(Begun { place, call, is_servers, is_ended: false });
     }
@@ -132,12 +132,12 @@ impl Gathered {
     }
 
     /// The last call that began at a place.
-    pub(super) fn at(&self, place: u64) -> Option<&Call> {
+    pub(crate) fn at(&self, place: u64) -> Option<&Call> {
         self.calls.iter().rfind(|it| it.place == place).map(|it| &it.call)
     }
 
     /// Changes the last call that began at a place, unless it was given out.
-    pub(super) fn change(&mut self, place: u64, change: impl FnOnce(&mut Call)) {
+    pub(crate) fn change(&mut self, place: u64, change: impl FnOnce(&mut Call)) {
         let open = self.calls.iter_mut().skip(self.given);
         let Some(begun) = open.rev().find(|it| it.place == place) else { return };
         let before = size(&begun.call);
@@ -160,18 +160,28 @@ impl Gathered {
     }
 
     /// How many calls have begun that are for the agent to make.
-    pub(super) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.iter().filter(|it| !it.is_servers).count()
     }
 
     /// The reply is over for this reason.
-    pub(super) fn stop(&mut self, word: &str, stop: Stop) {
+    pub(crate) fn stop(&mut self, word: &str, stop: Stop) {
         self.word = Some(word.to_owned());
         self.stop = Some(stop);
     }
 
+    /// The reply is over, and the provider has said no word for that.
+    pub(crate) fn stop_unsaid(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    /// How many bytes calls have by now, and how many calls there are.
+    pub(crate) fn calls_size(&self) -> (usize, usize) {
+        (self.calls.len(), self.calls.iter().map(|it| size(&it.call)).sum())
+    }
+
     /// The wire's end mark came.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 

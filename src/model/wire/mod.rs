@@ -21,11 +21,10 @@ mod openai_responses;
 use std::fmt;
 use std::str::FromStr;
 
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
 use crate::model::remote::refusal;
-use crate::model::{Error, Format, Kind, Prompt, Said};
+use crate::model::{Error, Format, Kind, Prompt, Said, provider};
 
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
@@ -101,12 +100,9 @@ impl Wire {
     /// Where its provider is, unless said: what stands before the [path](Wire::path).
     #[must_use]
     pub fn home(self) -> &'static str {
-        match self {
-            Wire::AnthropicMessages => "https://api.anthropic.com/v1",
-            Wire::OpenAiChat | Wire::OpenAiResponses => "https://api.openai.com/v1",
-            Wire::Gemini => "https://generativelanguage.googleapis.com/v1beta",
-            Wire::Ollama => "http://127.0.0.1:11434/api",
-        }
+        let url = provider::api_url(self);
+        let url = url.split_once('?').map_or(url, |(url, _)| url);
+        url.strip_suffix(&self.path("{model}", true)).unwrap_or(url)
     }
 
     /// What stands behind a server's URL, of a model, in the address of a request.
@@ -126,30 +122,7 @@ impl Wire {
 
     /// What asks for a stream in the address, where the body doesn't.
     pub(crate) fn query(self) -> Option<&'static str> {
-        (self == Wire::Gemini).then_some("alt=sse")
-    }
-
-    /// The header that a key goes in, and what stands before it there.
-    pub(crate) fn key_header(self) -> (HeaderName, &'static str) {
-        match self {
-            Wire::AnthropicMessages => (HeaderName::from_static("x-api-key"), ""),
-            Wire::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
-            _ => (AUTHORIZATION, "Bearer "),
-        }
-    }
-
-    /// A header that says which version of the wire this is, where it wants one.
-    pub(crate) fn version(self) -> Option<(HeaderName, HeaderValue)> {
-        let version = HeaderName::from_static("anthropic-version");
-        (self == Wire::AnthropicMessages).then(|| (version, HeaderValue::from_static("2023-06-01")))
-    }
-
-    /// How its events are told apart.
-    pub(crate) fn framing(self, event_bytes_max: usize) -> Framing {
-        match self {
-            Wire::Ollama => Framing::lines(event_bytes_max),
-            _ => Framing::events(event_bytes_max),
-        }
+        provider::api_url(self).split_once('?').map(|(_, query)| query)
     }
 }
 
@@ -322,7 +295,7 @@ pub(crate) trait Reader: Send {
 }
 
 /// An event's data as the JSON object that it has to be.
-fn object(data: &str) -> Result<Value, Error> {
+pub(crate) fn object(data: &str) -> Result<Value, Error> {
     let value = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
     match value {
         Value::Object(_) => Ok(value),
@@ -331,7 +304,7 @@ fn object(data: &str) -> Result<Value, Error> {
 }
 
 /// An event that can't be one of a reply.
-fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
+pub(crate) fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
     let text = format!("the server sent an event that is none of a reply: {why}");
     Error { said: refusal::said(data), ..Error::new(Kind::Garbled, text) }
 }
@@ -342,7 +315,7 @@ fn text(value: &Value) -> Option<&str> {
 }
 
 /// A call's arguments as the object that some wires want. What is none stands in one as it is.
-fn arguments(text: &str) -> Value {
+pub(crate) fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(it)) => Value::Object(it),
         _ if text.trim().is_empty() => json!({}),

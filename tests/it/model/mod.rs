@@ -8,6 +8,7 @@ pub(crate) mod fake;
 mod hostile;
 mod openai;
 mod prefixes;
+mod providers;
 mod real;
 mod recordings;
 mod router;

@@ -12,11 +12,15 @@ use crate::program::Scene;
 /// of pings and of what nobody knows is in it.
 pub(super) fn stream(wire: Wire) -> &'static str {
     match wire {
-        Wire::AnthropicMessages => include_str!("wires/anthropic-messages.sse"),
-        Wire::OpenAiChat => include_str!("wires/openai-chat.sse"),
-        Wire::OpenAiResponses => include_str!("wires/openai-responses.sse"),
-        Wire::Gemini => include_str!("wires/gemini.sse"),
-        _ => include_str!("wires/ollama.ndjson"),
+        Wire::AnthropicMessages => {
+            include_str!("../../../src/model/provider/built_in/anthropic-messages.sse")
+        }
+        Wire::OpenAiChat => include_str!("../../../src/model/provider/built_in/openai-chat.sse"),
+        Wire::OpenAiResponses => {
+            include_str!("../../../src/model/provider/built_in/openai-responses.sse")
+        }
+        Wire::Gemini => include_str!("../../../src/model/provider/built_in/gemini.sse"),
+        _ => include_str!("../../../src/model/provider/built_in/ollama.ndjson"),
     }
 }
 

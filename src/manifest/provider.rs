@@ -1,0 +1,93 @@
+//! Provider files: read with the same care as a manifest, and with the same places of mistakes.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use crate::limits::MANIFEST_BYTES_MAX;
+use crate::manifest::check::check;
+use crate::manifest::document::Document;
+use crate::manifest::expand::Environment;
+use crate::manifest::mistake::{Mistake, Mistakes, Place};
+use crate::manifest::read::SinksOf;
+use crate::manifest::shape;
+use crate::model::{Provider, ProviderEvents, ProviderFile};
+use crate::sink::{Return, Sink};
+
+/// Where the sinks of a provider file stand in it.
+const SINKS: &str = "stream.sinks";
+
+/// A provider file that was found sound.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) provider: Provider,
+    /// Where the provider's own events go.
+    pub(crate) sinks: Vec<Sink>,
+    /// Those of them that only a program can take.
+    pub(crate) returns: Vec<Return>,
+    /// The place that its sinks take the provider's events from.
+    pub(crate) events: ProviderEvents,
+    /// Its paths that find nothing in the sample stream of its wire, where there are some.
+    pub(crate) warnings: Option<Mistakes>,
+}
+
+/// Whether a text names a provider file, not a kind of model.
+pub(crate) fn is_file(text: &str) -> bool {
+    text.ends_with(".yaml") || text.ends_with(".yml")
+}
+
+/// Reads a provider file from the disk.
+pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
+    let bytes = bytes_of(file).map_err(|error| {
+        let text = format!("the provider file can't be read: {error}");
+        let place = Place { line: 1, column: 1 };
+        Mistakes::new(&file.display().to_string(), vec![Mistake::new(place, text)])
+    })?;
+    parse(file, &bytes, environment)
+}
+
+fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
+    File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Described, Mistakes> {
+    let (written, document) = Document::read::<ProviderFile>(file, bytes, environment)?;
+    let (events, mut wrong) = (ProviderEvents::default(), Vec::new());
+    let sinks = document.node(SINKS).map(|node| {
+        check(node, SINKS, &shape::sinks(), shape::SINKS_EXAMPLE, &mut wrong);
+        match wrong.is_empty() {
+            true => {
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                let of = SinksOf { file, key: SINKS, events: &events, provider: Some(&stem) };
+                of.read(node, &mut |it| wrong.push(it))
+            }
+            false => Default::default(),
+        }
+    });
+    let provider = written.provider().map_err(|all| {
+        wrong.extend(all.iter().map(|(key, text)| document.mistake(key, text)));
+    });
+    match provider {
+        Ok(provider) if wrong.is_empty() => {
+            let warnings = unmatched(&provider, &document);
+            let (sinks, returns) = sinks.unwrap_or_default();
+            Ok(Described { provider, sinks, returns, events, warnings })
+        }
+        _ => Err(document.mistakes(wrong)),
+    }
+}
+
+/// A warning for each path that finds nothing in the sample of its wire.
+fn unmatched(provider: &Provider, document: &Document) -> Option<Mistakes> {
+    let wire = provider.wire()?;
+    let all = provider.unmatched().into_iter().map(|it| {
+        let text = format!("{}: the path {} finds nothing in what {wire} sends", it.key, it.path);
+        let way = "leave it out: what the wire itself reads comes in any case";
+        document.mistake(&it.key, &text).advice(way)
+    });
+    let all: Vec<Mistake> = all.collect();
+    (!all.is_empty()).then(|| document.mistakes(all))
+}

@@ -1,0 +1,263 @@
+//! How the events of a reply are read by paths.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::provider::file::{CallPaths, Extract, Mode, StopWord, StreamFile};
+use crate::model::provider::path::{Path, Paths};
+use crate::model::remote::refusal;
+use crate::model::wire::Gathered;
+use crate::model::{Call, Error, Piece, Stop, Usage};
+
+/// How the events of a reply are read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules {
+    pub(super) mode: Mode,
+    pub(super) event_type: Paths,
+    /// For every event.
+    pub(super) extract: Extract,
+    /// For events of a type.
+    pub(super) events: BTreeMap<String, Extract>,
+    pub(super) tool_call: CallPaths,
+    pub(super) stops: BTreeMap<String, StopWord>,
+    /// The data of the event that ends the reply, where that is no JSON.
+    pub(super) end_mark: Option<String>,
+}
+
+impl Rules {
+    /// Everything that may be found in an event.
+    fn of<'a>(&'a self, event: &Value) -> impl Iterator<Item = &'a Extract> + use<'a> {
+        let kind = self.event_type.last_text(event);
+        let typed = kind.and_then(|it| self.events.get(it));
+        [&self.extract].into_iter().chain(typed)
+    }
+
+    /// Every set of paths, with the key under which it stands.
+    pub(super) fn sets(&self) -> impl Iterator<Item = (String, &Extract)> {
+        let typed = self.events.iter().map(|(kind, it)| (format!("stream.events.{kind}"), it));
+        [("stream.extract".to_owned(), &self.extract)].into_iter().chain(typed)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.end_mark.is_none() && self.sets().all(|(_, it)| it.is_empty())
+    }
+
+    /// Takes out what a wire's own description has.
+    pub(super) fn without(&mut self, own: &StreamFile) {
+        self.end_mark = self.end_mark.take().filter(|it| own.end_mark.as_ref() != Some(it));
+        self.extract.without(&own.extract);
+        for (kind, extract) in &mut self.events {
+            own.events.get(kind).into_iter().for_each(|it| extract.without(it));
+        }
+    }
+
+    /// The paths that find nothing in any of these events, each with its key.
+    pub(super) fn unmatched(&self, events: &[Value]) -> Vec<(String, String)> {
+        let kinds = [None].into_iter().chain(self.events.keys().map(|it| Some(it.as_str())));
+        let mut all = Vec::new();
+        for (kind, (key, extract)) in kinds.zip(self.sets()) {
+            let is_of = |it: &&Value| kind.is_none() || self.event_type.last_text(it) == kind;
+            let of_kind: Vec<&Value> = events.iter().filter(is_of).collect();
+            for (name, paths) in extract.paths() {
+                let finds_nothing = |path: &&Path| of_kind.iter().all(|it| path.all(it).is_empty());
+                let found = paths.iter().filter(finds_nothing);
+                all.extend(found.map(|path| (format!("{key}.{name}"), path.text().to_owned())));
+            }
+        }
+        all
+    }
+
+    /// What a word for the end means: as the file says it, else as most providers use it.
+    fn stop(&self, word: &str, has_calls: bool) -> Stop {
+        match self.stops.get(word) {
+            Some(StopWord::End) => return Stop::End,
+            Some(StopWord::StopText) => return Stop::StopText,
+            Some(StopWord::MaxTokens) => return Stop::MaxTokens,
+            Some(StopWord::Calls) => return Stop::Calls,
+            Some(StopWord::Filtered) => return Stop::Filtered,
+            None => {}
+        }
+        match word.to_ascii_lowercase().as_str() {
+            "stop" | "eos" | "end" | "end_turn" | "complete" | "completed" if has_calls => {
+                Stop::Calls
+            }
+            "stop" | "eos" | "end" | "end_turn" | "complete" | "completed" => Stop::End,
+            "stop_sequence" => Stop::StopText,
+            "length" | "max_tokens" | "max_output_tokens" => Stop::MaxTokens,
+            "tool_use" | "tool_calls" | "function_call" => Stop::Calls,
+            "content_filter" | "refusal" | "safety" => Stop::Filtered,
+            _ => Stop::Other(word.to_owned()),
+        }
+    }
+}
+
+/// What is known of a reply beside what was gathered.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    usage: Usage,
+    /// Where the call stands that began last at each index.
+    places: BTreeMap<u64, u64>,
+    /// Where the next call stands.
+    next: u64,
+}
+
+/// What of an event isn't read by paths, since the wire itself has found it there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    pub(super) text: bool,
+    pub(super) reasoning: bool,
+    pub(super) refusal: bool,
+    pub(super) calls: bool,
+    pub(super) usage: bool,
+    pub(super) stop: bool,
+}
+
+impl Progress {
+    /// Calls stand behind all others.
+    pub(super) fn behind() -> Progress {
+        Progress { next: 1 << 40, ..Progress::default() }
+    }
+
+    /// Takes an event in, but for what was found in it already.
+    pub(super) fn read(
+        &mut self,
+        rules: &Rules,
+        event: &Value,
+        found: Found,
+        gathered: &mut Gathered,
+    ) -> Result<(), Error> {
+        for extract in rules.of(event) {
+            let error = extract.error.first(event).into_iter().find(|it| says_yes(it));
+            if let Some(error) = error {
+                return Err(refusal::within(error));
+            }
+            for (paths, make, is_found) in [
+                (&extract.reasoning, Piece::Reasoning as fn(String) -> Piece, found.reasoning),
+                (&extract.text, Piece::Text, found.text),
+                (&extract.refusal, Piece::Refusal, found.refusal),
+            ] {
+                if !is_found && !paths.is_empty() {
+                    gathered.say(&paths.joined_text(event), make);
+                }
+            }
+            if !found.calls {
+                self.calls(rules, extract, event, gathered);
+            }
+            if !found.usage {
+                self.used(extract, event, gathered);
+            }
+            if let (Some(word), false) = (extract.stop_reason.last_text(event), found.stop) {
+                let stop = rules.stop(word, gathered.calls() > 0);
+                gathered.stop(word, stop);
+            }
+            if extract.end.first(event).into_iter().any(says_yes) {
+                end(gathered);
+            }
+        }
+        Ok(())
+    }
+
+    fn calls(&mut self, rules: &Rules, extract: &Extract, event: &Value, gathered: &mut Gathered) {
+        let of_event = number(&extract.index, event);
+        for (paths, is_servers) in [(&extract.tool_calls, false), (&extract.server_calls, true)] {
+            for (at, node) in (0..).zip(paths.first(event)) {
+                let index = number(&rules.tool_call.index, node).or(of_event).unwrap_or(at);
+                self.call(rules, index, node, is_servers, gathered);
+            }
+        }
+        let more = extract.arguments.joined_text(event);
+        let index = of_event.or_else(|| self.places.last_key_value().map(|(index, _)| *index));
+        if let (false, Some(place)) = (more.is_empty(), index.and_then(|it| self.places.get(&it))) {
+            gathered.change(*place, |it| it.arguments += &more);
+        }
+    }
+
+    /// A call, or a part of one that began at this index.
+    fn call(
+        &mut self,
+        rules: &Rules,
+        index: u64,
+        node: &Value,
+        is_servers: bool,
+        gathered: &mut Gathered,
+    ) {
+        let paths = &rules.tool_call;
+        let word = |paths: &Paths| paths.last_text(node).unwrap_or_default();
+        let (id, name) = (word(&paths.id), word(&paths.name));
+        let arguments = match paths.arguments.first(node).first() {
+            Some(Value::String(text)) => text.clone(),
+            // Where arguments follow, an empty object holds their place.
+            Some(Value::Object(it)) if it.is_empty() && rules.mode == Mode::EventTyped => {
+                String::new()
+            }
+            Some(value) => value.to_string(),
+            None => String::new(),
+        };
+        let place = self.places.get(&index).copied();
+        let begun = place.and_then(|it| Some((it, gathered.at(it)?)));
+        let is_same = |call: &Call| match rules.mode {
+            Mode::EventTyped => id.is_empty() || call.id == id,
+            Mode::DeltaMerge => {
+                let is_named = !id.is_empty() && !name.is_empty() && !call.id.is_empty();
+                !is_named || call.id == id
+            }
+            Mode::CompleteChunks => false,
+        };
+        match begun {
+            Some((place, call)) if is_same(call) => gathered.change(place, |call| {
+                if !id.is_empty() {
+                    call.id = id.to_owned();
+                }
+                if !name.is_empty() {
+                    call.name = name.to_owned();
+                }
+                if rules.mode == Mode::DeltaMerge || call.arguments.is_empty() {
+                    call.arguments += &arguments;
+                }
+            }),
+            _ => {
+                self.places.insert(index, self.next);
+                gathered.begin(self.next, Call::new(id, name, arguments), is_servers);
+                self.next += 1;
+            }
+        }
+    }
+
+    /// Counts are of the whole reply so far; those that aren't said stay.
+    fn used(&mut self, extract: &Extract, event: &Value, gathered: &mut Gathered) {
+        let paths = &extract.usage;
+        let counts = [
+            (&paths.input, &mut self.usage.input),
+            (&paths.output, &mut self.usage.output),
+            (&paths.cached, &mut self.usage.cached),
+            (&paths.reasoning, &mut self.usage.reasoning),
+        ];
+        let mut is_told = false;
+        for (paths, count) in counts {
+            if let Some(sum) = paths.sum(event) {
+                (*count, is_told) = (sum, true);
+            }
+        }
+        if is_told {
+            gathered.usage = Some(self.usage);
+        }
+    }
+}
+
+/// The reply has come to its end, also where nobody said why.
+pub(super) fn end(gathered: &mut Gathered) {
+    if !gathered.is_stopped() {
+        let has_calls = gathered.calls() > 0;
+        gathered.stop_unsaid(if has_calls { Stop::Calls } else { Stop::End });
+    }
+    gathered.end();
+}
+
+fn says_yes(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false))
+}
+
+fn number(paths: &Paths, value: &Value) -> Option<u64> {
+    paths.first(value).into_iter().find_map(Value::as_u64)
+}
