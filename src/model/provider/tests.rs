@@ -1,3 +1,5 @@
+//! Provider files: what they say, and what is read and asked by them.
+
 use serde_json::json;
 
 use super::*;

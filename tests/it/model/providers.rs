@@ -128,12 +128,16 @@ async fn a_file_may_ask_for_whole_replies() {
     assert_eq!(server.asked().remove(0).body["stream"], false);
 }
 
+fn typed_call() -> Value {
+    json!({ "ref": "c1", "ability": "calculate" })
+}
+
 /// A turn of a made-up provider: it thinks, and calls `calculate`, or says what that gave.
 fn turn(name: &str, has_result: bool) -> Vec<Act> {
     let lines = match (name, has_result) {
         ("typed", false) => vec![
             json!({ "kind": "grew", "block": 0, "muse": "So." }),
-            json!({ "kind": "opened", "block": 1, "call": { "ref": "c1", "ability": "calculate" } }),
+            json!({ "kind": "opened", "block": 1, "call": typed_call() }),
             json!({ "kind": "grew", "block": 1, "with": "{\"expression\":" }),
             json!({ "kind": "unheard_of", "block": 1, "with": "?" }),
             json!({ "kind": "grew", "block": 1, "with": " \"6*7\"}" }),

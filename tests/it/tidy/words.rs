@@ -4,7 +4,7 @@
 use super::code::File;
 
 /// Words, where in the library they may stand, and why only there.
-const HOMES: [(&[&str], &[&str], &str); 6] = [
+const HOMES: [(&[&str], &[&str], &str); 7] = [
     (&["quick_xml", "roxmltree"], &["src/xml/"], "the strict reader is the one door for XML"),
     (
         &["SystemTime", "Instant", "UNIX_EPOCH"],
@@ -21,6 +21,7 @@ const HOMES: [(&[&str], &[&str], &str); 6] = [
         &["src/log/", "listeners/tool/keyvalue.rs", "listeners/tool/sql.rs"],
         "the log alone knows what keeps it; the tools are no part of it",
     ),
+    (&["serde_json_path"], &["src/model/provider/"], "a provider file alone has paths"),
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (
         &["crate"],
