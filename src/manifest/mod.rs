@@ -40,7 +40,7 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
 use crate::log::Durability;
-use crate::model::{Models, Secret};
+use crate::model::{Models, ProviderEvents, Secret};
 use crate::schema::Schema;
 use crate::sink::{Return, Sink};
 
@@ -92,6 +92,22 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// Where its listeners stand.
     pub places: Places,
+}
+
+impl Manifest {
+    /// Its sinks, and those of its provider files.
+    #[must_use]
+    pub fn all_sinks(&self) -> Vec<Sink> {
+        let of_providers = self.providers.iter().flat_map(|used| &used.sinks);
+        self.sinks.iter().chain(of_providers).cloned().collect()
+    }
+
+    /// Its sinks of the type `return`, and those of its provider files.
+    #[must_use]
+    pub fn all_returns(&self) -> Vec<Return> {
+        let of_providers = self.providers.iter().flat_map(|used| &used.returns);
+        self.returns.iter().chain(of_providers).cloned().collect()
+    }
 }
 
 /// A provider file that a model of a manifest is of.

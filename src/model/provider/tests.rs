@@ -229,6 +229,7 @@ fn asked(prompt: &Prompt) -> Value {
         temperature: None,
         effort: None,
         is_streamed: true,
+        is_structured: true,
         prompt,
     };
     provider(ASKED).body(&asked).into()

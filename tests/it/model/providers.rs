@@ -80,7 +80,7 @@ fn the_sinks_of_a_provider_file_are_kept_for_its_events() {
     let used = &manifest.providers[0];
     assert_eq!((&*used.model, &*used.file), ("claude", &*folder.path().join("anthropic.yaml")));
     let names: Vec<&str> = used.sinks.iter().map(|it| it.name()).collect();
-    assert_eq!(names, ["websocket", "file"]);
+    assert_eq!(names, ["anthropic-websocket", "anthropic-file"]);
     let bad = SEED.replace("reconnect_attempts: 3", "reconect_attempts: 3");
     let expected = "DIR/anthropic.yaml:14:7: a sink of the type websocket has no key \
                     `reconect_attempts`; did you mean `reconnect_attempts`?";

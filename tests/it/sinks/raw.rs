@@ -115,6 +115,35 @@ async fn a_file_gets_a_providers_events_beside_entries_and_drop_leaves_them_out(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_sinks_of_a_provider_file_get_the_events_of_its_models_and_no_entries() {
+    let model = Server::start(vec![answer("<response>Hello.</response>")]).await;
+    let scene = manifest(&model.url(), "{type: file, name: all, path: all.jsonl, drop: [delta]}");
+    let text = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let url = format!(", url: \"{}\"", model.url());
+    let text = text.replace("use: openai", "use: ours.yaml").replace(&url, "");
+    scene.write("organism.yaml", text);
+    let provider = format!(
+        "provider: {{name: openai, api_url: \"{}/chat/completions\"}}\n\
+         stream:\n  enabled: true\n  format: sse\n  sinks:\n    - type: file\n      \
+         path: \".ai/threads/{{thread_id}}/sse-stream.jsonl\"\n      format: jsonl\n",
+        model.url()
+    );
+    scene.write("ours.yaml", provider);
+    let mut server = scene.serve(&[]);
+    scene.pipe(&["chat", "--connect", &server.address, "oracle"], "Hi\n").code(0);
+    server.stop("-INT");
+    let entries = lines(&scene.path("all.jsonl"));
+    assert!(entries.iter().all(|object| object["raw"].is_null()), "{entries:?}");
+    let thread = entries[0]["thread"].as_str().unwrap();
+    let raw = lines(&scene.path(&format!(".ai/threads/{thread}/sse-stream.jsonl")));
+    assert_eq!(raw.len(), 3, "{raw:?}");
+    for event in raw {
+        assert_eq!((&event["raw"], &event["model"]), (&json!(true), &json!("local")));
+        assert_eq!(event["thread"], json!(thread));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_says_that_only_a_program_has_a_sink_of_the_type_return() {
     let scene = manifest("http://127.0.0.1:9/v1", "{type: return, name: ui, buffer_size: 16}");
     let traces = std::fs::File::create(scene.path("traces.txt")).unwrap();
