@@ -130,6 +130,9 @@ impl Progress {
         for extract in rules.of(event) {
             let error = extract.error.first(event).into_iter().find(|it| says_yes(it));
             if let Some(error) = error {
+                if is_end(extract, event) {
+                    ended(rules, extract, event, found, gathered);
+                }
                 return Err(refusal::within(error));
             }
             for (paths, make, is_found) in [
@@ -147,13 +150,7 @@ impl Progress {
             if !found.usage {
                 self.used(extract, event, gathered);
             }
-            if let (Some(word), false) = (extract.stop_reason.last_text(event), found.stop) {
-                let stop = rules.stop(word, gathered.calls() > 0);
-                gathered.stop(word, stop);
-            }
-            if extract.end.first(event).into_iter().any(says_yes) {
-                end(gathered);
-            }
+            ended(rules, extract, event, found, gathered);
         }
         Ok(())
     }
@@ -242,6 +239,22 @@ impl Progress {
         if is_told {
             gathered.usage = Some(self.usage);
         }
+    }
+}
+
+/// Whether an event is the end of the reply.
+fn is_end(extract: &Extract, event: &Value) -> bool {
+    extract.end.first(event).into_iter().any(says_yes)
+}
+
+/// Takes in why the reply is over, and that it is.
+fn ended(rules: &Rules, extract: &Extract, event: &Value, found: Found, gathered: &mut Gathered) {
+    if let (Some(word), false) = (extract.stop_reason.last_text(event), found.stop) {
+        let stop = rules.stop(word, gathered.calls() > 0);
+        gathered.stop(word, stop);
+    }
+    if is_end(extract, event) {
+        end(gathered);
     }
 }
 
