@@ -1,9 +1,10 @@
-//! The rules of a tree of threads as cases: statements, and the output of each statement's step.
-//! They run without a runtime: nothing here has a task, a clock or a disk.
+//! Tests of the rules of a tree of threads. Each case is a list of statements with the output of
+//! each statement's step. The cases run without a runtime: nothing here has a task, a clock or a
+//! disk.
 //!
-//! A case in `cases/*.txt` has a title, statements, and behind each statement the batch and the
-//! effects of its step: entries; marks; effects. `BLESS=1 cargo test --lib engine::cases` writes
-//! the results anew.
+//! A case in `cases/*.txt` has a title and statements. The lines that begin with `=` after a
+//! statement are its result: the entries, the marks and the effects of its step. `BLESS=1 cargo
+//! test --lib engine::cases` writes the results anew.
 
 mod stage;
 mod shown;
@@ -14,7 +15,7 @@ use std::path::Path;
 
 use stage::Stage;
 
-/// Plays the cases in a text. Returns the text with their results now, and how many there are.
+/// Plays the cases in a text. Returns the text with the present results, and the number of cases.
 fn played(text: &str) -> (String, usize) {
     let (mut now, mut count) = (String::new(), 0);
     let mut stage = Stage::new();
@@ -38,7 +39,8 @@ fn played(text: &str) -> (String, usize) {
     (now, count)
 }
 
-/// Checks that every case of a file has the results that the file says.
+/// Checks that every case of a file has the results that stand in the file. Returns the number of
+/// cases.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to bless")]
 #[track_caller]
 fn check(file: &str) -> usize {

@@ -1,7 +1,7 @@
 //! The pump: routes, trees of threads as state machines, workers that own the trees, and the handle
-//! for programs. It knows no sockets and no YAML, and it asks no model anything.
+//! for programs. It knows no sockets and no YAML, and it calls no model.
 //!
-//! Each room uses only the rooms that stand above it here.
+//! Each module uses only the modules that stand above its `mod` line.
 
 mod port;
 mod read_fault;

@@ -1,5 +1,5 @@
-//! The port: the tasks, the time and the random numbers that the engine needs of a runtime. There
-//! are two ports: tokio's, which is here, and the simulator's (`src/sim`).
+//! The port: the tasks, the time and the random numbers that the engine gets from a runtime. There
+//! are two ports: tokio's in this file, and the simulator's in `src/sim`.
 
 use std::thread;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub trait Port: Clone + Send + Sync + 'static {
     fn wall_us(&self) -> u64;
     /// 64 random bits that nobody can guess.
     fn random(&self) -> u64;
-    /// Has another thread run the task that the caller just woke. Otherwise that task would wait
+    /// Lets another thread run the task that the caller just woke. Otherwise that task would wait
     /// for the caller, which may never yield.
     fn pass_on(&self) {}
     /// Keeps tasks and timers running even if one task keeps its thread for long. Ends once
-    /// `is_over` says so.
+    /// `is_over` returns true.
     fn look_after(&self, _is_over: impl Fn() -> bool + Send + 'static) {}
 }
 
@@ -38,10 +38,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct Tokio(tokio::runtime::Handle);
 
 impl Tokio {
-    /// The runtime of the caller.
+    /// The tokio runtime that the caller runs in.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If the caller runs outside a tokio runtime.
     #[must_use]
     pub fn current() -> Tokio {
         Tokio(tokio::runtime::Handle::current())
@@ -78,14 +78,14 @@ impl Port for Tokio {
 
     fn pass_on(&self) {
         // Tokio keeps the task that was woken last for this thread, and no other thread can take
-        // it. Waking one more task moves it to where others can.
+        // it. Waking one more task moves the first to a queue that other threads can take from.
         self.0.spawn(async {});
     }
 
     fn look_after(&self, is_over: impl Fn() -> bool + Send + 'static) {
         // The thread of the runtime that waits for timers and sockets runs the task that it was
-        // woken for. If that task never yields, another thread has to be woken to wait in its
-        // place.
+        // woken for. If that task never yields, another thread has to wait for timers and sockets
+        // instead. Spawning an empty task wakes such a thread.
         if self.0.runtime_flavor() == RuntimeFlavor::CurrentThread {
             return;
         }
@@ -94,7 +94,7 @@ impl Port for Tokio {
             let mut looked = handle.spawn(async {});
             while !is_over() {
                 thread::park_timeout(LOOK_EVERY);
-                // While the last such task hasn't run, every thread has been woken already.
+                // If the last empty task hasn't run yet, every thread has been woken already.
                 if looked.is_finished() {
                     looked = handle.spawn(async {});
                 }

@@ -1,5 +1,5 @@
-//! The fault for a reader whose log can't be read. It says nothing of the machine, such as paths;
-//! the operator's traces do.
+//! The faults that a reader gets if the log can't be read. They tell nothing about the machine,
+//! such as paths. The operator finds that in the traces.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::log;
 use crate::log::Log;
 use crate::wire::{Code, Fault};
 
-/// The fault for a reader of the log.
+/// Traces an error of the log, and returns the fault for the reader.
 pub(crate) fn unread(error: &log::Error) -> Fault {
     use log::Error::{Closed, Damaged, Newer, NotALog, UnknownThread};
     tracing::error!(%error, "the log can't be read");
@@ -25,8 +25,8 @@ pub(crate) fn unread(error: &log::Error) -> Fault {
 
 /// The fault for a reader who named a thread that the log has and can't read.
 ///
-/// An identity that doesn't own the thread is told that it is unknown, as of any other thread. If
-/// the owner can't be read either, only operators and `console` learn of the damage.
+/// An identity that doesn't own the thread is told that the thread is unknown. Operators are always
+/// told of the damage. If the owner can't be read either, `console` is told of it, too.
 pub(crate) fn unread_of(
     error: &log::Error,
     (thread, owner): (&ThreadId, Option<&str>),

@@ -1,4 +1,4 @@
-//! The statements that a case is written in.
+//! The statements that cases are written in.
 
 use super::shown;
 use super::stage::{
@@ -64,7 +64,7 @@ pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
             let step = stage.sends(key, ready);
             vec![shown::step(stage, &step)]
         }
-        // A handler whose thread has ended does the same.
+        // Like `sends`, by a handler whose thread may have ended: `at` is the id of its message.
         [who, "sends-late", at, ref what @ ..] => {
             let id: EntryId = at.parse().unwrap();
             let key = Key { thread: id.thread, seq: id.seq, listener: stage.listener(who) };
@@ -81,7 +81,8 @@ fn step(stage: &mut Stage, event: Event) -> Vec<String> {
     vec![shown::step(stage, &step)]
 }
 
-/// `calc`, or `calc@s/3` where several of its handlers are at work.
+/// The handling that a statement names: `calc`, or `calc@s/3` if several handlers of `calc` are at
+/// work.
 fn worker(stage: &Stage, who: &str) -> Key {
     match who.split_once('@') {
         Some((listener, id)) => stage.at_work(listener, Some(&id.parse().unwrap())),
@@ -124,7 +125,7 @@ fn limit(stage: &mut Stage, name: &str, most: u64) {
     }
 }
 
-/// What a handler emits: `sum, to clerk job2`.
+/// The emissions of a handler, such as `sum, to clerk job2`.
 fn emissions(stage: &Stage, key: &Key, text: &str) -> Vec<Ready> {
     let all = text.split(',').map(str::trim).filter(|it| !it.is_empty() && *it != "nothing");
     all.map(|it| emission(stage, key, &it.split_whitespace().collect::<Vec<_>>())).collect()
@@ -178,7 +179,7 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
     ready(target, payload_of(payload))
 }
 
-/// An emission for the tree: a charge, a raise, or a new state of a branch.
+/// An emission for the tree: a charge, a raise of a budget, or a new state of a branch.
 fn steers(words: &[&str]) -> Ready {
     match *words {
         ["charge", turns, tokens] => {
@@ -223,7 +224,7 @@ fn ready(target: Target, what: Checked) -> Ready {
     Ready { target, what: Ok(what), flags: Flags::NONE, meta: None, sought: None }
 }
 
-/// `ask`, or `ask7`: a payload and its number, which is 1 unless said.
+/// A payload from its name and number, such as `ask7`. Without a number it has 1.
 fn payload_of(text: &str) -> Checked {
     let name = text.trim_end_matches(|it: char| it.is_ascii_digit());
     let n = text[name.len()..].parse().unwrap_or(1);

@@ -117,7 +117,7 @@ impl PushObserver for Deaf {
     fn hear(&self, _: u64, _: PushEvent) {}
 }
 
-/// How many places are free, of listeners that have a bound.
+/// How many places are free, for each listener whose number of places is limited.
 #[derive(Default)]
 struct Free(BTreeMap<usize, usize>);
 
@@ -171,7 +171,7 @@ impl Stage {
         self.free.0.insert(listener, places);
     }
 
-    /// Pushes a payload as a worker does: a push that the tree refuses makes no step.
+    /// Pushes a payload as a worker does. If the tree refuses the push, there is no step.
     pub(super) fn push(&mut self, element: Element, how: &Pushed) -> Result<Step, Fault> {
         let routes = &self.plan.routes;
         let checked = routes.check(element, self.limits.inside)?;
@@ -184,7 +184,7 @@ impl Stage {
             identity: (*how.by).into(),
             operator: how.operator,
             tells_why: how.operator,
-            // Each is pushed by a connection of its own.
+            // Each push has an observer of its own, as if it came from a connection of its own.
             inlet: Arc::new(Deaf),
             number: self.pushes,
             is_alone: None,
@@ -280,7 +280,7 @@ impl Stage {
     }
 }
 
-/// How something is pushed.
+/// How a payload is pushed: by which identity, to which listener, into which thread.
 pub(super) struct Pushed {
     pub(super) by: String,
     pub(super) operator: bool,

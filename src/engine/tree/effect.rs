@@ -1,5 +1,5 @@
-//! The output of a step: a batch for the log, and effects that are carried out once the log has the
-//! batch.
+//! The output of a step: a batch for the log, and effects. A worker carries out the effects once
+//! the log has the batch.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ pub(crate) struct World<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) core: &'a Arc<str>,
     pub(crate) now_us: u64,
-    /// By how much the wall clock is ahead of `now_us`.
+    /// How many microseconds the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
 }
 
 /// The free places of listeners.
 pub(crate) trait Places {
-    /// The free places of a listener that no earlier batch was promised.
+    /// How many places of a listener are free and not promised to an earlier batch.
     fn free(&self, listener: usize) -> usize;
 }
 
 impl Push {
-    /// Tells the push's observers that it is refused.
+    /// Tells the push's observers that the push is refused.
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
         let fault = fault.of_client(self.client_id());
         let claim = self.client_id.map(|own| own.claim);
@@ -51,10 +51,10 @@ impl Push {
 
 /// A change for a delivery that waits for a time or an entry, or may come to wait.
 pub(crate) enum Timing {
-    /// A listener that may wait for entries has this message to handle. After a stop it comes with
-    /// the entries that came after it before the stop.
+    /// A listener that may wait for entries has this message to handle. After a restart, the list
+    /// has the entries that came after the message and before the stop; otherwise it is empty.
     Asked(Key, Vec<Entry>),
-    /// The listener has done it.
+    /// The listener has handled the message, or never will.
     Done(Key),
     /// The delivery waits until this time.
     Until(Until, Key),
@@ -67,23 +67,24 @@ pub(crate) enum Timing {
 pub(crate) struct Step {
     pub(crate) batch: Batch,
     pub(crate) effects: Vec<Effect>,
-    /// Places that this batch's handlers will take, by listener; an inline handler takes none.
+    /// How many places the handlers of this batch will take, by listener. An inline handler takes
+    /// none.
     pub(crate) promised: BTreeMap<usize, usize>,
     /// Listeners without a free place, each with a thread that waits for one.
     pub(crate) starving: Vec<(usize, ThreadId)>,
     /// Changes of deliveries that wait for a time or an entry.
     pub(crate) later: Vec<Timing>,
-    /// What threads ask of their tree. Empty between events.
+    /// Requests of threads to their tree. Empty between events.
     pub(crate) requests: VecDeque<TreeRequest>,
-    /// The entries of this event, if a listener of the organism waits for entries.
+    /// The entries that this event led to, if some listener of the organism waits for entries.
     pub(crate) came: Option<Vec<Entry>>,
-    /// The tree's ledger, while the tree takes an event.
+    /// The tree's budget, while the tree handles an event.
     pub(crate) ledger: Ledger,
-    /// A charge of this event that didn't fit, and why.
+    /// The first charge of this event that didn't fit the budget: its entry, and the fault.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
-    /// What the other handlers at work have reserved, while a handler charges something.
+    /// While a handler charges something: what the other running handlers have reserved.
     pub(crate) others: ReservedAmounts,
-    /// The fault of each emission of this handling that no listener got.
+    /// The faults of this handling's emissions that no listener got.
     pub(crate) undelivered: Vec<Fault>,
 }
 
@@ -105,8 +106,8 @@ impl Step {
         is_free
     }
 
-    /// The size of this step. The next step is allocated with it, since growing would copy
-    /// everything several times.
+    /// The size of this step, up to `Room::MAX` of each kind. The next step is allocated with this
+    /// capacity, since growing would copy everything several times.
     pub(crate) fn room(&self) -> Room {
         let bounded = |len: usize| len.min(Room::MAX);
         Room {
@@ -130,15 +131,15 @@ impl Room {
     const MAX: usize = 4_096;
 }
 
-/// What is carried out once the log has the batch.
+/// An action that a worker carries out once the log has the batch.
 pub(crate) enum Effect {
     /// Tells the observer of a push.
     Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that the log has what it sent, or why not.
+    /// Tells a handler that the log has its emissions, or why not.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
-    /// Tells a handler at work that a message came for its listener.
+    /// Tells a running handler that a message came for its listener.
     Came(ArrivalSignal, Name),
     /// Tells a handler to stop.
     Cancel(CancellationToken),

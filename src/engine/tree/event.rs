@@ -1,4 +1,5 @@
-//! The events of a tree: pushes, emissions and returns of handlers, timers and free places.
+//! The events of a tree: pushes, emissions and returns of handlers, timers, free places, and
+//! unfinished work after a restart.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::wire::{Checked, Fault};
 /// The sender's name in entries of the pump itself.
 pub(crate) const CORE_NAME: &str = "core";
 
-/// The sender of a push and its observer. Both are known before the push is checked.
+/// The sender of a push and the observer of the push. Both are known before the push is checked.
 pub(crate) struct Pusher {
     pub(crate) identity: Arc<str>,
     pub(crate) operator: bool,
@@ -34,10 +35,10 @@ pub(crate) struct Pusher {
     pub(crate) is_alone: Option<bool>,
 }
 
-/// A client's own id of a push. No other push of that client has it.
+/// A client's own id for a push. Of all pushes of an identity with the same id, one is accepted.
 pub(crate) struct ClientId {
     pub(crate) id: Arc<str>,
-    /// Hears whether the push was accepted, too, and frees the id.
+    /// A second observer of the push. It frees the id once the push is accepted or refused.
     pub(crate) claim: Arc<dyn PushObserver>,
 }
 
@@ -47,11 +48,11 @@ pub(crate) struct Push {
     pub(crate) message: Addressed,
     pub(crate) meta: Option<Bytes>,
     pub(crate) client_id: Option<ClientId>,
-    /// The entry that its session continues from, if it opens a fork.
+    /// If the push opens a fork: the entry that the fork continues from.
     pub(crate) source: Option<Source>,
 }
 
-/// A handling: the message and the listener.
+/// Names a handling: the thread and the number of its message, and its listener.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) thread: ThreadId,
@@ -59,15 +60,16 @@ pub(crate) struct Key {
     pub(crate) listener: usize,
 }
 
-/// An entry that a stop left unfinished, and the emissions of its handling so far.
+/// An entry that a stop left unfinished, and what continuing it needs.
 pub(crate) struct Unfinished {
     pub(crate) open: Open,
     pub(crate) sent: Vec<Entry>,
-    /// The later entries of its thread, if its listener may wait for one of them.
+    /// The later entries of the thread, if the entry's listener may wait for one of them.
     pub(crate) since: Vec<Entry>,
-    /// The push that it came of, if that is needed.
+    /// The push that led to the entry, if continuing needs it.
     pub(crate) asked: Option<Entry>,
-    /// The number of its listener's last emission before it, if that is needed.
+    /// The number of the listener's last emission before the entry, if the listener takes its
+    /// queue; otherwise 0.
     pub(crate) said: u64,
 }
 
@@ -76,9 +78,9 @@ pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) what: Result<Checked, Fault>,
     pub(crate) flags: Flags,
-    /// The content of its `<meta>`.
+    /// The content of the entry's `<meta>`.
     pub(crate) meta: Option<Bytes>,
-    /// The payload's name, if no listener takes it. Some senders are told more of that.
+    /// If no listener takes the payload: the payload's name. Some senders are told the reason.
     pub(crate) sought: Option<Name>,
 }
 
@@ -89,13 +91,14 @@ impl Ready {
         Ready { target, what: Err(fault), flags, meta: None, sought: None }
     }
 
-    /// Whether an earlier attempt sent the same at this place. Then its entry counts, and nothing
-    /// is sent again. `sent` holds the emissions of that attempt, in order.
+    /// Whether this emission repeats the next one of an earlier attempt. If so, the earlier entry
+    /// stands, and nothing is sent again. `sent` holds the emissions of the earlier attempt in
+    /// order; this takes the next one from it.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let said = match &self.what {
             Ok(checked) => {
-                // Skipped: what the pump said of a refusal, and refused charges. Those spent
-                // nothing and are decided anew.
+                // Two kinds of entries are skipped: those of the pump itself, and refused charges.
+                // A refused charge spent nothing and is decided anew.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
                 let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
                 while sent.front().is_some_and(aside) {
@@ -110,7 +113,7 @@ impl Ready {
             Target::Listener(name) => first.to() == Some(name),
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
-            // The log has the receiver.
+            // For these targets the receiver follows from the log, so it is the same.
             Target::Opener | Target::Along | Target::Above | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
@@ -130,13 +133,13 @@ pub(crate) enum Event {
     Return(Key, Vec<Ready>),
     /// A handler's time is up.
     Overtime(Key),
-    /// A thread had these unfinished entries when the pump stopped.
+    /// The pump has started again. The thread had these unfinished entries when the pump stopped.
     Resume(ThreadId, Vec<Unfinished>),
     /// A listener that a thread waits for has a free place.
     Room(ThreadId, usize),
     /// The time of a delivery has come.
     Due(Key),
-    /// Payloads of the pump itself, in the organism's own thread.
+    /// Payloads of the pump itself, for the organism's own thread.
     Note(ThreadId, Vec<Checked>),
 }
 
@@ -164,11 +167,11 @@ pub(crate) struct Start {
     /// The last entry that history and folds include.
     pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
-    /// How it hears of messages that come meanwhile.
+    /// Tells the handler of messages that come while it runs.
     pub(crate) arrivals: Option<ArrivalSignal>,
 }
 
-/// The thread of the organism's own life.
+/// The id of the organism's own thread, which records starts, heartbeats and stops.
 pub(crate) const ORGANISM: &str = "organism";
 
 impl Push {
@@ -182,7 +185,7 @@ impl Push {
         self.client_id.as_ref().map(|own| &*own.id)
     }
 
-    /// The entry that its session is forked at, if it opens a fork.
+    /// If the push opens a fork: the id of the last shared entry.
     pub(crate) fn fork(&self) -> Option<EntryId> {
         self.source.as_ref().map(|it| it.at.clone())
     }

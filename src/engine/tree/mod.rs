@@ -3,10 +3,10 @@
 //!
 //! A step has no clock, no task and no disk, and changes nothing that others share. It reads some
 //! values that others change: the free places of listeners, whether a connection is still open, and
-//! whether a handler still waits for its reservation. Two functions here are no part of a step and
-//! read the log: `budget::read` and `Lineage::read`.
+//! whether a handler still waits for its reservation. Three functions here are no part of a step
+//! and read the log: `budget::read`, `budget::charged` and `Lineage::read`.
 //!
-//! - `observer`: a push's observer, which hears what becomes of the push.
+//! - `observer`: the trait of observers, which hear what becomes of a push.
 //! - `route`: finds the receivers of a payload, by name, by address or as a reply.
 //!
 //! - `reasons`: says why a payload has no receiver.
@@ -21,11 +21,11 @@
 //! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
 //! - `thread`: the state of one thread.
 //!
-//! - `sending`: an entry before it has its number, and the handling that it comes of.
+//! - `sending`: an entry before it has its number, and the handling that sends it.
 //! - `admit`: accepts pushes and appends entries.
 //! - `delivery`: starts and ends deliveries, has them wait for a time, and settles pushes.
 //! - `emit`: sends what a handler emits to its receivers.
-//! - `undelivered`: tells senders of emissions that no listener got.
+//! - `undelivered`: tells senders that no listener got an emission.
 //! - `askers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.
 //! - `resume`: continues a thread's unfinished work after a stop.

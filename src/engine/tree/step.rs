@@ -23,11 +23,12 @@ use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State, ThreadRecord};
 use crate::wire::Fault;
 
-/// A message that a listener has to handle, if the listener may wait for entries.
+/// A message for a listener that waits for entries, until the listener has handled it.
 struct Asked {
-    /// The entries that came after it before a stop.
+    /// After a restart: the entries that came after the message and before the stop.
     before: Vec<Entry>,
-    /// The index in `since`, counted from its very first entry, of the first entry after it.
+    /// The first entry after the message, as an index into `Tree::since`. The index counts the
+    /// entries that `since` no longer holds, too.
     from: usize,
 }
 
@@ -39,18 +40,18 @@ pub(crate) struct Tree {
     pub(crate) over: FxHashMap<ThreadId, State>,
     /// The last number that was appended to a child's id.
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
-    /// Deliveries that wait for a time or an entry, of listeners that wait for entries.
+    /// The waiting deliveries of listeners that wait for entries.
     pub(crate) wakeable: FxHashSet<Key>,
-    /// Messages that listeners which wait for entries have to handle. An entry that such a listener
-    /// will wait for may come before it has begun to wait.
+    /// The messages that listeners which wait for entries still have to handle. While such a
+    /// listener handles a message, the entry that it is going to wait for may already come.
     asked: FxHashMap<Key, Asked>,
-    /// The entries that came while `asked` wasn't empty. `let_go` counts the entries that were
-    /// dropped before them.
+    /// The entries that came while `asked` wasn't empty. `let_go` is the number of earlier entries
+    /// that were dropped from it.
     since: VecDeque<Entry>,
     let_go: usize,
-    /// The budget. While an event is taken, the step holds it.
+    /// The tree's budget. During a step it is moved into `Step::ledger`.
     pub(crate) ledger: Ledger,
-    /// Reservations that wait until others are settled.
+    /// Reservations that wait until other handlers settle theirs.
     pub(crate) pending: VecDeque<PendingReservation>,
     /// The identity that opened the session.
     owner: Arc<str>,
@@ -78,7 +79,8 @@ impl Tree {
         }
     }
 
-    /// A tree from its threads in the log, in the order in which they were opened.
+    /// A tree from its threads in the log. `records` holds them in the order in which they were
+    /// opened.
     pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
@@ -142,17 +144,18 @@ impl Tree {
         push.refuse(ended(thread, state), &mut out.effects);
     }
 
-    /// Whether the tree can be unloaded: the log has all that matters of it.
+    /// Whether the tree can be unloaded: it has nothing to do now, and no client still listens for
+    /// a waiting delivery.
     pub(crate) fn is_quiet(&self) -> bool {
         self.threads.values().all(Thread::is_quiet)
     }
 
-    /// Whether the tree has nothing to do but wait for a time.
+    /// Whether the tree has nothing to do now. Deliveries may still wait for a time or an entry.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.threads.values().all(Thread::is_at_rest)
     }
 
-    /// Drops entries in memory that every fold has seen.
+    /// Drops from memory the entries that every fold has seen.
     pub(crate) fn trim(&mut self) {
         self.threads.values_mut().for_each(Thread::trim);
     }
@@ -163,12 +166,13 @@ impl Tree {
         running.filter_map(|it| it.cancel.as_ref()).for_each(CancellationToken::cancel);
     }
 
-    /// Refuses or settles every push that waits, since nothing more will happen.
+    /// Refuses the pushes that wait to be accepted, and settles the accepted ones, since nothing
+    /// more will happen in the tree.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         self.threads.values_mut().for_each(|it| it.abandon(fault, effects));
     }
 
-    /// Takes one event, and everything that follows from it in this tree.
+    /// Handles one event, and everything that follows from it in this tree.
     pub(crate) fn step(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let at = event.thread().clone();
         std::mem::swap(&mut self.ledger, &mut out.ledger);
@@ -201,8 +205,9 @@ impl Tree {
         }
     }
 
-    /// Notes which deliveries began and stopped waiting for entries in this step. If the entry that
-    /// a delivery waits for came while its listener was still at work, the delivery is due at once.
+    /// Applies the timings of this step from index `from` on: which deliveries began and stopped
+    /// waiting. The entry that a delivery waits for may have come while its listener was still at
+    /// work. In that case the delivery is due at once. Returns the index of the next timing.
     fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
         let came = out.came.as_deref().unwrap_or_default();
         let first = self.let_go + self.since.len();
@@ -237,7 +242,8 @@ impl Tree {
         noted
     }
 
-    /// The entry that a delivery waits for, if it came after the message that asked for the wait.
+    /// The entry that a delivery waits for, if that entry has already come, after the message whose
+    /// handling asked for the wait.
     fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
         let wakes = world.routes.listeners[key.listener].wakes?;
         let later = &self.threads.get(&key.thread)?.later;
@@ -251,7 +257,7 @@ impl Tree {
         Some(because.id().clone())
     }
 
-    /// Notes that a delivery waits, if its listener waits for entries.
+    /// Notes a waiting delivery, if its listener waits for entries.
     pub(crate) fn note_wakeable(&mut self, key: &Key, routes: &Routes) {
         if routes.listeners[key.listener].wakes.is_some() {
             self.wakeable.insert(key.clone());
@@ -263,7 +269,7 @@ impl Tree {
         self.threads.contains_key(id) || self.over.contains_key(id)
     }
 
-    /// Starts deliveries that wait for one of these entries.
+    /// Starts the deliveries that wait for one of these entries.
     fn wake_by(&mut self, came: &[Entry], world: &World<'_>, out: &mut Step) {
         let woken_by = |key: &Key| {
             let wakes = world.routes.listeners[key.listener].wakes?;
@@ -323,7 +329,8 @@ impl Tree {
     }
 }
 
-/// Whether an entry ends the wait of a message.
+/// Whether the entry `came` ends the wait of the message `waiting`. A panic of the listener's
+/// function counts as no.
 fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
     if came.id() == waiting.id() || came.is_refused() {
         return false;

@@ -1,4 +1,5 @@
-//! The state of one thread: its next number, its deliveries and handlers, its pushes and its folds.
+//! The state of one thread: the next entry's number, deliveries, running handlers, pushes and
+//! folds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -18,24 +19,24 @@ use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
 
-/// How many of a thread's first entries stay in memory while it has something to do. Few threads
-/// have more entries before their first action.
+/// How many of a thread's first entries stay in memory while the thread has something to do. Few
+/// threads have more entries before their first action.
 const FIRST_AT_HAND_MAX: usize = 32;
 
-/// How many bytes these first entries may have.
+/// How many bytes the bodies of these first entries may have together.
 const FIRST_BYTES_MAX: usize = 64 * 1024;
 
 /// A thread in memory.
 pub(crate) struct Thread {
     pub(crate) id: ThreadId,
-    /// The identity that opened it.
+    /// The identity that opened the thread's session.
     pub(crate) owner: Arc<str>,
     pub(crate) next_seq: u64,
-    /// The thread's record in the log, which its digests are chained with.
+    /// The record that opens the thread in the log.
     pub(crate) record: log::NewThread,
-    /// The entries that it shares with other threads, if it is a fork.
+    /// If the thread is a fork: the entries that it shares with other threads.
     pub(crate) lineage: Lineage,
-    /// Whether the log has it.
+    /// Whether the thread's record is in the log or in a batch for it.
     pub(crate) kept: bool,
     /// Deliveries that are not consumed yet.
     pub(crate) unconsumed: usize,
@@ -45,17 +46,17 @@ pub(crate) struct Thread {
     pub(crate) running: FxHashMap<(u64, usize), Running>,
     /// Pushes that wait until the thread has fewer unconsumed deliveries.
     pub(crate) held: VecDeque<Box<Push>>,
-    /// Pushes that aren't settled, by their entry's number.
+    /// Pushes that aren't settled, by the number of the push's entry.
     pub(crate) origins: FxHashMap<u64, Origin>,
-    /// Pushes that are answered together with an older one: from the newer to the older.
+    /// Pushes that are answered together with an older one: maps the newer push to the older.
     pub(crate) joined: FxHashMap<u64, u64>,
-    /// The identities of pushes that are unfinished since before a stop, and of the last push.
+    /// The sender of each push that was unfinished at the last stop, and of the newest push.
     pub(crate) askers: BTreeMap<u64, Arc<str>>,
     pub(crate) newest_push: u64,
     /// For each listener that takes its queue: the number of its last emission, and the push that
-    /// this came of.
+    /// led to this emission.
     pub(crate) said: FxHashMap<usize, (u64, u64)>,
-    /// The observer of each identity's last push.
+    /// For each identity: the observer and the number of its last push.
     pub(crate) inlets: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
     /// Entries that some fold hasn't seen yet, and the first entries of a young thread.
@@ -67,12 +68,12 @@ pub(crate) struct Thread {
     pub(crate) children: FxHashSet<ThreadId>,
     /// The opener of the thread, if it is a child.
     pub(crate) spawner: Option<Spawner>,
-    /// The push in the parent thread that it belongs to, or 0 if that is unknown.
+    /// If the thread is a child: the push in the parent thread that it belongs to, or 0 if unknown.
     pub(crate) root_above: u64,
     /// Deliveries that wait for a time or an entry.
     pub(crate) later: FxHashMap<(u64, usize), Later>,
-    /// Deliveries that were due while the budget was spent, each with the entry that it waited for,
-    /// if it waited for one.
+    /// Deliveries that became due while the budget was spent. Each has the entry that it waited
+    /// for, if any.
     pub(crate) overdue: Vec<(Key, Option<EntryId>)>,
     pub(crate) guard: Guard,
 }
@@ -82,11 +83,11 @@ pub(crate) struct Thread {
 pub(crate) struct Spawner {
     pub(crate) name: Arc<str>,
     pub(crate) is_identity: bool,
-    /// The message whose handling opened it.
+    /// The message whose handling opened the child.
     pub(crate) asked: Option<EntryId>,
-    /// The receiver of its first message, if there is only one.
+    /// The receiver of the child's first message, if there is only one.
     pub(crate) to: Option<Arc<str>>,
-    /// The chain that its result continues in the parent thread.
+    /// The chain of messages that the child's result continues in the parent thread.
     pub(crate) chain: Chain,
 }
 
@@ -110,14 +111,14 @@ impl Spawner {
 pub(crate) struct Later {
     pub(crate) entry: Entry,
     pub(crate) receiver: Receiver,
-    /// The push that waits for it, or [`Later::FOR_NONE`].
+    /// The push that waits for the delivery, or [`Later::FOR_NONE`].
     pub(crate) root: u64,
-    /// The chain of messages that led to it.
+    /// The chain of messages that led to the delivery.
     pub(crate) chain: Chain,
 }
 
 impl Later {
-    /// In place of a push: no push waits for the delivery, and no work counts it as unfinished.
+    /// Stands in `root` if no push waits for the delivery.
     pub(crate) const FOR_NONE: u64 = u64::MAX;
 
     /// A delivery from the log, after a stop or after its tree was unloaded.
@@ -131,7 +132,7 @@ impl Later {
 pub(crate) struct Deliveries {
     pub(crate) running: usize,
     pub(crate) waiting: VecDeque<Delivery>,
-    /// Whether they wait for a free place of the listener.
+    /// Whether the waiting deliveries need a free place of the listener.
     pub(crate) starving: bool,
     pub(crate) parked: Parked,
 }
@@ -140,15 +141,15 @@ pub(crate) struct Deliveries {
 #[derive(Default)]
 pub(crate) struct Parked {
     pub(crate) all: Vec<Delivery>,
-    /// The push that the work on them belongs to, if it is known.
+    /// The push that the work on the parked messages belongs to, if it is known.
     pub(crate) root: Option<u64>,
     /// Whether the listener wants to be told when nothing else is left to do.
     pub(crate) quiet: bool,
-    /// The listener's last `Park`. None after a stop.
+    /// The listener's last `Park`. None after a restart.
     pub(crate) park: Option<Park>,
     /// Whether the listener continues in a thread that is over budget.
     pub(crate) settles: bool,
-    /// Whether the listener was told, and has had no other message since.
+    /// Whether the listener was told so, and has had no other message since.
     pub(crate) is_told: bool,
 }
 
@@ -168,7 +169,7 @@ pub(crate) struct Delivery {
     pub(crate) chain: Chain,
     /// The emissions of an earlier attempt.
     pub(crate) sent: VecDeque<Entry>,
-    /// The time that the log has for it if it is parked. It never comes.
+    /// If the message is parked: the time that its mark in the log has. That time never comes.
     pub(crate) parked: Option<u64>,
 }
 
@@ -191,13 +192,15 @@ pub(crate) struct Running {
     pub(crate) more: Vec<Delivery>,
     pub(crate) root: u64,
     pub(crate) emitted: usize,
-    /// How many of its emissions answer nobody: notes, charges, and emissions without a receiver.
+    /// How many of the emissions answer nobody: notes, charges, raises of a budget, and emissions
+    /// without a receiver.
     pub(crate) silent: usize,
-    /// What it has reserved of the budget and not settled.
+    /// The parts of the budget that the handler has reserved and not settled.
     pub(crate) reserved: ReservedAmounts,
-    /// Why its first emission without a receiver had none.
+    /// The fault of the first emission that had no receiver.
     pub(crate) undelivered: Option<Box<Fault>>,
-    /// The token that tells it to stop. An inline handler ends before anything could.
+    /// The token that tells the handler to stop. An inline handler has none until it becomes a
+    /// task.
     pub(crate) cancel: Option<CancellationToken>,
     /// How it hears of messages that come meanwhile.
     pub(crate) arrivals: Option<ArrivalSignal>,
@@ -223,18 +226,19 @@ pub(crate) struct Origin {
     pub(crate) identity: Arc<str>,
     pub(crate) inlet: Arc<dyn PushObserver>,
     pub(crate) push: u64,
-    /// How many things that came of it aren't done.
+    /// How many things that the push caused aren't done: deliveries, child threads and requests to
+    /// the tree.
     pub(crate) open: usize,
     pub(crate) wants_answer: bool,
     pub(crate) answered: bool,
-    /// Whether its sender may know why no listener takes a payload.
+    /// Whether the sender may know why no listener takes a payload.
     pub(crate) tells_why: bool,
-    /// The first fault of an emission that came of it and had no receiver.
+    /// The first fault of an emission that the push caused and that had no receiver.
     pub(crate) undelivered: Option<Box<Fault>>,
 }
 
-/// The folds of one listener: their states and the last entry that they have seen, or the starts
-/// that wait while they are loaded.
+/// The folds of one listener: their states, with the number of the last entry that they have seen.
+/// While they are loaded: the handlers that wait to start.
 pub(crate) enum Folds {
     Awake { seq: u64, states: Vec<Awake> },
     Waking(VecDeque<Box<Start>>),
@@ -273,13 +277,13 @@ impl Thread {
         }
     }
 
-    /// Whether the thread can be unloaded: the log has all that matters, and no client still
-    /// listens for a timer.
+    /// Whether the thread can be unloaded: it has nothing to do now, and no client still listens
+    /// for a waiting delivery.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_at_rest() && (self.later.is_empty() || !self.is_heard())
     }
 
-    /// Whether the thread has nothing to do but wait for a time.
+    /// Whether the thread has nothing to do now. Deliveries may still wait for a time or an entry.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.unconsumed == 0
             && self.running.is_empty()
@@ -305,7 +309,8 @@ impl Thread {
             && running == self.running.len()
     }
 
-    /// The push that an entry came of, and its identity. If it is unknown, the newest push.
+    /// A push and the identity that sent it. If the identity of this push is unknown, this returns
+    /// the newest push.
     pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
         let of = |seq: u64| {
             let origin = self.origins.get(&seq).map(|it| &it.identity);
@@ -314,7 +319,7 @@ impl Thread {
         of(root).or_else(|| of(self.newest_push))
     }
 
-    /// Notes the identity of a push, for results that come after the push is settled.
+    /// Notes the newest push and its identity, for results that come after the push is settled.
     pub(crate) fn note_pusher(&mut self, seq: u64, identity: Arc<str>) {
         self.askers.remove(&self.newest_push);
         self.askers.insert(seq, identity);
@@ -326,7 +331,7 @@ impl Thread {
         EntryId::new(&self.id, seq)
     }
 
-    /// Whether an entry belongs to this thread or is shared by it.
+    /// Whether an entry belongs to this thread, or this thread shares it.
     pub(crate) fn has(&self, id: &EntryId) -> bool {
         id.thread == self.id || self.lineage.has(id)
     }
@@ -346,7 +351,8 @@ impl Thread {
         }
     }
 
-    /// The observer of an identity, for an entry that answers the push `replied`.
+    /// The observer that hears an entry for this identity: the observer of the push `replied`, or
+    /// else that of the identity's last push if it still exists.
     pub(crate) fn inlet(
         &self,
         identity: &str,
@@ -368,9 +374,10 @@ impl Thread {
         lane.waiting.push_back(delivery);
     }
 
-    /// Keeps an entry in memory while some fold hasn't seen it. A fold that lags too far is
-    /// dropped. If a thread's first entry is for a handler with folds, its first entries stay in
-    /// memory anyway, since the next fold begins with them.
+    /// Keeps an entry in memory while some fold hasn't seen it. A fold that lags more than
+    /// `at_hand_max` entries is dropped. With `begins`, the entry is a thread's first, and its
+    /// handler takes folds. In that case the thread's first entries stay in memory, since these
+    /// folds will begin with them.
     pub(crate) fn remember(&mut self, entry: &Entry, begins: bool, at_hand_max: usize) {
         if self.folds.is_empty() && self.recent.is_empty() && !begins {
             return;
@@ -389,8 +396,8 @@ impl Thread {
         }
     }
 
-    /// Notes that a fold has seen more: drops entries that all have seen, except the first entries
-    /// of a young thread.
+    /// Called when a fold has seen more entries: drops those that all folds have seen, except the
+    /// first entries of a young thread.
     pub(crate) fn note_seen(&mut self, at_hand_max: usize) {
         if !self.is_young(at_hand_max) {
             self.trim();
@@ -409,8 +416,8 @@ impl Thread {
         }
     }
 
-    /// Whether the thread has so few entries that they stay in memory even if every fold has seen
-    /// them.
+    /// Whether the thread is young: it has so few entries that they stay in memory even if every
+    /// fold has seen them.
     fn is_young(&self, at_hand_max: usize) -> bool {
         let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
         self.has_all_at_hand()
@@ -424,7 +431,7 @@ impl Thread {
     }
 }
 
-/// The fault of a message to a thread that takes no more.
+/// The fault for a message to a thread that takes no more messages.
 pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
     let text = format!("{thread} is {state}");
     if state != State::OverBudget {
@@ -441,8 +448,8 @@ mod tests {
     use crate::log::suite::{note, session};
     use crate::xml::Element;
 
-    /// How many of `count` entries of so many bytes stay in memory, in a thread that begins at
-    /// `from`.
+    /// How many of `count` entries stay in memory, in a thread whose next number is `from`. Each
+    /// entry has about `bytes` bytes; each fold has seen the entries up to a number in `folds`.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
         for (listener, seq) in folds.iter().enumerate() {
