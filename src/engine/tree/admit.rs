@@ -69,7 +69,7 @@ impl Thread {
         self.settle(seq, world, out);
     }
 
-    /// Gives an entry its number, and queues it for its receivers.
+    /// Gives an entry its number, appends it to the thread, and queues it for its receivers.
     pub(crate) fn append(
         &mut self,
         sending: Sending<'_>,
@@ -152,7 +152,8 @@ impl Thread {
         out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
     }
 
-    /// Notes that a listener which waits for entries has this message to handle.
+    /// If the receiver's listener waits for entries: notes that it has this message to handle.
+    /// `since` has the entries after the message, if the message is older than a restart.
     pub(crate) fn note_asked(
         &self,
         receiver: Receiver,
@@ -168,7 +169,7 @@ impl Thread {
         }
     }
 
-    /// Notes that the listener has handled the message, or never will.
+    /// If the listener waits for entries: notes that it has handled the message, or never will.
     pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
         if world.routes.listeners[listener].wakes.is_some() {
             out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
@@ -191,8 +192,8 @@ impl Thread {
     }
 }
 
-/// Records the receivers of an entry without an addressee: the listeners that share its name may
-/// change, but the receivers of this entry may not.
+/// Records the receivers of an entry that names no receiver. The organism may change which
+/// listeners share a payload's name, but the receivers of this entry stay the same.
 fn note_receivers(entry: &Entry, receivers: &[Receiver], world: &World<'_>, out: &mut Step) {
     if entry.to().is_none() {
         out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {

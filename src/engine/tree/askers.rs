@@ -1,4 +1,5 @@
-//! One answer to several messages: each sender has it once, and each connection hears it once.
+//! One answer to several messages. An identity gets one entry for all of its messages, and each
+//! connection hears the answer once. A listener gets an entry for each of its messages.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ struct Told {
 }
 
 impl Thread {
-    /// Answers messages of this thread. In a child, the answer to its first message ends it.
+    /// Answers messages of this thread. In a child thread, an answer to the first message ends the
+    /// thread, unless the answer is partial.
     pub(crate) fn answer_askers(
         &mut self,
         part: &Part,
@@ -57,7 +59,8 @@ impl Thread {
             }
         }
         let status = match outcome {
-            // A child continues: its partial answer is recorded, and isn't handed to the parent.
+            // After a partial answer a child continues. The answer is recorded here, and isn't
+            // handed to the parent.
             Outcome::Partial if is_end || asked.is_empty() => {
                 let sending = self.sending(part, checked, None, world);
                 drop(self.append(sending, world, out));
@@ -76,7 +79,8 @@ impl Thread {
         }
     }
 
-    /// Sends the answer of an identity to another connection of that identity.
+    /// Tells the connection that sent one more message of an identity the answer that the identity
+    /// has, unless that connection has heard it.
     fn tell_too(&mut self, asked: &Entry, told: &mut Told, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
         origin.answered = true;

@@ -1,5 +1,5 @@
 //! The budget of a tree: what its threads may spend, and what they have spent. A tree has one
-//! ledger, so its budget bounds all of its threads. `read` reads the log; nothing else here does.
+//! ledger, so its budget bounds all of its threads. Only `read` and `charged` read the log.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::log::{Log, ThreadRecord};
 use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
 
-/// The advice for a raise that says neither or both.
+/// The advice for a raise that has neither `by` nor `to`, or both, or a `to` that can't be read.
 const ONE_OF: &str = "Say either by=\"50000\", how much more, or to=\"200000\", the new limit.";
 
 /// The percentages of a limit at which the pump warns.
@@ -26,9 +26,10 @@ const WARNED_AT: [u8; 3] = [95, 90, 75];
 pub(crate) struct Ledger {
     limits: [u64; BudgetKey::ALL.len()],
     used: [u64; BudgetKey::ALL.len()],
-    /// The highest percentage that was warned of, for each budget.
+    /// For each budget: the highest percentage that was warned of.
     warned: [u8; BudgetKey::ALL.len()],
-    /// By thread and listener: turns, and the highest percentage that was warned of.
+    /// By thread and listener: how many turns were taken, and the highest percentage that was
+    /// warned of.
     turns: FxHashMap<(ThreadId, Arc<str>), (u64, u8)>,
     /// When the session was opened; 0 while it has no entry.
     opened_us: u64,
@@ -67,7 +68,7 @@ impl Short {
 }
 
 impl Ledger {
-    /// A ledger of which nothing is spent.
+    /// A ledger from which nothing is spent.
     pub(crate) fn new(limits: &Limits) -> Ledger {
         let limit = |key| match key {
             BudgetKey::Messages => limits.tree_messages_max,
@@ -81,8 +82,8 @@ impl Ledger {
         Ledger { limits: BudgetKey::ALL.map(limit), ..Ledger::default() }
     }
 
-    /// The ledger of a tree that the log has, from the number of its messages and from its entries
-    /// about budgets, in their order.
+    /// The ledger of a tree that the log has. It is computed from the number of the tree's messages
+    /// and from its entries about budgets, in their order.
     pub(crate) fn kept(
         limits: &Limits,
         opened_us: u64,
@@ -155,7 +156,7 @@ impl Ledger {
         }
     }
 
-    /// Whether so much more of a budget fits.
+    /// Whether `asked` more of a budget fits, after `used`.
     pub(crate) fn fits(&self, key: BudgetKey, asked: u64, used: u64) -> Result<(), Short> {
         let limit = self.limit(key);
         if used.checked_add(asked).is_some_and(|it| it <= limit) {
@@ -190,7 +191,7 @@ impl Ledger {
         }
     }
 
-    /// Warns if a budget nears its limit.
+    /// Notes a warning if a budget nears its limit.
     pub(crate) fn look_at(&mut self, key: BudgetKey, used: u64) {
         let limit = self.limit(key);
         let warned = &mut self.warned[key as usize];
@@ -201,7 +202,7 @@ impl Ledger {
         }
     }
 
-    /// Checks the tree's time, and warns if it nears its limit.
+    /// Checks the tree's time, and notes a warning if it nears its limit.
     pub(crate) fn look_at_clock(&mut self, now_us: u64) -> Result<(), Short> {
         if self.limit(BudgetKey::Seconds) < UNLIMITED {
             self.look_at(BudgetKey::Seconds, self.seconds(now_us));
@@ -221,7 +222,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a charge fits if others' reservations didn't count. A settlement always fits.
+    /// Whether a charge fits if the reservations `without` aren't counted. A settlement always
+    /// fits.
     pub(crate) fn fits_charge(
         &self,
         thread: &ThreadId,
@@ -254,7 +256,8 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                // The reservation of a model's turn isn't spent yet: it is settled soon.
+                // There is no warning for the reservation of a model's turn: it isn't spent yet,
+                // and is settled soon.
                 if charge.settled || charge.tokens_out.is_none() {
                     self.look_at(key, used);
                 }
@@ -304,7 +307,7 @@ impl Ledger {
         Ok(Allowance(raised))
     }
 
-    /// Sets a limit. Warnings of the limit before don't count any more.
+    /// Sets a limit. Warnings about the old limit don't count any more.
     fn set(&mut self, key: BudgetKey, limit: u64) {
         self.limits[key as usize] = limit;
         self.unsaid.retain(|it| it.key != key);
@@ -337,8 +340,8 @@ pub(crate) async fn read(
     charged(log, threads, limits, messages).await
 }
 
-/// The ledger of a tree that was given so many messages. Where nothing was charged, nothing is
-/// read.
+/// The ledger of a tree that has had `messages` messages. If nothing was charged in the tree, this
+/// reads nothing.
 pub(crate) async fn charged(
     log: &dyn Log,
     threads: &[ThreadRecord],
@@ -363,7 +366,8 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     WARNED_AT.into_iter().find(reached)
 }
 
-/// The fault of a raise: the attribute, what is wrong with it, and what would do.
+/// The fault for a request to raise a budget: the wrong attribute, what is wrong with it, and what
+/// to say instead.
 fn unraised(place: &str, text: impl Into<String>, advice: &str) -> Fault {
     let path = Some(format!("/{}{place}", RaiseBudget::NAME.local()));
     Fault { path, advice: Some(advice.to_owned()), ..Fault::new(Code::Invalid, text) }
@@ -387,7 +391,7 @@ mod tests {
         }
     }
 
-    /// An entry of the budget, as the log would have it.
+    /// An entry about the budget, as the log would have it.
     fn entry<P: Payload>(seq: u64, thread: &str, from: &str, payload: &P) -> Entry {
         let element = payload.encode().unwrap();
         let id = EntryId::new(&ThreadId::new(thread), seq);

@@ -1,5 +1,5 @@
-//! The rules of budgets and of the loop guard: what they refuse and charge, what the pump records
-//! of it, and what continues once an operator raises a budget.
+//! The rules of budgets and of the loop guard: what is refused and charged, what the pump records
+//! about that, and what continues once an operator raises a budget.
 
 use bytes::Bytes;
 
@@ -19,13 +19,14 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudg
 use crate::wire::core::{ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
-/// What the pump records of a thread that is over budget.
+/// The payload that the pump records in a thread that is over budget.
 fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
     OverBudget { key, used, limit }
 }
 
 impl Tree {
-    /// Checks the tree's time before an event is taken.
+    /// Checks the tree's time before an event is handled. If the time is up, the tree's threads are
+    /// to be held.
     pub(crate) fn look_at_clock(&self, world: &World<'_>, out: &mut Step) {
         if let Err(short) = out.ledger.look_at_clock(world.now_us)
             && self.threads.values().any(|it| it.state == State::Open && it.kept)
@@ -34,7 +35,7 @@ impl Tree {
         }
     }
 
-    /// Records warnings of budgets in the session.
+    /// Records the noted warnings about budgets in the session.
     pub(crate) fn warn(&mut self, world: &World<'_>, out: &mut Step) {
         for warning in out.ledger.take_unsaid() {
             let Some(session) = self.threads.values_mut().find(|it| it.record.parent.is_none())
@@ -45,7 +46,7 @@ impl Tree {
         }
     }
 
-    /// Holds the threads that a spent budget is for.
+    /// Holds the threads that a spent budget bounds: they become over budget.
     pub(crate) fn spent(&mut self, spent: &Spent, world: &World<'_>, out: &mut Step) {
         let what = over_budget(spent.short);
         let is_meant = |id: &&ThreadId| spent.thread.as_ref().is_none_or(|only| only == *id);
@@ -61,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// Raises a budget, records that, and lets held threads continue.
+    /// Raises a budget, records that, and lets the held threads continue.
     pub(crate) fn raise(&mut self, raising: &Raising, world: &World<'_>, out: &mut Step) {
         let (part, message) = (&raising.part, &raising.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
@@ -127,8 +128,9 @@ impl Thread {
         self.run_out(short, None, out);
     }
 
-    /// The budget that has no room for an emission, if there is one. An emission that no listener
-    /// of this thread gets always has room, and so does one that settles earlier work.
+    /// The budget that has no room for an emission, if there is one. Three kinds of emissions
+    /// always have room: those that no listener of this thread gets, those that settle earlier
+    /// work, and those of a listener that steers threads.
     pub(crate) fn shortage_for(
         &self,
         part: &Part,
@@ -188,8 +190,8 @@ impl Thread {
         }
     }
 
-    /// Books a charge of a listener. If it doesn't fit, the fault is kept for the handler that
-    /// waits.
+    /// Books a charge of a listener, and appends its entry. If the charge doesn't fit, it is
+    /// recorded as refused, and the fault is kept for the handler that waits.
     pub(crate) fn charge(
         &mut self,
         part: &Part,
@@ -274,9 +276,9 @@ impl Thread {
         }
     }
 
-    /// Stops a message that goes round in a circle. It is recorded as refused, and the party that
-    /// waits for an answer is told: the listener that passes results on, the parent thread, or the
-    /// identity.
+    /// Stops a message that goes round in a circle. The message is recorded as refused. Whoever
+    /// waits for an answer is told: a listener that passes results on, the parent thread, or the
+    /// identity that pushed.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
@@ -311,7 +313,8 @@ impl Thread {
         }
     }
 
-    /// Tells the identity of a handling's push why nothing more comes of it.
+    /// Tells the identity that sent a handling's push why the push leads to nothing more, unless
+    /// the push is answered.
     fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
         let origin = self.origins.get(&part.root).filter(|it| !it.answered);
         let Some(identity) = origin.map(|it| it.identity.clone()) else {

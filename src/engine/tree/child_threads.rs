@@ -1,5 +1,5 @@
-//! Child threads: opens them, hands their results to the parent, and ends, pauses and resumes whole
-//! branches.
+//! Opens child threads, hands their results to the parent, and ends, pauses and resumes branches: a
+//! thread with all threads below it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
 impl Tree {
-    /// Carries out the requests of threads to their tree, and the requests that follow from them.
+    /// Carries out the requests of threads to their tree, and the requests that follow from these.
     pub(crate) fn carry_out_requests(&mut self, world: &World<'_>, out: &mut Step) {
         while let Some(next) = out.requests.pop_front() {
             match next {
@@ -47,7 +47,7 @@ impl Tree {
         }
     }
 
-    /// Notes that a request is done: its push waits for it no more.
+    /// Notes that a request is done, so that its push no longer waits for it.
     fn let_go(&mut self, thread: &ThreadId, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.let_go(root, world, out);
@@ -146,8 +146,8 @@ impl Tree {
         parent.append(sending, world, out);
     }
 
-    /// Ends a child that has nothing left to do and gave no answer. In any other thread, listeners
-    /// with parked messages are told if nothing else is left to do.
+    /// Ends a child that has nothing left to do and gave no answer. In any other thread, tells
+    /// listeners with parked messages if nothing else is left to do.
     pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
         let Some(thread) = self.threads.get_mut(id) else { return };
         if thread.is_done() {
@@ -258,8 +258,8 @@ impl Tree {
     }
 }
 
-/// Why nobody may pause or end the organism's own thread: its starts and stops could no longer be
-/// recorded.
+/// The fault for a request to pause or end the organism's own thread. Nobody may do that, since
+/// starts and stops could no longer be recorded.
 fn organism_thread_fault(state: State) -> Fault {
     let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
     let advice = "Name a thread below it, or another; what runs the pump stops it.";
@@ -315,8 +315,8 @@ fn may_open(
 }
 
 impl Thread {
-    /// Records a child, and tells its opener. Returns the number of the entry that led to the
-    /// child.
+    /// Records that a child is opened, and tells its opener. Returns the number of the entry that
+    /// led to the child.
     fn opened(
         &mut self,
         id: &ThreadId,
@@ -352,7 +352,7 @@ impl Thread {
         at.seq
     }
 
-    /// The first message of a thread below another.
+    /// Appends the first message of a new child thread, and starts its handlers.
     fn begin(
         &mut self,
         opening: &Opening,
@@ -400,8 +400,8 @@ impl Thread {
         self.let_go(root, world, out);
     }
 
-    /// Whether a child's result is the result of this thread, too. It is if the first message here
-    /// only asked to open that child, for the same opener.
+    /// Whether a child's result is the result of this thread, too. That is so if the first message
+    /// of this thread asked to open the child, for the opener of this thread.
     fn is_answered_by(&self, child: &Spawner) -> bool {
         let own = self.spawner.as_ref().filter(|_| self.state.is_live());
         own.is_some_and(|own| {
@@ -552,7 +552,7 @@ impl Thread {
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Records a payload of the pump itself that gives the thread a state.
+    /// Sets the thread's state, and records the payload of the pump itself that says so.
     pub(crate) fn note<P: Payload>(
         &mut self,
         what: &P,

@@ -1,5 +1,6 @@
-//! Pushes that are answered together. A listener that takes its queue handled them at once, or
-//! handled one of them without an emission while it worked on the other.
+//! Joins pushes that are answered together. There are two cases. A listener that takes its queue
+//! took messages of several pushes in one handling. Or it handled a message of one push without an
+//! emission, after its last emission for another push that isn't settled.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ impl Thread {
         taken.iter().for_each(|other| self.join(root, *other));
     }
 
-    /// Joins a push that a listener handled without an emission to the push that it is working on.
+    /// Joins a push that a listener handled without an emission to the push that the listener's
+    /// last emission belongs to.
     pub(crate) fn join_silent(&mut self, root: u64, listener: usize) {
         let said = self.said.get(&listener).map_or(0, |(_, root)| *root);
         if self.origins.get(&said).is_some_and(|it| it.open > 0) {
@@ -52,8 +54,9 @@ impl Thread {
         all
     }
 
-    /// Sends the answer of one push to the others. Each identity has one entry of it in the thread,
-    /// and each connection hears it once, however many of its pushes it answers.
+    /// Sends the answer of one push to the senders of the pushes that are answered together with
+    /// it. Each identity gets one entry, and each connection hears the answer once, however many of
+    /// its pushes are answered.
     pub(crate) fn tell_others(
         &mut self,
         root: u64,

@@ -1,5 +1,5 @@
-//! The life of a delivery: it starts, its handler emits and returns, it waits for a time, and it
-//! settles its push.
+//! The life of a delivery: its handler starts, emits and returns, the delivery may wait for a time
+//! or an entry, and its push is settled.
 
 use std::collections::VecDeque;
 
@@ -40,9 +40,9 @@ impl Thread {
         }
     }
 
-    /// Starts waiting deliveries of a listener, as far as its order and its free places allow. The
-    /// start is recorded in the batch of the step that decides it, so it is durable before the
-    /// handler runs.
+    /// Starts waiting deliveries of a listener, as far as the listener's order and its free places
+    /// allow. Unless the listener is pure, the batch of this step records the start, so the start
+    /// is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
         let Some(lane) = self.deliveries.get_mut(&listener) else { return };
@@ -156,8 +156,8 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, park) = parked::split(ready);
-        // A handling that failed keeps the messages that it had parked. Any other keeps those that
-        // it names.
+        // If the handling failed, the messages that it had parked stay parked. Otherwise only those
+        // stay that its `Park` names.
         let has_failed = ready.iter().any(|it| it.what.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
@@ -182,7 +182,8 @@ impl Thread {
         self.consume(running, key.listener, park, world, out);
     }
 
-    /// Sets the token that stops an inline handler, which has become a task.
+    /// Sets the token that tells a handler to stop. An inline handler gets it when it becomes a
+    /// task.
     pub(crate) fn cancel_by(&mut self, key: &Key, cancel: CancellationToken) {
         if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
             running.cancel = Some(cancel);
@@ -200,8 +201,8 @@ impl Thread {
         self.consume(running, key.listener, None, world, out);
     }
 
-    /// Ends the thread's work: handlers are told to stop, deliveries are consumed, pushes are
-    /// refused or settled.
+    /// Ends the thread's work: handlers are told to stop, deliveries are consumed, waiting pushes
+    /// are refused and accepted ones settled.
     pub(crate) fn stop(&mut self, world: &World<'_>, out: &mut Step) {
         let name = |listener: usize| world.routes.listeners[listener].name.clone();
         let mut over: Vec<(u64, usize, u32)> = Vec::new();
@@ -253,7 +254,7 @@ impl Thread {
         }
     }
 
-    /// Has a delivery wait until its time comes.
+    /// Has a delivery wait for a time or an entry.
     pub(crate) fn defer(&mut self, later: Later, until: Until, out: &mut Step) {
         self.hold(later.root);
         let (seq, listener) = (later.entry.seq(), later.receiver.listener);
@@ -262,8 +263,9 @@ impl Thread {
         self.later.insert((seq, listener), later);
     }
 
-    /// Sends a delivery again whose time or entry has come. The new entry says when and why, and
-    /// folds are as of that entry.
+    /// Sends a waiting message again, since its time or its entry has come. The new entry says when
+    /// and why the wait ended, and folds include it. If the budget has no room for the message, the
+    /// delivery is overdue: it stays until a budget is raised.
     pub(crate) fn due(
         &mut self,
         key: &Key,
@@ -312,14 +314,14 @@ impl Thread {
         self.start(key.listener, world, out);
     }
 
-    /// Sends the deliveries that were due while the budget was spent.
+    /// Sends the deliveries that became due while the budget was spent.
     pub(crate) fn catch_up(&mut self, world: &World<'_>, out: &mut Step) {
         for (key, because) in std::mem::take(&mut self.overdue) {
             self.due(&key, because.as_ref(), world, out);
         }
     }
 
-    /// Refuses every push that waits, and settles every accepted one.
+    /// Refuses every push that waits to be accepted, and settles every accepted push.
     pub(crate) fn abandon(&mut self, fault: &Fault, effects: &mut Vec<Effect>) {
         for push in self.held.drain(..) {
             push.refuse(fault.clone(), effects);
@@ -329,14 +331,14 @@ impl Thread {
         effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, PushEvent::Settled)));
     }
 
-    /// Notes that one more thing comes of a push.
+    /// Notes that a push caused one more delivery, child thread or request to the tree.
     pub(crate) fn hold(&mut self, root: u64) {
         if let Some(origin) = self.origins.get_mut(&root) {
             origin.open += 1;
         }
     }
 
-    /// Notes that one thing that came of a push is done.
+    /// Notes that one thing that a push caused is done. If it was the last, the push is settled.
     pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(origin) = self.origins.get_mut(&root) {
             debug_assert!(origin.open > 0, "{}/{root} is let go of once too often", self.id);
@@ -345,9 +347,9 @@ impl Thread {
         }
     }
 
-    /// Settles a push once all that it caused is consumed: its sender is told, and a sender that
-    /// waits for an answer is told that there is none. Pushes that are answered together are
-    /// settled together.
+    /// Settles a push once all that it caused is done, and tells its sender so. If the push got no
+    /// answer, `tell_end` may add a last entry for the sender. Pushes that are answered together
+    /// are settled together.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         let all = self.together(root);
         let is_over = |it: &u64| self.origins.get(it).is_some_and(|it| it.open == 0);

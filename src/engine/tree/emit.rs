@@ -1,4 +1,5 @@
-//! What a handler emits goes out: replies, messages to others, refusals and faults.
+//! Sends what a handler emits: replies, messages to other listeners and to identities, refusals and
+//! faults.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Sends what a handler emitted, up to `emissions_max` for one message.
+    /// Sends the emissions of a handler, up to `emissions_max` for one message. If there are more,
+    /// the sender of the message is told.
     pub(crate) fn emit_all(
         &mut self,
         part: &Part,
@@ -115,8 +117,8 @@ impl Thread {
     }
 
     /// Sends a message to a listener. The message opens a child thread if the receiver has
-    /// `own_thread`, or if it parks and has unfinished work in this thread; a message to the sender
-    /// itself never does.
+    /// `own_thread`, or if it parks messages and has unfinished work in this thread. A message from
+    /// a listener to itself opens none.
     fn call(
         &mut self,
         part: &Part,
@@ -161,7 +163,7 @@ impl Thread {
         self.append(sending, world, out);
     }
 
-    /// Keeps a message that a listener sends itself until the message is due.
+    /// Appends a message that a listener sends itself, and has it wait until it is due.
     fn put_off(
         &mut self,
         part: &Part,
@@ -189,15 +191,15 @@ impl Thread {
         self.append(Sending { receivers: &[receiver], ..sending }, world, out);
     }
 
-    /// Asks for a thread below this one.
+    /// Asks the tree to open a child of this thread.
     fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
         self.hold(part.root);
         let opening = Opening { part: part.clone(), label, first, how };
         out.requests.push_back(TreeRequest::Open(Box::new(opening)));
     }
 
-    /// Whether an answer to this message ends the thread: the message is the first one of a live
-    /// child thread.
+    /// Whether an answer to `answered` ends the thread: it is the first message of a live child
+    /// thread.
     pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
@@ -300,8 +302,8 @@ impl Thread {
         self.start_all_of(&receivers, world, out);
     }
 
-    /// Records an entry for an identity, and tells the connection that pushed; if that push is
-    /// settled, a connection of the identity that is still there.
+    /// Records an entry for an identity, and tells the observer of the push `pushed`. If this push
+    /// is settled, the observer of the identity's last push is told, if it still exists.
     pub(crate) fn tell(
         &mut self,
         identity: &Arc<str>,
@@ -321,7 +323,8 @@ impl Thread {
         entry
     }
 
-    /// Tells the sender of the message what went wrong with it.
+    /// Tells the sender of the message at hand what went wrong. A fault about a child thread's
+    /// first message ends that thread.
     pub(crate) fn complain(
         &mut self,
         part: &Part,
@@ -355,8 +358,7 @@ impl Thread {
         self.answer(part, &part.message, sending, world, out);
     }
 
-    /// Records as refused what a listener tried to send, and tells the listener why nobody got the
-    /// message.
+    /// Records an emission of a listener as refused, and tells the listener why nobody got it.
     pub(crate) fn refuse(
         &mut self,
         part: &Part,
@@ -374,7 +376,7 @@ impl Thread {
         self.tell_refused(part, refused.id(), fault, world, out);
     }
 
-    /// Tells a listener why nobody got what it tried to send.
+    /// Tells a listener why its emission was refused. `refused` is the emission's entry.
     pub(crate) fn tell_refused(
         &mut self,
         part: &Part,
@@ -394,7 +396,7 @@ impl Thread {
         self.start_all_of(receivers, world, out);
     }
 
-    /// A message of the listener that is at work, caused by the message at hand.
+    /// A message of the handling's listener, with the message at hand as its cause.
     pub(crate) fn sending<'a>(
         &self,
         part: &Part,

@@ -9,7 +9,7 @@ use crate::log::Log;
 /// The entry that a fork continues from.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The last entry that it shares.
+    /// The last entry that the fork shares.
     pub(crate) at: EntryId,
     pub(crate) lineage: Lineage,
 }
@@ -19,13 +19,15 @@ pub(crate) struct Source {
 pub(crate) struct Lineage(Arc<[EntryId]>);
 
 impl Lineage {
-    /// The lineage of a thread with this link.
+    /// Reads the lineage of a thread whose last shared entry is `fork`. A thread that is no fork
+    /// shares nothing.
     pub(crate) async fn read(log: &dyn Log, fork: Option<&EntryId>) -> Result<Lineage, log::Error> {
         let mut all: Vec<EntryId> = Vec::new();
         let mut next = fork.cloned();
         while let Some(at) = next {
             let source = log.thread(&at.thread).await?.and_then(|it| it.fork);
-            // If the source is a fork itself and this fork begins before it, this fork shares less.
+            // The source may be a fork itself. This fork shares no entries after `at`, even if its
+            // source does.
             next = source.map(|it| EntryId { seq: it.seq.min(at.seq), ..it });
             all.push(at);
         }

@@ -1,4 +1,5 @@
-//! Detects messages that go round in a circle. Its size doesn't grow with its thread.
+//! Detects messages that go round in a circle of listeners. A guard's size doesn't grow with the
+//! thread.
 
 use std::sync::Arc;
 
@@ -7,18 +8,18 @@ use bytes::Bytes;
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
-/// How many senders are watched for repeating themselves. The sender that has been silent longest
-/// makes room for a new one.
+/// How many senders are watched for repeating themselves. A new sender takes the place of the one
+/// whose noted message is the oldest.
 const WATCHED: usize = 4;
 
-/// How many messages a chain remembers besides the last. A circle of more listeners is detected by
-/// its length.
+/// How many earlier messages a chain remembers. A circle of more listeners is detected by its
+/// length.
 const REMEMBERED: usize = WATCHED - 1;
 
-/// What is known of a thread's messages since the last push or timer.
+/// What the guard remembers of a thread's messages since the last push or timer.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// How many pushes and timers there were.
+    /// How many pushes and timers the thread has had. The number tells old chains from new ones.
     calls: u32,
     is_warned: bool,
     last: [Option<Last>; WATCHED],
@@ -32,13 +33,13 @@ struct Last {
     times: usize,
 }
 
-/// The messages that led to a message: how many went from one listener to another, and the last of
-/// them.
+/// The messages that led to a message: how many steps from one listener to another there were, and
+/// the newest of these messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
-    /// Their numbers in the thread, the newest first.
+    /// The numbers of the newest messages in the thread, the newest first.
     last: [u64; REMEMBERED],
 }
 
@@ -47,12 +48,12 @@ pub(crate) struct Hop<'a> {
     pub(crate) from: &'a Arc<str>,
     pub(crate) to: &'a str,
     pub(crate) chain: Chain,
-    /// The number of the message that it comes of.
+    /// The number of the message that caused it.
     pub(crate) cause: u64,
 }
 
 impl Hop<'_> {
-    /// Whether it comes of the message with this number.
+    /// Whether the message with this number led to this one, as far as the chain remembers.
     fn comes_of(&self, seq: u64) -> bool {
         self.cause == seq || self.chain.last.contains(&seq)
     }
@@ -86,7 +87,7 @@ impl Bound {
 }
 
 impl Guard {
-    /// Notes a push or a timer. What comes of it begins a new chain.
+    /// Notes a push or a timer. The messages that follow from it form a new chain.
     pub(crate) fn called(&mut self) -> Chain {
         self.calls = self.calls.wrapping_add(1);
         self.is_warned = false;
@@ -103,18 +104,19 @@ impl Guard {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
-    /// The chain with a message at its end.
+    /// The chain with this message added at its end.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
         self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
     }
 
-    /// The chain that continues after the message with this number: with a result from another
-    /// thread, or with an entry that it waited for. That counts as one step of a circle.
+    /// The chain as it continues after the message with number `at`, when the result of another
+    /// thread or an awaited entry has come. This counts as one step from a listener to another.
     pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
         self.grown(chain, 1, at)
     }
 
-    /// The same chain in a child thread, whose entries have numbers of their own.
+    /// The chain as it continues in a child thread. It keeps the count of steps and forgets the
+    /// messages, since the child's entries have numbers of their own.
     pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
         Chain { hops: self.hops(chain), ..below.here() }
     }
@@ -126,7 +128,8 @@ impl Guard {
         Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
     }
 
-    /// The bound that a message would go beyond. `body` is called only if the bytes matter.
+    /// The bound that a message would exceed, if there is one. `body` is called only if the
+    /// message's bytes matter.
     pub(crate) fn refuses(
         &self,
         hop: &Hop<'_>,
@@ -141,7 +144,8 @@ impl Guard {
         (often && last.body == body()).then(|| Bound::repeats(limits))
     }
 
-    /// Notes a message. Returns the bound that it reaches, if there was no warning yet.
+    /// Notes a message. Returns the bound that the message reaches, unless there was a warning
+    /// since the last push or timer.
     pub(crate) fn note(
         &mut self,
         hop: &Hop<'_>,
@@ -161,7 +165,8 @@ impl Guard {
         (!std::mem::replace(&mut self.is_warned, true)).then_some(reached)
     }
 
-    /// How often its sender has said this in a row, each time as a consequence of the time before.
+    /// Counts a message. Returns how often its sender has sent the same body in a row, each time as
+    /// a consequence of the time before.
     fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {
@@ -184,8 +189,8 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// Messages as who sends to whom what because of which; at the end, what was warned of and
-    /// whether the last was refused.
+    /// Plays messages, each given as sender, receiver, body and number of its cause. Returns how
+    /// many warnings there were, and whether the last message was refused.
     fn played(all: &[(&str, &str, &'static str, u64)], limits: &Limits) -> (usize, bool) {
         let mut guard = Guard::default();
         let mut chains = vec![guard.called()];
@@ -217,7 +222,8 @@ mod tests {
     fn what_one_message_makes_it_say_many_times_counts_once() {
         let many: Vec<_> = (0..9).map(|_| ("a", "b", "x", 1)).collect();
         assert_eq!(played(&many, &Limits::default()), (0, false));
-        // The same again for each answer: the second time, not the tenth.
+        // Now the sender repeats itself for each of the answers. That counts as the second time,
+        // not as the tenth.
         let answers = (0..9).map(|it| ("b", "a", "y", 2 + it));
         let again = (0..9).map(|it| ("a", "b", "x", 11 + it));
         let all: Vec<_> = many.into_iter().chain(answers).chain(again).collect();

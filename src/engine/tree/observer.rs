@@ -1,4 +1,4 @@
-//! The observer of a push, which hears what becomes of the push.
+//! The trait of observers, which hear what becomes of a push.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::wire::Fault;
 
-/// Hears what becomes of pushes, for a connection or a program that asks. `hear` runs in a worker,
-/// so it must neither wait nor panic.
+/// Hears what becomes of pushes, for a connection or for a program that asks. A worker calls
+/// `hear`, so `hear` must neither wait nor panic.
 pub trait PushObserver: Send + Sync {
-    /// Hears what became of a push, by the number that the sender gave it.
+    /// Hears an event of a push. `push` is the number that the sender gave the push.
     fn hear(&self, push: u64, news: PushEvent);
 }
 
@@ -17,19 +17,19 @@ pub trait PushObserver: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum PushEvent {
-    /// It is in the log.
+    /// The push is in the log.
     Accepted {
-        /// As this entry.
+        /// The push's entry.
         id: EntryId,
-        /// The sender's own id for it.
+        /// The sender's own id for the push, if it gave one.
         client_id: Option<Arc<str>>,
     },
-    /// It was refused, for this reason.
+    /// The push was refused, for this reason.
     Refused(Fault),
-    /// It was accepted, and then the log failed. What came of it may be lost, and nobody is told of
-    /// that. `Settled` follows.
+    /// The push was accepted, and then the log failed. Entries that the push caused may be lost,
+    /// and nobody is told which. `Settled` follows.
     Lost(Fault),
-    /// An entry for its sender: an answer, or a later message of its thread.
+    /// An entry for the sender: an answer, or a later message of the thread.
     Reply(Entry),
     /// All that the push caused is done.
     Settled,

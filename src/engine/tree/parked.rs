@@ -1,5 +1,6 @@
-//! What happens to a serial listener's messages after a handling: finished ones are consumed, the
-//! others are parked. The listener is told when nothing else is left to do in the thread.
+//! Ends handlings: the finished messages are consumed, and the others are parked, which means that
+//! the listener keeps them for later handlings. A listener that asked for it is told when nothing
+//! else is left to do in the thread.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ const SETTLES: u64 = NEVER - 1;
 /// The time of a parked message that waits until the listener's present work is done.
 const OTHER: u64 = NEVER - 2;
 
-/// Splits a handler's return into its emissions and the messages that it parks.
+/// Splits the emissions that a handler returned into its last `Park` and the others.
 pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
     let is_park = |it: &mut Ready| matches!(it.target, Target::Park(_));
     let last = ready.extract_if(.., is_park).last();
@@ -40,7 +41,7 @@ impl Running {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// The pushes of the messages beside the first.
+    /// The pushes that the handler's messages beside the first belong to.
     pub(crate) fn taken(&self) -> Vec<u64> {
         self.more.iter().map(|it| it.root).collect()
     }
@@ -53,8 +54,10 @@ impl Running {
 }
 
 impl Thread {
-    /// Ends a handling: consumes its finished messages, parks the others, and starts the next. A
-    /// handler that failed keeps the messages that it had parked before.
+    /// Ends a handling: consumes its finished messages, parks the others, and starts the next
+    /// handler. Without a `park` the handler failed or its time was up. Then the messages that it
+    /// had parked stay parked. If its listener parks messages, those that it took from its queue
+    /// are parked, too.
     pub(crate) fn consume(
         &mut self,
         done: Running,
@@ -77,7 +80,7 @@ impl Thread {
         let mut parked = Vec::new();
         for (at, mut delivery) in std::iter::once(done.first).chain(done.more).enumerate() {
             let seq = delivery.entry.seq();
-            // A handling that failed has finished its first message.
+            // Without a `park`, the handling's first message is finished.
             let is_left = delivery.parked.is_some() || registered.parks && at > 0;
             if park.as_ref().map_or(is_left, |park| park.keeps(seq)) {
                 let until_us = match delivery.parked {
@@ -107,7 +110,7 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
-            // A restart may have parked other messages meanwhile; they stay.
+            // After a restart, other messages may have been parked meanwhile. They stay.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
@@ -126,7 +129,7 @@ impl Thread {
         }
     }
 
-    /// Parks a message again that was parked before a stop. That starts no handler.
+    /// Parks a message again that was parked before a stop. This starts no handler.
     pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, delivery: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
@@ -135,7 +138,7 @@ impl Thread {
         let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.all.push(Delivery { parked: Some(until_us), ..delivery });
         lane.parked.settles |= until_us == SETTLES;
-        // The push of the work is that of its oldest message.
+        // The work belongs to the push of its oldest message.
         if until_us != OTHER {
             lane.parked.root.get_or_insert(root);
         }
@@ -148,7 +151,7 @@ impl Thread {
     }
 
     /// Tells listeners with parked messages that nothing else is left to do in the thread, if they
-    /// asked for that. Each is told once until it gets another message.
+    /// asked to be told. A listener that was told is told again only after another message.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -192,7 +195,8 @@ impl Thread {
             from: world.core,
             to: Some(world.routes.listeners[listener].name.clone()),
             checked,
-            // As a reply to the parked message, it finds its handler even after a stop.
+            // The entry is a reply to a parked message, so its handler is found even after a
+            // restart.
             reply_to: cause.clone(),
             cause,
             flags: Flags::NONE,

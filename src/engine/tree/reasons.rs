@@ -1,15 +1,15 @@
-//! Why a payload has no receiver. Every sender gets one and the same text; a sender that may know
-//! the organism gets the reason, too.
+//! Says why a payload has no receiver. Most senders get a fault that is the same for every reason.
+//! A sender that may know the organism gets the reason.
 
 use crate::engine::tree::route::{Registered, Routes};
 use crate::name::Name;
 use crate::schema::nearest;
 use crate::wire::{Code, Fault};
 
-/// Characters of a name that a fault repeats.
+/// How many characters of a name a fault shows.
 const NAME_MAX: usize = 100;
 
-/// Names that a fault lists.
+/// How many names a fault lists.
 const NAMES_MAX: usize = 8;
 
 impl Routes {
@@ -33,7 +33,8 @@ impl Routes {
         Fault { advice: Some(advice), ..Fault::new(Code::Undeliverable, text) }
     }
 
-    /// The fault of a push that no listener takes, with the reason as its message.
+    /// If the fault says that no listener takes the payload: the fault with the reason as its
+    /// message. Any other fault stays as it is.
     pub(crate) fn explained(&self, fault: Fault, to: Option<&str>, name: &Name) -> Fault {
         if fault.code != Code::Undeliverable {
             return fault;

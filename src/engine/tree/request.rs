@@ -12,15 +12,15 @@ use crate::xml::Element;
 
 /// A request of a thread to its tree.
 pub(crate) enum TreeRequest {
-    /// Open a child of the part's thread.
+    /// Open a child of the thread in which the handling runs.
     Open(Box<Opening>),
     /// The thread has ended with this entry.
     Ended(Ended),
     /// The thread has a note for its opener, and continues.
     Said(Said),
-    /// Give a branch of threads another state.
+    /// Give another state to a thread and to all threads below it.
     Steer(Box<Steering>),
-    /// A budget is spent.
+    /// A budget is spent: hold the threads that it bounds.
     Spent(Spent),
     /// Raise a budget for an operator.
     Raise(Box<Raising>),
@@ -35,18 +35,18 @@ pub(crate) struct Opening {
     pub(crate) how: How,
 }
 
-/// Why a child is opened. This decides who is told of it.
+/// Why a child is opened. This decides who is told of the child and of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The sender of the message asked for it.
+    /// The sender of the message asked for the child.
     ForSender,
-    /// The listener wants it.
+    /// The listener itself wants the child.
     Spawn,
-    /// The listener calls one that wants its own threads.
+    /// The listener calls another listener, whose work needs a child thread.
     Call(Receiver),
 }
 
-/// A thread's end.
+/// The end of a thread: its last entry, its status and its result.
 pub(crate) struct Ended {
     pub(crate) thread: ThreadId,
     pub(crate) entry: EntryId,
@@ -61,7 +61,7 @@ pub(crate) struct Said {
     pub(crate) element: Element,
 }
 
-/// A branch of threads, its new state, and the entry that says why.
+/// A thread whose branch gets a new state, and the payload that says why.
 pub(crate) struct Steering {
     pub(crate) part: Part,
     pub(crate) thread: ThreadId,
@@ -69,13 +69,13 @@ pub(crate) struct Steering {
     pub(crate) why: Checked,
 }
 
-/// A budget that is spent, of the whole tree or of one thread.
+/// A budget that is spent. It bounds the whole tree, or only the thread that is given.
 pub(crate) struct Spent {
     pub(crate) short: Short,
     pub(crate) thread: Option<ThreadId>,
 }
 
-/// An operator's request for more, and its handling.
+/// A request to raise a budget, and the handling that sent it.
 pub(crate) struct Raising {
     pub(crate) part: Part,
     pub(crate) raise: RaiseBudget,

@@ -1,5 +1,6 @@
-//! Reservations of running handlers. A handler holds its reservation until it settles or ends. A
-//! new reservation that fits the budget, but not beside the others, waits for them.
+//! Reservations: parts of a budget that running handlers charge before they know what they will
+//! spend. A handler holds its reservation until it settles or ends. A new reservation may fit the
+//! budget alone, but not beside the reservations of others; then it waits for these.
 
 use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{Event, Key, Ready};
@@ -10,7 +11,8 @@ use crate::wire::budget::Charge;
 use crate::wire::{Code, Fault, Payload as _};
 
 impl Tree {
-    /// Takes what a handler sends before it returns. A reservation may have to wait.
+    /// Handles the emissions that a handler sends before it returns. If a reservation has to wait,
+    /// so do all these emissions.
     pub(crate) fn sent(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let Event::Sent(key, ready, done) = event else { return };
         self.look_at_others(&key, &ready, out);
@@ -27,7 +29,7 @@ impl Tree {
         }
     }
 
-    /// If a handler charges something, sums what the other handlers have reserved.
+    /// If a handler charges something: sums what the other handlers of the tree have reserved.
     pub(crate) fn look_at_others(&self, key: &Key, ready: &[Ready], out: &mut Step) {
         if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
             return;
@@ -42,8 +44,9 @@ impl Tree {
         out.others = others.fold(ReservedAmounts::default(), ReservedAmounts::plus);
     }
 
-    /// Whether a reservation fits the budget, but not beside the reservations of other handlers. A
-    /// handler that holds a reservation never waits, so no two handlers wait for each other.
+    /// Whether a handler's new reservation fits the budget alone, but not beside the reservations
+    /// of other handlers. A handler that holds a reservation never waits, so no two handlers wait
+    /// for each other.
     fn must_wait(&self, key: &Key, ready: &[Ready], world: &World<'_>, out: &Step) -> bool {
         if out.others == ReservedAmounts::default() {
             return false;

@@ -9,8 +9,8 @@ use crate::listener::Entry;
 use crate::wire::Fault;
 use crate::wire::budget::{BudgetKey, Charge};
 
-/// The tokens and the money that a handler has reserved and not settled. Its first settlement
-/// settles all.
+/// The tokens and the money that a handler has reserved and not settled. A settlement of the
+/// handler ends all of its reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReservedAmounts {
     tokens: u64,
@@ -18,7 +18,7 @@ pub(crate) struct ReservedAmounts {
 }
 
 impl ReservedAmounts {
-    /// The amounts that an earlier attempt at a message had reserved.
+    /// The amounts that an earlier attempt at a message had reserved and not settled.
     pub(crate) fn kept(sent: &VecDeque<Entry>) -> ReservedAmounts {
         let mut reserved = ReservedAmounts::default();
         let charges = sent.iter().filter(|it| !it.is_refused()).filter_map(Entry::decode_if);

@@ -1,4 +1,5 @@
-//! After a stop: unfinished entries of a thread run, run again, or are given up.
+//! After a restart: unfinished entries of a thread are handled, handled again, wait on, or are
+//! given up.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::listener::Entry;
 use crate::log::{Flags, Mark};
 use crate::wire::{Code, Fault};
 
-/// Consumes the unfinished entries of a thread that has ended since: nothing runs there.
+/// Consumes the unfinished entries of a thread that has ended since. Nothing runs in such a thread.
 pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
     for Unfinished { open, .. } in left {
         let entry = Entry::kept(&open.entry);
@@ -30,8 +31,10 @@ pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut St
 }
 
 impl Thread {
-    /// Continues unfinished entries. An entry that had not started runs. One whose listener is
-    /// idempotent runs again. The sender of any other is told that the outcome is unknown.
+    /// Continues unfinished entries. A parked entry is parked again, and a waiting one waits again.
+    /// An entry that no handler had begun is handled. An entry that a handler had begun is handled
+    /// again if its listener is idempotent. Otherwise the entry's sender is told that the outcome
+    /// is unknown.
     pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
         for Unfinished { open, sent, since, asked, said } in left {
             let entry = Entry::kept(&open.entry);
@@ -88,7 +91,8 @@ impl Thread {
                     _ => self.give_up(&entry, &name, attempt, receiver.is_some(), world, out),
                 }
             }
-            // Some listeners that shared the name may be gone. Their deliveries are given up.
+            // Some listeners that shared the payload's name may be gone. Their deliveries are given
+            // up.
             for gone in closed..open.entry.receivers as usize {
                 let name = format!("gone-{gone}").into();
                 self.give_up(&entry, &name, 0, false, world, out);

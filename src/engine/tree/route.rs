@@ -1,5 +1,5 @@
-//! Finds the receivers of a payload: by its name, by address, or as a reply. Routes depend on the
-//! organism alone, not on threads or time.
+//! Finds the receivers of a payload: by the payload's name, by a listener's name, or as a reply.
+//! Routes depend on the organism alone, not on threads or time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::wire::checked::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
 
-/// A listener as the engine holds it.
+/// A listener in the form that the engine uses.
 pub(crate) struct Registered {
     pub(crate) name: Arc<str>,
     pub(crate) traits: Traits,
@@ -27,13 +27,14 @@ pub(crate) struct Registered {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
-    /// Whether its handlers hear of messages that come while they run.
+    /// Whether the listener's handlers hear of messages that come while they run.
     pub(crate) takes_arrivals: bool,
-    /// Whether it decides itself when a thread ends.
+    /// Whether the listener itself decides when its thread ends.
     pub(crate) ends_itself: bool,
-    /// Whether it parks messages until its work on them is done.
+    /// Whether the listener parks messages until its work on them is done.
     pub(crate) parks: bool,
-    /// Whether it may end, pause and resume threads. Then it runs in paused threads, too.
+    /// Whether the listener may end, pause and resume threads. Such a listener also runs in threads
+    /// that are paused or over budget.
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) handlers: Vec<Bound>,
@@ -80,7 +81,7 @@ impl Registered {
         }
     }
 
-    /// Whether it may send to a listener of this name, if there is one.
+    /// Whether the listener may send to a listener of this name, if there is one.
     pub(crate) fn may_reach(&self, name: &str) -> bool {
         let is_there = |names: &[String]| names.iter().any(|it| it == name);
         *self.name == *name
@@ -88,7 +89,7 @@ impl Registered {
             || is_there(&self.relies_on)
     }
 
-    /// The names that it owns, in order.
+    /// The names of the payloads that the listener owns, in order.
     pub(crate) fn routes(&self) -> Vec<&Name> {
         let mut names: Vec<&Name> = self.routes.keys().collect();
         names.sort();
@@ -107,12 +108,12 @@ pub(crate) struct Receiver {
 pub(crate) struct Addressed {
     pub(crate) checked: Checked,
     pub(crate) receivers: Vec<Receiver>,
-    /// The listener that it names, or the only one that takes it.
+    /// The listener that the sender named, or the only listener that takes the payload.
     pub(crate) to: Option<Arc<str>>,
     pub(crate) flags: Flags,
 }
 
-/// All listeners and the names that they own.
+/// All listeners and the names of the payloads that they own.
 pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
@@ -139,7 +140,7 @@ impl Routes {
     }
 
     /// The listeners that an entry of the log was for, each with its handler if the organism still
-    /// has one.
+    /// has one. `noted` has the recorded receivers of an entry that names no receiver.
     pub(crate) fn left_to(
         &self,
         entry: &Entry,
@@ -149,7 +150,7 @@ impl Routes {
         if let Some(to) = entry.to() {
             let found = self.find(to).and_then(|found| match entry.reply_to() {
                 Some(_) => self.reply(found, name),
-                // A message of the pump itself answers nothing.
+                // A message of the pump itself may go to a reply's handler without being a reply.
                 None => self.route(found, name).or_else(|| self.reply(found, name)),
             });
             return vec![(to.into(), found)];
@@ -158,8 +159,9 @@ impl Routes {
         noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
     }
 
-    /// Checks a payload from outside against its schema. A payload without a namespace gets the one
-    /// that it means. The pump's own payloads are refused.
+    /// Checks a payload from outside against its schema. A payload without a namespace gets that of
+    /// the only payload with its local name that a listener takes. The pump's own payloads are
+    /// refused.
     pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
@@ -199,8 +201,8 @@ impl Routes {
         receivers.iter().any(|it| self.handler(*it).takes_folds)
     }
 
-    /// Whether a handler may run before the log has its message: it ends at once, and does nothing
-    /// but answer.
+    /// Whether a handler may run before the log has its message: it is inline, does nothing but
+    /// answer, and reads nothing from the log.
     pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
         let traits = &self.listeners[receiver.listener].traits;
         traits.inline && traits.pure && !self.handler(receiver).reads_log
@@ -233,7 +235,7 @@ impl Routes {
         Ok(Addressed { checked, receivers, to, flags })
     }
 
-    /// The receiver of an addressed payload, if the sender may address it.
+    /// The receiver of a payload for the listener `to`, if the sender may address this listener.
     pub(crate) fn address(
         &self,
         from: Option<&Registered>,
@@ -250,14 +252,14 @@ impl Routes {
         from.may_reach(to) && self.find(to).is_some()
     }
 
-    /// The listener's handler of a name that it owns.
+    /// The listener's handler for a name that it owns.
     pub(crate) fn route(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let handler = *self.listeners[listener].routes.get(name)?;
         Some(Receiver { listener, handler })
     }
 
-    /// A listener's handler of a reply, if it takes the reply: that of this reply, that of any
-    /// reply, or that of a name that it owns.
+    /// A listener's handler for a reply, if it takes the reply: the handler for this reply, else
+    /// the handler for any reply, else the handler for this name if the listener owns it.
     pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let registered = &self.listeners[listener];
         let handler = registered.replies.get(name).copied().or(registered.any_reply);

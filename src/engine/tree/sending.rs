@@ -1,4 +1,4 @@
-//! An entry before its thread has given it a number, and the handling that it comes of.
+//! An entry before its thread has given it a number, and the handling that sends it.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::log::Flags;
 use crate::wire::core::ThreadStatus;
 use crate::wire::{Checked, Payload};
 
-/// The handling that an emission comes of: its message, its listener and its push.
+/// A handling that emits something: its message, its listener and its push.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) message: Entry,
     pub(crate) listener: usize,
     pub(crate) root: u64,
     pub(crate) chain: Chain,
-    /// The push that the listener's next message to itself belongs to, if that is another.
+    /// The push that the listener's next message to itself belongs to, if that isn't `root`.
     pub(crate) next_root: Option<u64>,
     /// Whether the listener continues even if the thread is over budget.
     pub(crate) settles: bool,
     pub(super) emitted: usize,
-    /// Flags of the present emission.
+    /// The flags of the emission that is being sent.
     pub(crate) flags: Flags,
     pub(super) meta: Option<Bytes>,
 }
@@ -47,13 +47,13 @@ impl Part {
         }
     }
 
-    /// Whether the pump itself sent the message. It is never answered, since answers to answers
-    /// would never end.
+    /// Whether the pump itself sent the message. Faults about its handling aren't sent: each would
+    /// be one more message of the pump, whose handling might fail again, without end.
     pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
 
-    /// The status of a thread that ends with the present emission.
+    /// The status of a thread that ends with the emission that is being sent.
     pub(super) fn ending(&self) -> ThreadStatus {
         match self.flags.contains(Flags::ERROR) {
             true => ThreadStatus::Failed,
@@ -75,13 +75,13 @@ pub(crate) struct Sending<'a> {
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
     pub(crate) root: u64,
-    /// The chain of messages that led to it.
+    /// The chain of messages that led to the entry.
     pub(crate) chain: Chain,
-    /// The time before which its handler doesn't start.
+    /// If the entry has to wait: the time before which its handler doesn't start.
     pub(crate) until: Option<Until>,
 }
 
-/// A payload of the pump itself.
+/// Encodes a payload of the pump itself. If that fails, the error is traced.
 pub(crate) fn word<P: Payload>(payload: &P) -> Option<Checked> {
     match payload.encode() {
         Ok(element) => Some(Checked::typed(P::NAME, element)),

@@ -9,11 +9,11 @@ use crate::name::Name;
 use crate::wire::core::{Done, Huh, said};
 use crate::wire::{Checked, Fault, Payload};
 
-/// Characters of a name that are traced.
+/// How many characters of a receiver's name are traced.
 const TRACED_MAX: usize = 100;
 
 impl Ready {
-    /// Whether the emission answers nobody: it is a note or a charge.
+    /// Whether the emission answers nobody: it is a note, a charge, or a request to raise a budget.
     pub(crate) fn is_silent(&self) -> bool {
         use Target::{Above, Charge, Note, Raise};
         matches!(self.target, Note(_) | Above | Charge | Raise) && self.what.is_ok()
@@ -21,7 +21,7 @@ impl Ready {
 }
 
 impl Running {
-    /// Takes the faults that the step noted of this handling.
+    /// Takes the faults of this handling that the step has noted, and keeps the first of all.
     pub(crate) fn note_undelivered(&mut self, out: &mut Step) {
         let faults = std::mem::take(&mut out.undelivered);
         self.silent += faults.len();
@@ -38,7 +38,8 @@ impl Thread {
         origin.is_some_and(|it| it.tells_why && it.identity == *part.message.sender())
     }
 
-    /// Why no listener takes a payload, as far as the sender of the handling's push may know.
+    /// The fault that a payload has no receiver, with the reason if the sender of the handling's
+    /// push may know it.
     pub(crate) fn may_explain(
         &self,
         part: &Part,
@@ -81,8 +82,9 @@ impl Thread {
         out.undelivered.push(fault.clone());
     }
 
-    /// Tells the sender of a message that its handler's emissions reached nobody, unless the
-    /// handler's listener takes faults itself. An identity is told later, once its push is settled.
+    /// Tells the sender of a message that the handler's emissions reached nobody, if none of them
+    /// answers anybody. If the handler's listener takes faults, only this listener is told. An
+    /// identity is told later, once its push is settled.
     pub(crate) fn tell_undelivered(
         &mut self,
         part: &Part,
@@ -98,8 +100,8 @@ impl Thread {
         }
     }
 
-    /// Tells an identity how its push ended if it had no answer: why an emission reached nobody,
-    /// or, if it waits for an answer, that all is done.
+    /// Tells an identity how its push ended, if the push got no answer: why an emission reached
+    /// nobody, or, if the identity waits for an answer, that all is done.
     pub(crate) fn tell_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
         let word = match origin.undelivered.take() {

@@ -13,7 +13,8 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    /// The form in the log: by the wall clock, the only clock that a start knows.
+    /// The time as the log has it: by the wall clock, since the monotonic clock differs after a
+    /// restart.
     pub(crate) fn kept(self, ahead_us: i64) -> u64 {
         match self {
             Until::Passed(NEVER) => NEVER,
@@ -22,7 +23,7 @@ impl Until {
         }
     }
 
-    /// The time of an entry that the log has.
+    /// The time that an entry waits for, from its form in the log.
     pub(crate) fn of(entry: &Entry, kept_us: u64, ahead_us: i64) -> Until {
         match kept_us {
             NEVER => Until::Passed(NEVER),
