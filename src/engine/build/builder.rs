@@ -24,12 +24,11 @@ use crate::schema::Schema;
     note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
 )]
 pub trait Plugin {
-    /// Adds itself.
+    /// Adds the plugin to a builder.
     fn install(self, builder: &mut Builder);
 }
 
-/// Collects plugins. They are checked in [`build`](Builder::build) only, so their order doesn't
-/// matter.
+/// Collects plugins. Only [`build`](Builder::build) checks them, so their order doesn't matter.
 #[derive(Default)]
 pub struct Builder {
     specs: Vec<Spec>,
@@ -47,7 +46,7 @@ pub struct Builder {
     heartbeat: Option<Duration>,
 }
 
-/// The most workers that a pump has. Each is a bit in a listener's gate.
+/// The largest number of workers of a pump. Each worker is a bit in the gates of listeners.
 const WORKERS_MAX: usize = 64;
 
 impl Builder {
@@ -65,27 +64,28 @@ impl Builder {
         self
     }
 
-    /// Lets doors take messages of so many bytes at least.
+    /// Lets doors take messages of at least this many bytes.
     pub(crate) fn door_bytes_at_least(mut self, bytes: usize) -> Builder {
         let most = &mut self.limits.door.message_bytes_max;
         *most = bytes.max(*most);
         self
     }
 
-    /// Names the organism. It then records its own life in the thread `organism`: `boot` at each
-    /// start, the listeners that joined and left since the last one, and `shutdown-signal`.
+    /// Names the organism. An organism with a name records its own life in the thread `organism`:
+    /// `boot` at each start, the listeners that joined and left since the last start, and
+    /// `shutdown-signal`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Builder {
         self.name = Some(name.into());
         self
     }
 
-    /// Whether it has a name by now.
+    /// Whether the organism has a name by now.
     pub(crate) fn has_name(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Has an organism with a name record a heartbeat at this interval.
+    /// Has the organism record a heartbeat at this interval, if it has a name.
     #[must_use]
     pub fn heartbeat(mut self, every: Duration) -> Builder {
         self.heartbeat = Some(every);
@@ -119,7 +119,7 @@ impl Builder {
         self.declared.push(schema);
     }
 
-    /// Lets a manifest name this factory. Of two with one name the first counts.
+    /// Lets a manifest name this factory. Of two factories with the same name the first counts.
     pub fn factory(&mut self, factory: Factory) {
         if self.factories.iter().all(|it| it.name() != factory.name()) {
             self.factories.push(factory);
@@ -132,8 +132,8 @@ impl Builder {
         &self.factories
     }
 
-    /// Lets listeners of a manifest name this model. The first of a name counts, and `build`
-    /// complains of a second.
+    /// Lets listeners of a manifest name this model. If two models have the same name, `build`
+    /// complains.
     pub fn model(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
         let name = name.into();
         if let Some(first) = self.models.insert(name.clone(), model) {
@@ -148,21 +148,21 @@ impl Builder {
         &self.models
     }
 
-    /// The names of the listeners that it has so far.
+    /// The names of the listeners that the builder has so far.
     pub fn listeners(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
-    /// The payloads that these listeners take or may emit, without those that only the pump may
-    /// send.
+    /// The payloads that the listeners so far take or may emit, without those that only the pump
+    /// may send.
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.specs.iter().flat_map(Spec::payloads)
     }
 
-    /// Checks everything and makes a plan. It runs nothing.
+    /// Checks everything and makes a plan. Nothing runs yet.
     ///
     /// # Errors
-    /// Every complaint at once.
+    /// All complaints at once.
     pub fn build(self) -> Result<Plan, Complaints> {
         let (catalog, mut complaints) = catalog(&self.specs, &self.declared);
         complaints.extend(names(&self.specs));

@@ -1,4 +1,5 @@
-//! The checks of a builder: each returns what is wrong with the pump.
+//! The checks of a builder. Each returns complaints: what is wrong with the pump that is to be
+//! built.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ use crate::wire::{Catalog, Payload};
 use crate::xml::Profile;
 use crate::{schema, xml};
 
-/// The schemas of all payloads that are taken, emitted, declared or the pump's own. Two schemas of
-/// one name must be equal.
+/// The schemas of all payloads that are taken, emitted or declared, or that the pump itself sends.
+/// Two schemas of the same name must be equal.
 pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
@@ -93,7 +94,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
     (catalog, complaints)
 }
 
-/// The first difference between two schemas that an example of one of them shows, if one does.
+/// A difference between two schemas, if an example of one schema breaks a rule of the other.
 fn difference(there: &Schema, here: &Schema) -> Option<String> {
     let said = |place: &str, by: &Schema, of: &Schema| {
         let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
@@ -103,7 +104,8 @@ fn difference(there: &Schema, here: &Schema) -> Option<String> {
     said("there", there, here).or_else(|| said("here", here, there))
 }
 
-/// Names of listeners that are missing, taken or not allowed.
+/// Complaints about names of listeners: an empty name, a name that is taken, or one with characters
+/// that aren't allowed.
 pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -126,7 +128,7 @@ pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Identities of a door that are a listener's name, too. Their senders couldn't be told apart.
+/// Identities of a door that have the name of a listener. The two senders couldn't be told apart.
 pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
@@ -134,7 +136,8 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     names.into_iter().map(|it| about(&it, text)).collect()
 }
 
-/// What the handlers of a listener ask for and the listener doesn't have.
+/// Mistakes in one listener: what its handlers need and it doesn't have, and settings that don't
+/// fit together.
 pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -194,7 +197,8 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
 }
 
-/// Names with more than one owner, where not all are shared, and handlers that shadow others.
+/// Payload names with more than one owner, if not all owners are shared, and names that one
+/// listener has several handlers for.
 pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -230,7 +234,7 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Listeners that other listeners need or name as peers, and that aren't there.
+/// Missing listeners, which other listeners need or name as peers.
 pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
@@ -252,29 +256,29 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     lacks.chain(unknown).collect()
 }
 
-/// One complaint, and the listener that it is about.
+/// One complaint, with the listener that it is about, if it is about one.
 pub(super) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {
     (Some(listener.to_owned()), format!("{listener}: {text}"))
 }
 
-/// Everything that is wrong with what was to be built.
+/// Everything that is wrong with the pump that was to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaints {
     pub(super) all: Vec<String>,
-    /// The listener that each is about.
+    /// The listener that each complaint is about, if it is about one.
     pub(super) listeners: Vec<Option<String>>,
 }
 
 impl Complaints {
-    /// Each of them.
+    /// The complaints, each a sentence or two.
     #[must_use]
     pub fn all(&self) -> &[String] {
         &self.all
     }
 
-    /// Each of them, with the name of the listener that it is about, if it is about one.
+    /// Each complaint, with the name of the listener that it is about, if it is about one.
     pub fn by_listener(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
         let listeners = self.listeners.iter().map(Option::as_deref);
         listeners.zip(self.all.iter().map(String::as_str))

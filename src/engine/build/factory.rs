@@ -1,6 +1,6 @@
-//! Factories make listeners by name, from settings that are known at run time only.
+//! Factories make listeners by name, from settings that are known only at run time.
 //!
-//! Factories know no YAML: settings come as anything that serde can read.
+//! A factory knows no YAML: it reads settings from any serde deserializer.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::listener::Listener;
 use crate::model::Models;
 
-/// Makes listeners by name: what `use:` in a manifest says.
+/// Makes listeners. A manifest names the factory with `use:`.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -40,8 +40,8 @@ use crate::model::Models;
 /// # let _ = builder;
 /// ```
 ///
-/// With `- {use: greeter, settings: {word: Hello}}` among the `listeners` of a manifest the pump
-/// has that listener.
+/// With `- {use: greeter, settings: {word: Hello}}` among the `listeners` of a manifest, the pump
+/// has a greeter that says "Hello".
 pub struct Factory {
     name: String,
     make: Box<Make>,
@@ -51,7 +51,7 @@ type Make =
     dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
 
 impl Factory {
-    /// Makes listeners from settings of a type.
+    /// A factory that makes listeners from settings of the type `T`.
     pub fn new<T: DeserializeOwned, M: Makes>(
         name: impl Into<String>,
         make: impl Fn(T) -> M + Send + 'static,
@@ -59,8 +59,9 @@ impl Factory {
         Factory::with_models(name, move |settings, _| make(settings))
     }
 
-    /// Makes listeners from settings of a type, one of which names a model. By convention its key
-    /// is `model`, so that an unknown name is reported at its position.
+    /// A factory that makes listeners from settings of the type `T`, one of which names a model. By
+    /// convention the key of this setting is `model`, so that an unknown name is reported at its
+    /// position.
     ///
     /// ```
     /// use pumphouse::model::{Models, UnknownModel};
@@ -87,7 +88,7 @@ impl Factory {
         Factory { name: name.into(), make: Box::new(make) }
     }
 
-    /// Makes listeners that have no settings.
+    /// A factory that makes listeners without settings.
     pub fn plain<M: Makes>(
         name: impl Into<String>,
         make: impl Fn() -> M + Send + 'static,
@@ -101,7 +102,7 @@ impl Factory {
         &self.name
     }
 
-    /// Makes a listener, which may ask for one of these models.
+    /// Makes a listener from settings. The settings may name one of these models.
     ///
     /// # Errors
     /// If the settings can't be read, or the factory refuses them.

@@ -1,10 +1,10 @@
-//! Building a pump: from plugins and factories to a plan, or to all complaints at once.
+//! Builds a pump: plugins and factories become a plan, or all complaints at once.
 //!
-//! - `restart`: at a start, gives unfinished work back to its trees, before new work.
+//! - `restart`: at a start, gives unfinished work back to its trees before they get new work.
 //! - `door`: a way into a pump.
 //! - `plan`: a pump without complaints, and how it starts.
 //! - `factory`: makes listeners by name from settings.
-//! - `complaints`: every mistake in what a builder was given.
+//! - `complaints`: finds every mistake in what a builder was given.
 //! - `builder`: collects plugins and builds the plan.
 //! - `plugin`: what a builder takes.
 

@@ -44,7 +44,7 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    /// Every listener: what it takes and what it was granted.
+    /// A description of every listener: what it takes and what it was granted.
     #[must_use]
     pub fn listeners(&self) -> &[Described] {
         self.capabilities().listeners()
@@ -68,16 +68,16 @@ impl Plan {
         &self.limits
     }
 
-    /// Starts it on the tokio runtime of the caller.
+    /// Starts the pump on the tokio runtime of the caller.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If the caller runs outside a tokio runtime.
     #[must_use]
     pub fn start(self) -> Pump {
         self.start_on(&Tokio::current())
     }
 
-    /// Starts it over a port.
+    /// Starts the pump on a port.
     #[must_use]
     pub fn start_on(self, port: &impl Port) -> Pump {
         let (agents, others) = (self.limits.agents_at_once, self.limits.handlers_max);

@@ -1,5 +1,5 @@
-//! At a start, entries that the last stop left unfinished go back to their trees, before new pushes
-//! do.
+//! At a start, gives the entries that the last stop left unfinished back to their trees, before new
+//! pushes are handled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
-    // A listener has handled the messages that it parked.
+    // Messages that are parked or wait don't belong here: no handler was working on them alone.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     let hears_quiet = threads_with_parked(shared, &open);
@@ -53,11 +53,11 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     Ok(count)
 }
 
-/// The emissions of an attempt that the stop cut off, for listeners that run the message again.
+/// The emissions of an attempt that the stop cut off, if a listener will handle the message again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
     let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
-    // The log has no starts of pure handlers, so there may have been one.
+    // The log doesn't record the starts of pure handlers, so there may have been one.
     let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
     let again = pure || started.any(|it| it.idempotent);
     if !again {
@@ -66,7 +66,7 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
-/// The threads in which a listener has parked messages, or may park a message in hand.
+/// The threads in which a listener has parked messages, or may park an unfinished one.
 fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     let parks =
         |name: &str| shared.routes.find(name).is_some_and(|it| shared.routes.listeners[it].parks);
@@ -77,8 +77,9 @@ fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
 }
 
-/// The push that an entry came of, found by following its causes. Two things need it: a listener
-/// may answer the push, and parked work is told once nothing of its pushes is under way.
+/// The push that led to an entry, found by following the entry's causes within its thread. Two
+/// things need the push: a listener may answer it, and a listener with parked messages is told once
+/// nothing that its pushes caused is under way.
 async fn asked_by(
     shared: &Shared,
     open: &Open,

@@ -9,7 +9,7 @@ use crate::log;
 use crate::log::{Flags, Health};
 use crate::wire::{Code, Fault};
 
-/// What a pump has counted since it started, and its state now.
+/// What a pump has counted since it started, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -21,15 +21,16 @@ pub struct Metrics {
     pub accepted: u64,
     /// Pushes that were refused, by the fault's number.
     pub refused: BTreeMap<Code, u64>,
-    /// How handlers ended, for each listener, in the order of registration.
+    /// For each listener, in the order of registration: how its handlers ended.
     pub handled: Vec<Handled>,
-    /// Connections that are open, at all doors.
+    /// Open connections at all doors.
     pub connections: u64,
-    /// Bytes that wait in memory for the clients of all connections, under `owed_bytes_max`.
+    /// Bytes that wait in memory for clients to read them, over all connections. `owed_bytes_max`
+    /// bounds them.
     pub owed_bytes: u64,
     /// Messages in the workers' inboxes.
     pub inbox: u64,
-    /// Trees of threads that are awake.
+    /// Trees of threads that are in memory.
     pub trees_awake: u64,
     /// The number of the log's last commit.
     pub commit: u64,
@@ -41,15 +42,15 @@ pub struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handled {
-    /// The listener.
+    /// The listener's name.
     pub listener: Arc<str>,
-    /// How many returned, with an error of their own or without.
+    /// How many returned, whether or not they returned an error of their own.
     pub returned: u64,
-    /// How many failed before they began, since one of their arguments couldn't be had.
+    /// How many failed before they began, because one of their arguments couldn't be had.
     pub failed: u64,
     /// How many panicked.
     pub panicked: u64,
-    /// How many were stopped: their time was up, or their thread or the pump was ended.
+    /// How many were stopped because their time was up, or because their thread or the pump ended.
     pub stopped: u64,
     /// How often a message waited because as many handlers ran as may run at once.
     pub held_up: u64,
@@ -64,7 +65,8 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// The counters. Each is exact. Two that are read together may be of slightly different moments.
+/// The counters. Each is exact, but two that are read together may belong to slightly different
+/// moments.
 pub(crate) struct Counts {
     pub(super) started_us: u64,
     pub(super) entries: AtomicU64,
@@ -73,7 +75,7 @@ pub(crate) struct Counts {
     pub(super) commit: AtomicU64,
     pub(super) handled: Vec<[AtomicU64; 4]>,
     pub(super) held_up: Vec<AtomicU64>,
-    /// Pushes refused, by the number of the fault: counted, not logged.
+    /// Refused pushes, by the fault's number. They are counted, and not logged.
     refused: Vec<AtomicU64>,
 }
 
@@ -122,7 +124,7 @@ impl Counts {
         Code::ALL.iter().filter_map(|code| count(*code)).collect()
     }
 
-    /// Counts a message of a listener that waits for a place. True for the listener's first.
+    /// Counts a message that waits for a place of a listener. True for the first of this listener.
     pub(crate) fn hold_up(&self, listener: usize) -> bool {
         let count = self.held_up.get(listener);
         count.is_some_and(|it| it.fetch_add(1, Ordering::Relaxed) == 0)

@@ -30,8 +30,8 @@ impl Followers {
         Followers { threads: DashMap::new(), count: AtomicUsize::new(0), lag, queues }
     }
 
-    /// Follows all threads for as long as the pump is there. The queue hears when the log has grown
-    /// and, if wanted, gets live payloads.
+    /// Adds a follower of all threads, which stays as long as the pump. Its queue is told when the
+    /// log has grown, and gets live payloads if the follower wants them.
     pub(crate) fn join_all(&self, wants_live: bool) -> Arc<LiveQueue> {
         let queue = Arc::new(LiveQueue::new(if wants_live { self.lag } else { 0 }));
         self.queues.write().unwrap_or_else(PoisonError::into_inner).push(queue.clone());
@@ -50,14 +50,14 @@ impl Followers {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells the followers of a thread that it has a new entry.
+    /// Tells the followers of a thread that the thread has a new entry.
     pub(crate) fn grown(&self, thread: &ThreadId, seq: u64) {
         if let Some(channel) = self.threads.get(thread) {
             channel.grown.send_replace(seq);
         }
     }
 
-    /// Shows the followers of a thread a live payload.
+    /// Shows a live payload to the followers of its thread and to the followers of all threads.
     pub(crate) fn live(&self, shown: Showing) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.iter().for_each(|it| it.push(&shown));
@@ -79,7 +79,7 @@ impl Followers {
         channel.grown.subscribe()
     }
 
-    /// The live payloads of a thread that was joined.
+    /// The live payloads of a thread. The caller must have joined the thread.
     pub(crate) fn watch(&self, thread: &ThreadId) -> Option<broadcast::Receiver<Showing>> {
         let mut channel = self.threads.get_mut(thread)?;
         let lag = self.lag;

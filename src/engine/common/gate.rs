@@ -37,7 +37,7 @@ impl Gate {
         if self.waiting.load(SeqCst) == 0 { 0 } else { self.waiting.swap(0, SeqCst) }
     }
 
-    /// Notes that this worker waits for a place. True if a place is free already.
+    /// Notes that this worker waits for a place. Returns whether a place is free already.
     pub(crate) fn wait(&self, worker: usize) -> bool {
         self.waiting.fetch_or(1 << worker, SeqCst);
         self.free.load(SeqCst) > 0

@@ -13,14 +13,15 @@ use crate::wire::Checked;
 
 /// A message to a worker.
 pub(crate) enum Mail {
-    /// An event of a thread whose tree is awake.
+    /// An event of a thread. Its tree is in memory, or is being loaded for the event of a timer.
     Event(ThreadId, Event),
-    /// A push. Its tree may have to be loaded first; with a `drawn` id the push opens a session.
+    /// A push. Its tree may have to be loaded first. If the thread's id was `drawn`, the push opens
+    /// a session.
     Push { thread: ThreadId, drawn: bool, push: Box<Push> },
-    /// A handler that ran as a task has ended: with what it returned, or with none if it was
+    /// A handler that ran as a task has ended, with these emissions, or with none if it was
     /// stopped.
     Ended(Key, Option<Vec<Ready>>),
-    /// A listener has room for one more handler.
+    /// A listener has a free place for one more handler.
     Room(usize),
     /// Payloads of the pump itself, for the organism's own thread.
     Note(ThreadId, Vec<Checked>),
@@ -30,14 +31,14 @@ pub(crate) enum Mail {
     Resume(ThreadId, Vec<Unfinished>),
     /// Every unfinished entry has been posted: the worker may begin.
     Begin,
-    /// Asks to be told when nothing is left to do.
+    /// Asks the worker to answer when nothing is left to do.
     Drain(oneshot::Sender<()>),
     /// Stop now.
     Stop,
 }
 
-/// A worker's inbox. Posting never waits. The windows of connections bound the mail of doors, and
-/// the number of running handlers bounds the mail of handlers.
+/// A worker's inbox. Posting never waits. The mail of doors is bounded by the windows of their
+/// connections, the mail of handlers by the number of running handlers.
 #[derive(Default)]
 pub(crate) struct Inbox {
     mail: Mutex<Vec<Mail>>,
@@ -60,7 +61,7 @@ impl Inbox {
         self.waker.wake();
     }
 
-    /// How many messages lie here.
+    /// How many messages wait here.
     pub(crate) fn len(&self) -> usize {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -75,6 +76,6 @@ impl Inbox {
     }
 }
 
-/// The folds of a thread that a worker has in memory: the listener, the last entry that they have
-/// seen, and their states.
+/// The folds of a thread that a worker has in memory. For each listener: its index, the number of
+/// the last entry that its folds have seen, and their states.
 pub(crate) type Cached = Vec<(usize, u64, Vec<Awake>)>;

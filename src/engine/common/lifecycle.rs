@@ -1,5 +1,5 @@
-//! Entries of the organism's own thread: its start and its listeners, its heartbeat, and its stop.
-//! Only the pump can write them.
+//! Posts entries for the organism's own thread: starts, listeners that join, leave and announce
+//! something, heartbeats, changes of the wall clock, and stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,9 @@ use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
 
-/// Records that the organism starts, which listeners joined and left since the last start, and what
-/// listeners announce. This comes before any push.
+/// Posts entries about a start: that the organism starts, which listeners joined and left since the
+/// last start, and what listeners announce. These entries are posted before the workers begin, so
+/// no new message is logged before them.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
     if shared.life.is_none() && announcements().next().is_none() {
@@ -49,7 +50,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     Ok(())
 }
 
-/// Records the start, and the listeners that joined and left.
+/// Adds the payloads about the start, and about the listeners that joined and left, to `words`.
 fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Words) {
     let now_us = shared.runtime.now_us();
     let at = stamp(now_us);
@@ -80,7 +81,7 @@ fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Word
     }
 }
 
-/// Records that the organism was told to stop.
+/// Posts an entry that the organism was told to stop.
 pub(crate) fn end(shared: &Shared) {
     if shared.life.is_none() {
         return;
@@ -94,7 +95,7 @@ pub(crate) fn end(shared: &Shared) {
     words.post(shared);
 }
 
-/// Records that the wall clock was set, and by how much.
+/// Posts an entry that the wall clock was set, and by how much.
 pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     let by = SignedDuration::from_micros(by_us);
     tracing::warn!(%by, "the wall clock was set; times in the log go on as before");
@@ -107,7 +108,7 @@ pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     words.post(shared);
 }
 
-/// Records a heartbeat at each interval until the organism is told to stop.
+/// Posts a heartbeat at each interval until the organism is told to stop.
 pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) {
     let begun_us = port.now_us();
     let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -130,12 +131,13 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     }
 }
 
-/// What the organism's own thread says of its listeners.
+/// What the organism's own thread says about its listeners.
 #[derive(Default)]
 struct Known {
     /// The listeners that joined and haven't left.
     listeners: BTreeSet<String>,
-    /// The last announcement of each name that a listener announces.
+    /// For each payload name that a listener announces: the body of the last entry of that name in
+    /// the thread.
     announced: BTreeMap<Name, Bytes>,
 }
 
@@ -170,7 +172,7 @@ fn described(shared: &Shared, name: &str) -> Option<String> {
     all.find(|it| it.name == name)?.text.clone()
 }
 
-/// A digest of the catalogue: BLAKE3 over every schema's XSD, in their order.
+/// A digest of the catalogue: BLAKE3 over the XSD of every schema, in the catalogue's order.
 fn digest(shared: &Shared) -> String {
     let mut hasher = blake3::Hasher::new();
     for schema in shared.routes.catalog.all() {

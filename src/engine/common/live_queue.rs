@@ -1,4 +1,4 @@
-//! Live payloads of all threads that wait for a follower of all threads.
+//! A queue of live payloads for a follower of all threads.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use crate::id::{EntryId, ThreadId};
 use crate::xml::Element;
 
-/// How many threads have a count of their dropped payloads of their own. Those of other threads are
+/// For how many threads the dropped payloads are counted separately. Those of all other threads are
 /// counted together.
 const THREADS_MAX: usize = 1_024;
 
@@ -16,9 +16,9 @@ const THREADS_MAX: usize = 1_024;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Showing {
-    /// The listener that shows it.
+    /// The listener that shows the payload.
     pub from: Arc<str>,
-    /// The message that it was handling.
+    /// The message that the listener was handling.
     pub cause: EntryId,
     /// The payload.
     pub payload: Element,
@@ -28,13 +28,13 @@ pub struct Showing {
 pub(crate) struct LiveQueue {
     state: Mutex<Queued>,
     grown: Notify,
-    /// How many may wait. With 0 the follower wants none.
+    /// How many payloads may wait. 0 if the follower wants none.
     payloads_max: usize,
 }
 
 #[derive(Default)]
 struct Queued {
-    /// Each with the last position of the log when it was shown.
+    /// Each payload with the position that the log had reached when the payload was shown.
     waiting: VecDeque<(u64, Showing)>,
     position: u64,
     dropped: Dropped,
@@ -44,7 +44,7 @@ struct Queued {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
     pub(crate) by_thread: BTreeMap<ThreadId, u64>,
-    /// The payloads of threads that have no count of their own.
+    /// How many payloads of threads without a count of their own were dropped.
     pub(crate) of_others: u64,
 }
 

@@ -24,7 +24,7 @@ impl Drop for Connected {
 }
 
 impl Shared {
-    /// Counts a message that waits for a place. The first of a listener is traced.
+    /// Counts a message that waits for a place of a listener. The first of each listener is traced.
     pub(crate) fn hold_up(&self, listener: usize) {
         if !self.counts.hold_up(listener) {
             return;
@@ -41,7 +41,7 @@ impl Shared {
         );
     }
 
-    /// Reads all the numbers.
+    /// Reads all counters, and the present state.
     pub(crate) fn metrics(&self) -> Metrics {
         let counts = &self.counts;
         let read = |it: &AtomicU64| it.load(Ordering::Relaxed);

@@ -8,10 +8,10 @@ use crate::engine::common::shared::{Shared, Stage};
 use crate::engine::port::Port;
 use crate::log::Health;
 
-/// How long refusals are gathered before an entry.
+/// How long refusals are gathered before they are reported.
 const GATHERED_US: u64 = 1_000_000;
 
-/// The shortest time between two entries, beside that.
+/// How long the task then waits before it gathers refusals again.
 const APART_US: u64 = 60_000_000;
 
 /// Starts the task that reports refusals.

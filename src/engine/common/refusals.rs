@@ -1,6 +1,6 @@
-//! Counts the pushes that doors refuse, by sender and reason. The organism's own thread has an
-//! entry of them once a minute at most, and the traces once a second at most. So strangers open no
-//! thread and fill no log.
+//! Counts the pushes that doors refuse, by sender and reason. The organism's own thread gets a
+//! report of them at most once a minute, and the traces get a line at most once a second. So
+//! strangers can't fill the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ const PAIRS_MAX: usize = 100;
 /// How many characters of a sender are kept.
 const SENDER_MAX: usize = 100;
 
-/// The target of the traces of refusals, for those who filter them.
+/// The target of the traces of refusals. They can be filtered by it.
 pub(crate) const TARGET: &str = "pumphouse::engine::refusals";
 /// The shortest time between two traces.
 const TRACES_APART_US: u64 = 1_000_000;
@@ -37,7 +37,7 @@ type Begin = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Counted {
     first_us: Option<u64>,
-    /// By sender and reason. Without a sender: refusals that are not counted separately.
+    /// By sender and reason. Refusals that are not counted separately stand here without a sender.
     counts: BTreeMap<(Option<Arc<str>>, Code), u64>,
     /// The time of the last trace.
     traced_us: Option<u64>,
@@ -63,7 +63,7 @@ impl Refusals {
         }
     }
 
-    /// Sets how the task that reports refusals is started.
+    /// Sets the function that starts the task which reports refusals.
     pub(crate) fn begins(&self, begin: impl Fn() + Send + Sync + 'static) {
         drop(self.begin.set(Box::new(begin)));
     }
@@ -74,7 +74,7 @@ impl Refusals {
         self.came.notify_one();
     }
 
-    /// Takes all counts, as the payload that reports them.
+    /// Takes all counts, in the form of the payload that reports them. None if nothing was refused.
     pub(super) fn take(&self, now_us: u64) -> Option<DoorRefusals> {
         let mut all = self.lock();
         let first_us = all.first_us.take()?;
@@ -99,7 +99,7 @@ impl Refusals {
 }
 
 impl Counted {
-    /// Counts a refusal. If a trace is due, returns how many refusals it is to tell of.
+    /// Counts a refusal. If a trace is due, returns how many refusals the trace is about.
     fn add(&mut self, who: &str, code: Code, now_us: u64) -> Option<u64> {
         self.first_us.get_or_insert(now_us);
         let named = (Some(Arc::from(who)), code);
@@ -107,7 +107,7 @@ impl Counted {
         let pair = if is_known { named } else { (None, code) };
         *self.counts.entry(pair).or_default() += 1;
         self.untraced += 1;
-        // A clock that went back delays no trace.
+        // If the clock went back, the trace is due at once.
         let is_due = |last: u64| now_us < last || now_us - last >= TRACES_APART_US;
         if !self.traced_us.is_none_or(is_due) {
             return None;

@@ -30,9 +30,10 @@ use crate::wire::{Code, Fault};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 // Exhaustive, since a door has to act on each.
 pub enum Stage {
-    /// It takes pushes.
+    /// The pump takes pushes.
     Running,
-    /// It takes no more pushes, and work that is under way ends. Doors let nobody in.
+    /// The pump takes no more pushes, and work that is under way comes to its end. Doors let nobody
+    /// in.
     Stopping,
     /// All work has ended. Doors send what they still have and close.
     Drained,
@@ -55,16 +56,18 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
 }
 
-/// What the workers share. Each worker reads its own inbox and the gates of listeners.
+/// What the workers share. Each worker reads only its own inbox; the gates of listeners are for
+/// all.
 pub(crate) struct Workers {
     /// The places of each listener's handlers.
     pub(crate) gates: Vec<Gate>,
     pub(crate) inboxes: Vec<Inbox>,
     /// How many trees each worker has in memory.
     pub(crate) awake: Vec<AtomicU64>,
-    /// Until when batches are to be small, because the priority lane was used.
+    /// The time until which batches stay small, because the priority lane was used.
     pub(crate) hurry_until_us: AtomicU64,
-    /// By how much the wall clock is ahead of the log's time, as far as a worker has seen.
+    /// How many microseconds the wall clock is ahead of the monotonic clock, as a worker last saw
+    /// it.
     pub(crate) ahead_us: AtomicI64,
 }
 
@@ -94,7 +97,8 @@ impl Workers {
 /// What the pump knows of clients that push and follow.
 pub(crate) struct Clients {
     pub(crate) followers: Followers,
-    /// Client ids on their way into the log. A second push with the same id waits for the first.
+    /// The client ids of pushes on their way into the log, each with its identity. A second push
+    /// with the same id waits for the first.
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
     /// The unread bytes of all connections.
     pub(crate) unread: Arc<UnreadBytes>,
@@ -104,13 +108,13 @@ pub(crate) struct Clients {
 
 /// The pump's progress from recovery to its end.
 pub(crate) struct Running {
-    /// Empty until recovery is over; then whether the log could be read.
+    /// None until recovery is over. After that: whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     /// The stage of a shutdown. Doors watch it.
     pub(crate) stage: watch::Sender<Stage>,
-    /// Every door that serves holds a receiver: a shutdown waits until there is none.
+    /// Every door that serves holds a receiver. A shutdown waits until all receivers are gone.
     pub(crate) doors: watch::Sender<()>,
-    /// Whether a worker panicked. That is a bug of ours, and nothing can be promised after it.
+    /// Whether a worker panicked. That is a bug of the pump, and nothing can be promised after it.
     pub(crate) broken: AtomicBool,
     /// Whether the pump has stopped, or its last handle is gone.
     pub(crate) over: Arc<AtomicBool>,
@@ -141,7 +145,7 @@ impl Shared {
         ThreadId::session(self.runtime.random())
     }
 
-    /// Why the pump accepts nothing now, if it doesn't.
+    /// If the pump accepts nothing now: the reason.
     pub(crate) fn closed(&self) -> Option<Fault> {
         if *self.running.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));

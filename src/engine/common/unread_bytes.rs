@@ -1,5 +1,6 @@
-//! Counts the bytes that wait for clients to read them, over all connections, and cuts slow readers
-//! when there are too many. It knows neither sockets nor sessions.
+//! Counts the bytes that wait for clients to read them, over all connections. If there are too
+//! many, it tells doors to cut the connections of slow readers. It knows neither sockets nor
+//! sessions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,41 +12,42 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::limits::Limits;
 
-/// A connection with no more unread bytes than this is never cut here. 16,384 such connections come
-/// to 64 MiB.
+/// A connection that has never had more unread bytes than this isn't cut here. 16,384 such
+/// connections have 64 MiB together.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// How long a client may read nothing while more than half of the bound is used up.
+/// How long a client may read nothing while more than half of the bound, `owed_bytes_max`, is used
+/// up.
 const GRACE_US: u64 = 250_000;
 
 /// How often a door looks for slow readers while more than half of the bound is used up.
 pub(crate) const LOOK_EVERY_US: u64 = 50_000;
 
-/// The shortest time between two looks that connections begin by themselves.
+/// The shortest time between two searches for slow readers that connections begin themselves.
 const LOOK_AGAIN_US: u64 = 1_000;
 
-/// How many connections one look cuts while there is still room. Closing many at once would hold up
-/// the others.
+/// How many connections one search cuts at most while there is still room. Closing many at once
+/// would delay the other connections.
 const CUTS_AT_ONCE: usize = 32;
 
-/// Large messages on their way in may take one part in so many of the bound.
+/// Large messages that are arriving may take the bound divided by this, all together.
 const ARRIVING: usize = 64;
 
-/// Sixteenths of the bound that are kept for large messages and for the allocator. A message takes
-/// up to eight times its length while it is handled.
+/// How many sixteenths of the bound are kept free for large messages and for the allocator. A
+/// message takes up to eight times its length while it is handled.
 const KEPT: usize = 7;
 
 /// The unread bytes of all connections of a pump, at all of its doors.
 ///
-/// Up to a half of `owed_bytes_max` each connection has its own bounds only. Beyond a half the door
-/// reads from no connection whose client has something to read, and cuts clients that have read
-/// nothing for 250 ms. The connection with the largest product of bytes and time goes first. Beyond
-/// nine sixteenths it cuts without waiting. The rest of the bound is for large messages on their
-/// way in.
+/// Up to a half of `owed_bytes_max`, each connection has only its own bounds. Beyond a half, the
+/// door reads from no connection whose client has something to read, and cuts clients that have
+/// read nothing for 250 ms. The connection with the largest product of bytes and time is cut first.
+/// Beyond nine sixteenths, the door cuts without waiting. The rest of the bound is for large
+/// messages that are arriving.
 #[derive(Debug)]
 pub(crate) struct UnreadBytes {
     max: usize,
-    /// The total from which on connections are cut at once.
+    /// Above this total, connections are cut at once.
     full: usize,
     bytes: AtomicUsize,
     /// Connections that had more than `SMALL_BYTES` at some time.
@@ -54,17 +56,17 @@ pub(crate) struct UnreadBytes {
     next: AtomicU64,
     /// Wakes the doors when more than half of the bound is used up.
     over_half: Notify,
-    /// When a connection last looked by itself.
+    /// When a connection last began a search for slow readers itself.
     looked_us: AtomicU64,
     /// A permit for each large message that may arrive at the same time.
     pub(crate) arriving: Arc<Semaphore>,
 }
 
-/// A connection with more than `SMALL_BYTES` unread.
+/// A connection that has had more than `SMALL_BYTES` unread at some time.
 #[derive(Debug, Default)]
 struct SlowReader {
     bytes: AtomicUsize,
-    /// Since when its client has read nothing, in microseconds; 0 while it reads.
+    /// The time since which its client has read nothing, in microseconds. 0 while the client reads.
     stuck_us: AtomicU64,
     is_cut: AtomicBool,
     waker: AtomicWaker,
@@ -101,8 +103,9 @@ impl UnreadBytes {
         self.over_half.notified().await;
     }
 
-    /// Cuts connections whose clients read nothing until no more than a half of the bound is used
-    /// up. Beyond nine sixteenths it cuts clients that have just read as well.
+    /// Cuts connections whose clients have read nothing for 250 ms, until no more than a half of
+    /// the bound is used up, up to `CUTS_AT_ONCE`. Beyond nine sixteenths, it cuts connections
+    /// whose clients have just read, too, and as many as it takes.
     pub(crate) fn cut_slow_readers(&self, now_us: u64) {
         let readers = match self.readers.try_lock() {
             Ok(readers) => readers,
@@ -136,8 +139,9 @@ impl UnreadBytes {
         }
     }
 
-    /// Begins a look if the last one was long enough ago, since each goes through all readers.
-    /// False if another connection is looking.
+    /// Begins a search for slow readers, unless the last one was less than `LOOK_AGAIN_US` ago,
+    /// since each goes through all readers. False if it isn't time yet, or if another connection
+    /// begins one now.
     fn begin_look(&self, now_us: u64) -> bool {
         let looked_us = self.looked_us.load(Ordering::Relaxed);
         let is_due = now_us.saturating_sub(looked_us) >= LOOK_AGAIN_US;
@@ -161,7 +165,8 @@ impl ConnectionBytes {
         ConnectionBytes { unread: unread.clone(), bytes: 0, shown: None }
     }
 
-    /// Sets the bytes that wait now, and since when the client has read nothing.
+    /// Notes how many bytes wait now, and since when the client has read nothing. If the total is
+    /// too high, it starts a search for slow readers, and wakes the doors.
     pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
         if bytes > SMALL_BYTES && self.shown.is_none() {
             let reader = Arc::new(SlowReader::default());

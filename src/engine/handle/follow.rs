@@ -1,4 +1,4 @@
-//! Following a thread. A follower has a position in the log and is woken when the thread grows, so
+//! Follows a thread. A follower has a position in the thread and is woken when the thread grows, so
 //! a slow follower delays nobody but itself.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ pub enum Followed {
     Live(Showing),
 }
 
-/// A thread's entries: those that there are, and then those to come.
+/// A thread's entries: first those that the log has, and then each new one.
 pub struct Follow {
     shared: Arc<Shared>,
     thread: ThreadId,
@@ -42,7 +42,7 @@ impl Follow {
         Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
     }
 
-    /// Sees live payloads, too.
+    /// Adds live payloads to what this follower sees.
     pub(crate) fn and_live(mut self) -> Follow {
         self.live = self.shared.clients.followers.watch(&self.thread);
         self
@@ -51,7 +51,7 @@ impl Follow {
     /// Waits for the next entry after the last one seen, or for a live payload.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn next(&mut self) -> Result<Followed, Fault> {
         loop {
             if let Some(entry) = self.logged().await? {
@@ -68,10 +68,10 @@ impl Follow {
 }
 
 impl Follow {
-    /// The next entry, if the log has it by now.
+    /// The next entry, if the log has one by now.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn logged(&mut self) -> Result<Option<Entry>, Fault> {
         if self.read.is_empty() {
             self.grown.mark_unchanged();

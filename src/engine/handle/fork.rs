@@ -1,5 +1,5 @@
-//! Forks: sessions that continue from an entry of another thread. They share the entries up to it
-//! and don't copy them.
+//! Opens forks: sessions that continue from an entry of another thread. A fork shares the entries
+//! up to that one and doesn't copy them.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use crate::log::ThreadRecord;
 use crate::wire::{Code, Fault};
 
 impl Pump {
-    /// The same pump, for messages into forks. Each message opens a session that continues from
-    /// this entry, as if it were the newest of its thread and nothing waited or ran there.
+    /// A handle of the same pump, for messages into forks. Each message opens a session that
+    /// continues from this entry, as if the entry were the newest of its thread and nothing waited
+    /// or ran there.
     ///
     /// Entries up to this one are shared, not copied, and the thread itself stays as it is. Forking
     /// needs the same permission as sending into the thread.
@@ -38,7 +39,8 @@ impl Pump {
         pump
     }
 
-    /// A thread's record, if an identity may know it: the thread is its own, or it is an operator.
+    /// A thread's record, if an identity may know the thread: it owns the thread, or it is an
+    /// operator.
     pub(crate) async fn permitted(
         &self,
         who: &Identity,
@@ -56,7 +58,7 @@ impl Pump {
         }
     }
 
-    /// A thread's record and its owner, once the thread has begun.
+    /// The record of a thread and the thread's owner, if the log has the thread.
     async fn known(
         &self,
         thread: &ThreadId,
@@ -93,14 +95,15 @@ impl Pump {
         Ok(Source { at: at.clone(), lineage })
     }
 
-    /// Whether an entry is in the thread that a push is for.
+    /// Whether the push that became this entry had the same destination. This tells a repeated push
+    /// from another one with the same client id.
     pub(crate) async fn is_there(
         &self,
         destination: &Destination,
         entry: &log::Entry,
     ) -> Result<bool, log::Error> {
         let record = self.log().thread(&entry.id.thread).await?;
-        // The push that opened a fork wasn't sent into it.
+        // The push that opened a fork named the fork's source, not the fork.
         let opened = record.and_then(|it| it.fork).filter(|it| it.seq + 1 == entry.id.seq);
         Ok(match destination {
             Destination::Session => true,

@@ -1,9 +1,9 @@
-//! The handle of a pump.
+//! The handle of a running pump, for programs and doors.
 //!
 //! - `follow`: reads a thread's entries as it grows.
 //! - `pump`: push, tell, ask, follow and shut down.
 //! - `fork`: opens sessions that continue from an entry of another thread.
-//! - `push`: checks and routes a push, and looks its client id up.
+//! - `push`: checks and routes a push, and looks up its client id.
 
 pub(crate) mod follow;
 pub(crate) mod pump;

@@ -35,7 +35,7 @@ use crate::xml::Element;
 pub struct Identity {
     /// The name: no listener's, and not `core`.
     pub name: Arc<str>,
-    /// Whether it may send into threads that others opened.
+    /// Whether it is an operator, who may see every thread and send into it.
     pub operator: bool,
 }
 
@@ -57,12 +57,12 @@ impl Identity {
     }
 }
 
-/// How much longer than their own time limit a shutdown waits for doors.
+/// A shutdown waits for doors this much longer than twice `linger_time_max`.
 const GRACE_US: u64 = 1_000_000;
-/// How long listeners may take to end.
+/// How long listeners may take to end at a shutdown.
 const AT_STOP_US: u64 = 5_000_000;
 
-/// A running pump. Cloning the handle costs a count or two.
+/// A running pump. Cloning the handle is cheap.
 ///
 /// ```
 /// # use pumphouse::prelude::*;
@@ -103,8 +103,8 @@ impl Pump {
         &self.shared
     }
 
-    /// The same pump, whose faults may name listeners and payloads to clients without a token.
-    /// Doors use it if only this machine can reach them and no door of the pump asks for tokens.
+    /// A handle whose faults may name listeners and payloads to clients without a token, unless a
+    /// door of the pump asks for tokens. Doors use it if only this machine can reach them.
     pub(crate) fn without_secrets(&self) -> Pump {
         Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
@@ -114,19 +114,20 @@ impl Pump {
         who.operator || self.is_open && *who.name == *CONSOLE
     }
 
-    /// The same pump, with this identity as the sender.
+    /// A handle of the same pump, with this identity as the sender.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {
         Pump { identity, ..self.clone() }
     }
 
-    /// The same pump, for messages into this thread. Without it each message opens a session.
+    /// A handle of the same pump, for messages into this thread. With a handle that names no
+    /// thread, each message opens a session.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
         Pump { destination: Destination::Thread(thread.clone()), ..self.clone() }
     }
 
-    /// The same pump, for messages to this listener.
+    /// A handle of the same pump, for messages to this listener.
     #[must_use]
     pub fn to(&self, listener: &str) -> Pump {
         Pump { to: Some(listener.into()), ..self.clone() }
@@ -135,15 +136,15 @@ impl Pump {
     /// Sends a payload and waits until it is in the log.
     ///
     /// # Errors
-    /// Why it was refused.
+    /// The fault with which the payload was refused.
     pub async fn tell(&self, payload: impl Payload) -> Result<EntryId, Fault> {
         self.tell_checked(typed(&payload)).await
     }
 
-    /// Sends a payload whose type is known at run time only, and waits until it is in the log.
+    /// Sends a payload whose type is known only at run time, and waits until it is in the log.
     ///
     /// # Errors
-    /// Why it was refused.
+    /// The fault with which the payload was refused.
     pub async fn tell_element(&self, payload: Element) -> Result<EntryId, Fault> {
         self.tell_checked(self.check(payload)).await
     }
@@ -161,7 +162,8 @@ impl Pump {
     /// Sends a payload and waits for its answer.
     ///
     /// # Errors
-    /// Why it was refused, what went wrong, what else came as an answer, or that none came.
+    /// The payload was refused, something went wrong, the answer is another payload, or no answer
+    /// came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
         let entry = self.ask_checked(typed(&payload)).await?;
         if entry.is::<R>() {
@@ -171,10 +173,10 @@ impl Pump {
         Err(AskError::Other(other.element().map_err(AskError::Refused)?.clone()))
     }
 
-    /// Sends a payload whose type is known at run time only, and waits for its answer.
+    /// Sends a payload whose type is known only at run time, and waits for its answer.
     ///
     /// # Errors
-    /// Why it was refused, what went wrong, or that no answer came.
+    /// The payload was refused, something went wrong, or no answer came.
     pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
         failed(self.ask_checked(self.check(payload)).await?)
     }
@@ -191,8 +193,7 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    /// Sends a payload, and has an observer hear what becomes of it until all that it caused is
-    /// done.
+    /// Sends a payload. The observer hears what becomes of it, until all that it caused is done.
     pub(crate) async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
         self.send(self.check(payload), Flags::NONE, observer).await;
     }
@@ -214,7 +215,8 @@ impl Pump {
         }
     }
 
-    /// The receivers of a payload, and the entry that its session continues from, if it is a fork.
+    /// A payload with its receivers. If the destination is a fork: also the entry that the fork
+    /// continues from.
     async fn addressed(
         &self,
         payload: Result<Checked, Fault>,
@@ -246,8 +248,8 @@ impl Pump {
         Ok(())
     }
 
-    /// Checks a payload against its schema. A payload without a namespace gets the one that it
-    /// means.
+    /// Checks a payload against its schema. A payload without a namespace gets that of the only
+    /// payload with its local name that a listener takes.
     pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
         self.shared.routes.check(element, self.shared.limits.door)
     }
@@ -274,13 +276,14 @@ impl Pump {
         self.shared.workers.post(&thread, mail);
     }
 
-    /// Counts a refusal that a door made by itself, by the sender's identity or address.
+    /// Counts a refusal that a door made itself. `who` is the sender's identity or address.
     pub fn refused(&self, who: &str, fault: &Fault) {
         self.shared.counts.refused(fault);
         self.told_refusal(who, fault);
     }
 
-    /// Notes that a door told its client of a refusal which is counted already.
+    /// Adds a refusal that is counted already to the report about refusals. A door has told its
+    /// client of it.
     pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
         self.shared.refusals.note(who, fault, self.shared.runtime.now_us());
     }
@@ -307,30 +310,31 @@ impl Pump {
         Connected::new(self.shared.clone())
     }
 
-    /// Whether an identity may follow a thread: its own, and an operator any. The number of its
-    /// last entry.
+    /// Checks that an identity may follow a thread: it owns the thread, or it is an operator.
+    /// Returns the number of the thread's last entry.
     ///
     /// # Errors
-    /// `P0012` where there is no such thread, or it is another's; `P0019` or
-    /// `P0027` where the log can't be read.
+    /// `P0012` if there is no such thread or another identity owns it; `P0019` or `P0027` if the
+    /// log can't be read.
     pub async fn may_follow(&self, who: &Identity, thread: &ThreadId) -> Result<u64, Fault> {
         Ok(self.permitted(who, thread).await?.last_seq)
     }
 
-    /// Follows a thread, from the entry after a number on, with its live payloads.
+    /// Follows a thread with its live payloads. The first entry is the one after the number
+    /// `after`.
     #[must_use]
     pub fn follow(&self, thread: &ThreadId, after: u64) -> Follow {
         self.follow_log(thread, after).and_live()
     }
 
-    /// Follows a thread's entries, from the entry after a number on, without live payloads.
+    /// Follows a thread without live payloads. The first entry is the one after the number `after`.
     #[must_use]
     pub fn follow_log(&self, thread: &ThreadId, after: u64) -> Follow {
         Follow::new(self.shared.clone(), thread.clone(), after)
     }
 
-    /// Follows all threads for as long as the pump is there. The queue hears when the log has grown
-    /// and, if wanted, gets live payloads.
+    /// Adds a follower of all threads, which stays as long as the pump. Its queue is told when the
+    /// log has grown, and gets live payloads if the follower wants them.
     pub(crate) fn live_queue(&self, wants_live: bool) -> Arc<LiveQueue> {
         self.shared.clients.followers.join_all(wants_live)
     }
@@ -353,7 +357,7 @@ impl Pump {
         &self.shared.limits
     }
 
-    /// Whether a listener has this name; no identity may have it then.
+    /// Whether a listener has this name. If one has, no identity may have it.
     #[must_use]
     pub fn has_listener(&self, name: &str) -> bool {
         self.shared.routes.find(name).is_some()
@@ -363,18 +367,18 @@ impl Pump {
     /// trees.
     ///
     /// # Errors
-    /// Where the log can't be read; nothing works then.
+    /// If the log can't be read. In that case nothing works.
     pub async fn ready(&self) -> Result<(), log::Error> {
         let mut ready = self.shared.running.ready.subscribe();
         let ready = ready.wait_for(Option::is_some).await;
         ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
     }
 
-    /// Stops: accepts nothing more, lets work that is under way end for up to `drain_time_max`, and
-    /// closes the log. Work that hasn't ended continues at the next start.
+    /// Stops the pump: it accepts nothing more, lets work that is under way end for up to
+    /// `drain_time_max`, and closes the log. Work that hasn't ended continues at the next start.
     ///
     /// # Errors
-    /// Where the log can't be closed.
+    /// If the log can't be closed.
     pub async fn shutdown(&self) -> Result<(), log::Error> {
         if self.advance(Stage::Stopping) {
             lifecycle::end(&self.shared);
@@ -382,7 +386,8 @@ impl Pump {
         let until = self.shared.limits.drain_time_max.as_micros();
         let until = self.shared.runtime.now_us() + u64::try_from(until).unwrap_or(u64::MAX / 2);
         let drained = async {
-            // Twice, since workers may have sent mail to others that were drained before.
+            // Every worker is asked twice, since it may have sent mail to a worker that was drained
+            // before.
             for inbox in self.shared.workers.inboxes.iter().chain(&self.shared.workers.inboxes) {
                 let (done, idle) = oneshot::channel();
                 inbox.post(Mail::Drain(done));
@@ -430,7 +435,7 @@ impl Pump {
         }
     }
 
-    /// The stage of the pump, for doors.
+    /// The stage of the pump, which doors watch.
     #[must_use]
     pub fn stage(&self) -> watch::Receiver<Stage> {
         self.shared.running.stage.subscribe()
@@ -449,7 +454,7 @@ fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
     payload.encode().map(|element| Checked::typed(P::NAME, element))
 }
 
-/// An answer, or the error that it stands for.
+/// An answer, or the error that the answer stands for.
 fn failed(answer: Entry) -> Result<Entry, AskError> {
     if answer.is::<Huh>() {
         let huh = answer.decode().map_err(AskError::Refused)?;
@@ -465,7 +470,7 @@ fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 
-/// An observer that waits for one event.
+/// An observer that waits for the first event that `is_it` accepts.
 struct First<T> {
     is_it: fn(PushEvent) -> Option<T>,
     done: Mutex<Option<oneshot::Sender<T>>>,
@@ -490,18 +495,18 @@ impl<T: Send> PushObserver for First<T> {
     }
 }
 
-/// Why an `ask` has no answer of the type it waited for.
+/// Why an `ask` has no answer of the type that it waited for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AskError {
     /// The message was refused, or its answer can't be read.
     Refused(Fault),
-    /// Something went wrong on its way or in its handler.
+    /// Something went wrong on the message's way or in its handler.
     Failed(Box<Huh>),
-    /// The answer is another payload, such as an error of the listener's.
+    /// The answer is another payload, such as an error that the listener returned.
     Other(Element),
-    /// The message is in the log, but then the log failed. What came of it is known once the pump
-    /// has been started again.
+    /// The message is in the log, but then the log failed. The outcome is known once the pump has
+    /// been started again.
     Lost(Fault),
     /// All that the message caused is done, without an answer.
     Unanswered,
@@ -537,16 +542,17 @@ impl std::error::Error for AskError {}
 /// The destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// Into a session that it opens.
+    /// Into a session that the message opens.
     Session,
-    /// Into a thread that there is.
+    /// Into a thread that exists.
     Thread(ThreadId),
     /// Into a session that continues from this entry.
     Fork(EntryId),
 }
 
 impl Destination {
-    /// The destination that a `<thread>` names: no thread's id has a slash.
+    /// The destination that a `<thread>` names. A text with a slash and a number is an entry, since
+    /// no thread's id has a slash.
     pub(crate) fn named(text: Option<&str>) -> Destination {
         match (text, text.and_then(|it| it.parse().ok())) {
             (None, _) => Destination::Session,

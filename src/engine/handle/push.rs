@@ -1,5 +1,5 @@
-//! The stages of a push, from its envelope to a worker's inbox: it is checked and routed, and its
-//! client id is looked up.
+//! The stages of a push, from its envelope to a worker's inbox: the push is checked and routed, and
+//! its client id is looked up.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::name::Name;
 use crate::wire::{Code, Envelope, Fault, quoted};
 
 /// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed
-/// yet, and the entry that it forks isn't found yet.
+/// yet. If it opens a fork, the entry that the fork continues from isn't found yet.
 struct Bound {
     destination: Destination,
     by: Pusher,
@@ -50,21 +50,21 @@ struct Report {
 /// A push on its way. None if it was refused, or if it repeats an earlier push.
 pub(crate) type Pushing = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
-/// A push that has begun: posted at once, or waiting.
+/// A push that has begun: ready to be posted, or waiting.
 pub(crate) enum Begun {
-    /// It may be posted. None if it was refused; the observer has heard that.
+    /// The push may be posted. None if it was refused; its observer has heard that.
     Ready(Option<Routed>),
-    /// It has claimed its client id, and the log is asked for the id. Later pushes of the
-    /// connection may begin meanwhile.
+    /// The push has claimed its client id, and the log is asked whether it has that id. Later
+    /// pushes of the connection may begin meanwhile.
     LooksUp(Pushing),
-    /// It waits for another push with the same client id, or for the entry that it forks. Later
-    /// pushes of the connection may not begin: they could claim ids and so wait for each other for
-    /// ever.
+    /// The push waits for another push with the same client id, or for the entry that its fork
+    /// continues from. Later pushes of the connection may not begin: they could claim ids, and two
+    /// pushes could wait for each other for ever.
     Waits(Pushing),
 }
 
 impl Bound {
-    /// The push, with its client id claimed and its fork's entry found.
+    /// The push, with its client id claimed and the entry of its fork found.
     fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
         let Bound { destination, by, message, meta, id, span } = self;
         let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
@@ -72,7 +72,8 @@ impl Bound {
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
-    /// Whether the push repeats an entry.
+    /// Whether the push repeats an earlier one: the entry has the same receiver and payload, and
+    /// the sender named as much.
     fn is_same(&self, entry: &log::Entry) -> bool {
         let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
         let message = &self.message;
@@ -94,10 +95,10 @@ impl Report {
 }
 
 impl Pump {
-    /// Takes an envelope from a connection. `inlet` hears what becomes of it, under `number`.
+    /// Takes an envelope from a connection. `inlet` hears what becomes of the push, under `number`.
     ///
-    /// It waits only if the push has a client id or forks: for the log, or for another push with
-    /// the same id.
+    /// This waits only if the push has a client id or opens a fork: for the log, or for another
+    /// push with the same client id.
     pub async fn push(
         &self,
         who: &Identity,
@@ -115,7 +116,8 @@ impl Pump {
         }
     }
 
-    /// The first half of a push. Later pushes of the connection may begin only after it.
+    /// The first half of a push: checks, routes and claims. The pushes of a connection must begin
+    /// in their order.
     pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> Begun {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
@@ -196,7 +198,7 @@ impl Pump {
         }
     }
 
-    /// Looks the client id of a push up in the log. None if the push was accepted before; its
+    /// Looks up the client id of a push in the log. None if the push was accepted before: its
     /// sender is told so again.
     async fn claimed(
         &self,
@@ -222,7 +224,7 @@ impl Pump {
         Ok(None)
     }
 
-    /// Finishes a push that had to wait. If it is refused, its sender is told.
+    /// Finishes a push that has to wait. If the push is refused, its sender is told.
     fn after(
         &self,
         report: Report,
@@ -242,7 +244,8 @@ impl Pump {
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    /// Other pushes wait on this. It also tells this claim from a later one of the same id.
+    /// Other pushes with the same id wait on this. It also tells this claim from a later one of the
+    /// same id.
     waiting: watch::Receiver<()>,
     done: watch::Sender<()>,
 }

@@ -1,5 +1,5 @@
-//! A worker's batches. Steps of trees make a batch, the log writes it, and then its effects are
-//! carried out.
+//! A worker's batches. The worker steps trees into a batch, the log writes the batch, and then the
+//! worker carries out the batch's effects.
 
 use std::sync::atomic::Ordering;
 use std::task::Context;
@@ -16,23 +16,25 @@ use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
 /// How many steps a batch in the priority lane may have. That is enough for many light trees, and
-/// little compared with the other lane.
+/// little compared with a batch of the other lane.
 const STEPS_AHEAD: usize = 32;
 
 /// How many batches may be in the priority lane at once.
 const BATCHES_AHEAD: usize = 2;
 
-/// How many steps a tree may take in a turn, however many others wait. A tree's data is in the
-/// processor's cache after its first step; switching trees more often would load it again each
-/// time.
+/// How many steps a tree may take in a turn at least, however many other trees wait. After a tree's
+/// first step its data is in the processor's cache. With fewer steps per turn, the data would be
+/// loaded more often.
 const STEPS_IN_TURN_MIN: usize = 16;
 
-/// Steps per turn while the priority lane is in use: a push and its follow-up.
+/// The same while the priority lane is in use: a push and its follow-up.
 const STEPS_IN_TURN_HURRIED: usize = 2;
 
 impl<P: Port> Worker<P> {
-    /// Steps trees, a few events each, and sends the result to the log as a batch: light trees in
-    /// the priority lane if it is worth it, then the next trees of the run queue.
+    /// Steps trees, a few events each, and sends the results to the log. If the lower lane has
+    /// batches on their way, light trees are stepped into a batch of the priority lane. Then the
+    /// next trees of the run queue are stepped into a batch of the lower lane. Returns whether any
+    /// tree was stepped.
     pub(crate) fn turn(&mut self) -> bool {
         if !self.begun {
             return false;
@@ -47,7 +49,7 @@ impl<P: Port> Worker<P> {
         went
     }
 
-    /// Sends a batch of light trees in the priority lane, if the other lane has a batch to
+    /// Sends a batch of light trees in the priority lane, if the lower lane has a batch to
     /// overtake.
     fn turn_ahead(&mut self, shared: &Shared) -> bool {
         let alone = self.lanes.len(Lane::Behind) == 0;
@@ -76,11 +78,13 @@ impl<P: Port> Worker<P> {
         steps > 0
     }
 
-    /// Sends a batch of the next trees in the lower lane, as far as the window has room.
+    /// Sends a batch of the next trees in the lower lane, as far as the flow-control window has
+    /// room.
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
-        // A later time than that comes from a clock that was set back since.
+        // If the time is more than `HURRY_US` ahead, the clock was set back since, and the time
+        // doesn't count.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.window.hurried_room() } else { usize::MAX };
         let room = self.window.room().min(limits.steps_in_batch_max).min(most);
@@ -103,7 +107,7 @@ impl<P: Port> Worker<P> {
         true
     }
 
-    /// Steps a tree for its turn. Returns how many events it took.
+    /// Steps a tree for its turn. Returns how many events the tree handled.
     fn step(
         &mut self,
         id: ThreadId,
@@ -124,11 +128,13 @@ impl<P: Port> Worker<P> {
             slot.tree.step(event, &world, step);
             steps += 1;
             self.start_early(before, shared, step);
-            // Events that a push led to at once come next. What those lead to waits for its turn.
+            // A push may lead to further events at once: returns of handlers that ran early. These
+            // events come next. The events that follow from them wait for their turn.
             if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id).filter(|_| is_push) {
                 let came = slot.queue.len() - waiting;
                 slot.queue.rotate_right(came);
-                // The first of them is in the same batch as its push.
+                // The first of these events is in the same batch as the push, even if the turn is
+                // over.
                 most = most.max(steps + came.min(1));
             }
         }
@@ -149,8 +155,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Runs pure inline handlers before the log has their message. Such a handler does nothing but
-    /// answer; its answer is in the same batch as the message, and no client hears of either before
-    /// the log has both.
+    /// answer. No client hears of the message or of the answer before the log has it.
     fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
         let is_early = |it: &mut Effect| match it {
             Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,
@@ -204,7 +209,8 @@ impl<P: Port> Worker<P> {
         self.lanes.send(lane, flight);
     }
 
-    /// Carries out the effects of every batch that the log has written by now.
+    /// Carries out the effects of every batch that the log has written by now. If the log has
+    /// failed, the senders of the batches are told.
     pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {
@@ -226,7 +232,8 @@ impl<P: Port> Worker<P> {
                     self.dead = Some(fault);
                 }
             }
-            // The senders of all batches on their way are told before the pushes that still wait.
+            // First the senders of all batches on their way are told, then the senders of the
+            // pushes that still wait.
             if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
                 self.abandon(&fault);
             }

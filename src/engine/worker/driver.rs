@@ -1,5 +1,5 @@
 //! The worker's loop. A worker owns its trees, steps them in turn, and carries out effects once the
-//! log has their batch. The loop is one poll function, so that no part of it waits for another.
+//! log has their batch. The loop is one poll function, so that none of its parts waits for another.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -41,30 +41,30 @@ const ROUNDS: usize = 2;
 /// Idle trees per sweep that may be skipped because a client still listens.
 const HEARD_AT_ONCE: usize = 16;
 
-/// A worker and all it owns.
+/// A worker and all that it owns.
 pub(crate) struct Worker<P: Port> {
     pub(crate) port: P,
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: Arc<EngineHost>,
-    /// The hash is keyed, since clients can name any id.
+    /// The worker's trees, in memory or loading. The hash is keyed, since clients can name any id.
     pub(crate) trees: HashMap<ThreadId, TreeSlot, KeyedHash>,
-    /// Trees that have events to take.
+    /// Trees that have events to handle.
     pub(crate) run_queue: RunQueue,
-    /// Trees that had nothing to do when they were last looked at, the longest first.
+    /// Trees that had nothing to do when they were last looked at. The longest resting comes first.
     pub(crate) resting: VecDeque<ThreadId>,
-    /// The usage that light trees are measured by.
+    /// The average usage of trees, by which light trees are found.
     pub(crate) typical_usage: TypicalUsage,
     /// Batches on their way to the log, with their effects.
     pub(crate) lanes: Lanes,
-    /// How many steps may be on their way.
+    /// The flow-control window: how many steps may be on their way to the log.
     pub(crate) window: Window,
     /// The size of the last batch.
     pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
-    /// No handler's time is up before this. It may be the deadline of a handler that has ended,
-    /// since setting a timer for each handler costs more than one look in vain.
+    /// No handler's time is up before this. It may be the deadline of a handler that has ended
+    /// already: one needless check costs less than a timer for each handler.
     pub(crate) soonest_us: u64,
     /// Places that batches on their way to the log have promised to handlers, by listener.
     pub(crate) promised: Vec<usize>,
@@ -72,34 +72,36 @@ pub(crate) struct Worker<P: Port> {
     crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
     /// Threads that wait for a free place of a listener.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
-    /// Deliveries that wait for a time, in trees in memory and in others.
+    /// Deliveries that wait for a time or an entry, of all trees of this worker, loaded or not.
     pub(crate) waits: Waits,
     timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
-    /// Why the log takes no more batches, if it failed.
+    /// If the log failed: the fault that pushes are refused with.
     pub(crate) dead: Option<Fault>,
     pub(crate) begun: bool,
     stopped: bool,
     drains: Vec<oneshot::Sender<()>>,
     pub(crate) now_us: u64,
-    /// By how much the wall clock is ahead of `now_us`.
+    /// How many microseconds the wall clock is ahead of `now_us`.
     pub(crate) ahead_us: i64,
 }
 
 /// A handler that runs as a task.
 pub(crate) struct Task {
     pub(crate) deadline_us: u64,
-    /// Whether its time was up and it was told to stop.
+    /// Whether the handler's time was up, so that it was told to stop.
     pub(crate) late: bool,
 }
 
-/// How often the wall clock is read while a delivery waits for a time of it.
+/// While a delivery waits for a time of the wall clock, that clock is read at least this often.
 const LOOK_AT_CLOCK_US: u64 = 500_000;
 
-/// A smaller difference of the wall clock is drift. A larger one means that it was set.
+/// If the wall clock moves less than this against the monotonic one, that is drift, else it was
+/// set.
 const SET_US_MIN: u64 = 100_000;
 
-/// If the wall clock is set back by at least this, deliveries that go by it are due at once.
+/// If the wall clock is set back by at least this, deliveries that wait for a time of it are due at
+/// once.
 const SET_BACK_US: i64 = 1_000_000;
 
 /// How long a handler whose time is up may take to stop before it is reported.
@@ -165,7 +167,8 @@ impl<P: Port> Worker<P> {
         Poll::Pending
     }
 
-    /// Notices that the wall clock was set: deliveries that go by it are due earlier or later.
+    /// Notices that the wall clock was set. Deliveries that wait for a time of it become due
+    /// earlier or later.
     fn look_at_clock(&mut self) {
         let ahead_us = set_by(&self.port);
         if ahead_us.abs_diff(self.ahead_us) < SET_US_MIN {
@@ -243,8 +246,8 @@ impl<P: Port> Worker<P> {
         match self.trees.get_mut(thread.tree_str()) {
             Some(TreeSlot::Awake(slot)) => {
                 if !std::mem::replace(&mut slot.is_ready, true) {
-                    // A client that waits for one answer at a time is light, however many trees
-                    // there are.
+                    // A push may say whether it is its client's only unanswered one. That decides
+                    // whether the tree is light; otherwise the tree's usage does.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
                     let typical = || self.typical_usage.is_light(&slot.usage, self.now_us);
                     let is_light = known.unwrap_or_else(typical);
@@ -252,7 +255,7 @@ impl<P: Port> Worker<P> {
                 }
                 slot.queue.push_back(event);
             }
-            // A tree that isn't in memory has no handlers at work, so this event is of a timer.
+            // A tree that isn't in memory has no running handlers, so this is the event of a timer.
             Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
         }
@@ -268,7 +271,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Takes a loaded tree in, and reads the mail that waited for it.
+    /// Keeps a loaded tree in memory, and reads the mail that waited for it.
     pub(crate) fn keep(&mut self, id: &ThreadId, tree: Tree) {
         let awake = TreeSlot::Awake(Box::new(AwakeTree::new(tree)));
         let before = self.trees.insert(id.clone(), awake);
@@ -283,7 +286,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Tells every sender that its waiting push will never be handled.
+    /// Refuses the waiting pushes, and tells the other senders that entries may be lost.
     pub(crate) fn abandon(&mut self, fault: &Fault) {
         let mut effects = Vec::new();
         let abandon = |slot: &mut TreeSlot| match slot {
@@ -320,7 +323,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Takes the place that a handler was promised, and begins it.
+    /// Takes the place that a handler was promised, and begins the handler. If another worker took
+    /// the place, the handler waits.
     fn start(&mut self, start: Box<Start>) {
         let listener = start.receiver.listener;
         if self.shared.routes.listeners[listener].traits.inline {
@@ -339,8 +343,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Asks to be told of the next free place of a listener, if a handler or thread here waits for
-    /// one. A thread asks only while no place is promised to a handler.
+    /// Asks to be told of the next free place of a listener, if a handler or a thread of this
+    /// worker waits for one. For a thread, this asks only while no place is promised to a handler.
     pub(crate) fn await_room(&self, listener: usize) {
         let is_awaited = self.crowded.contains_key(&listener)
             || self.promised[listener] == 0 && self.starving.contains_key(&listener);
@@ -361,7 +365,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Whether a handler is still to begin, since its thread may have ended meanwhile.
+    /// Whether a handler is still to begin. Its thread may have ended meanwhile.
     pub(crate) fn is_wanted(&self, start: &Start) -> bool {
         let id = start.entry.id();
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };
@@ -393,7 +397,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Uses a free place: begins a handler that waits for one, or lets a thread try again.
+    /// Uses a free place: begins a handler that waits for it, or lets a waiting thread try again.
     fn feed(&mut self, listener: usize) {
         if let Some(waiting) = self.crowded.get_mut(&listener) {
             let has_place = self.shared.workers.gates[listener].enter(self.number);
@@ -416,7 +420,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Tells handlers whose time is up, and starts what is due.
+    /// Ends the handlings whose time is up, and passes the deliveries that are due to their trees.
     fn check_time(&mut self, context: &mut Context<'_>) -> bool {
         if self.tasks.is_empty() {
             self.soonest_us = u64::MAX;
@@ -476,8 +480,8 @@ impl<P: Port> Worker<P> {
             if slot.is_ready || !slot.tree.is_at_rest() {
                 slot.is_resting = false;
             } else if !slot.tree.is_quiet() {
-                // A client still listens. The worker isn't told when it leaves, so the tree is
-                // looked at again.
+                // A client still listens. The worker isn't told when the client leaves, so the tree
+                // is looked at again later.
                 heard += 1;
                 self.resting.push_back(id);
             } else if self.lanes.has(slot.last_batches) {
@@ -489,7 +493,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Answers requests to drain, if nothing is left to do.
+    /// Answers the requests to drain, if nothing is left to do.
     fn drained(&mut self) {
         let idle = self.begun
             && self.lanes.is_empty()
@@ -561,7 +565,7 @@ pub(crate) fn world<'a>(
     }
 }
 
-/// By how much a port's wall clock is ahead of its monotonic clock.
+/// How many microseconds a port's wall clock is ahead of its monotonic clock.
 pub(crate) fn set_by(port: &impl Port) -> i64 {
     let (wall, now) = (port.wall_us(), port.now_us());
     wall.cast_signed().saturating_sub(now.cast_signed())
@@ -574,7 +578,7 @@ fn tell(inlet: &dyn PushObserver, push: u64, news: PushEvent) {
     }
 }
 
-/// Drops the effects of a batch that the log doesn't have: senders are told that it failed.
+/// Drops the effects of a batch that the log doesn't have. Senders are told that the log failed.
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {

@@ -1,5 +1,6 @@
-//! Hands a handler's emissions to their workers once the handler yields. A worker that is woken
-//! earlier would wait for the handler's own thread, or need another thread woken to run it.
+//! Posts a handler's emissions to their workers, and wakes these workers only when the handler
+//! yields. A worker that is woken earlier would wait until the handler frees its OS thread, or
+//! another OS thread would have to be woken for it.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,12 +13,12 @@ use crate::engine::common::shared::Shared;
 use crate::id::ThreadId;
 
 thread_local! {
-    /// The handler that is polled on this thread.
+    /// The handler that is being polled on this OS thread.
     static POLLED: Cell<Option<Polled>> = const { Cell::new(None) };
 }
 
-/// A handler that is being polled: its pump, the task that it runs in, and the workers that have
-/// mail of it, as bits.
+/// A handler that is being polled: its pump, the task that it runs in, and as bits, the workers
+/// that have got mail from it.
 #[derive(Clone, Copy)]
 struct Polled {
     pump: *const Shared,
@@ -25,7 +26,8 @@ struct Polled {
     workers: u64,
 }
 
-/// While it exists, emissions on this thread wake no worker. Dropping it wakes them.
+/// While this exists, emissions on this OS thread wake no worker. Dropping it wakes the workers
+/// that got mail.
 pub(crate) struct Polling<'a> {
     shared: &'a Shared,
     before: Option<Polled>,
@@ -49,12 +51,12 @@ fn remind(shared: &Shared, workers: u64) {
     each.filter(|(at, _)| workers & (1 << at) != 0).for_each(|(_, it)| it.remind());
 }
 
-/// The handler of this pump that is being polled on this thread.
+/// The handler that is being polled on this OS thread, if it is one of this pump.
 fn polled(shared: &Shared) -> Option<Polled> {
     POLLED.get().filter(|it| ptr::eq(it.pump, shared))
 }
 
-/// Runs a handler, and hands over its emissions at each of its yields.
+/// Runs a handler, and wakes the workers that got its emissions each time it yields.
 pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T>) -> T {
     let mut handler = pin!(handler);
     poll_fn(|context| {
@@ -64,8 +66,9 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
     .await
 }
 
-/// Posts an emission. A task beside the handler may never yield, and the worker that it wakes would
-/// wait for it; so that worker runs on another thread.
+/// Posts an emission to the worker of its thread. If no handler is being polled here, the caller is
+/// a task that a handler has spawned. Such a task may never yield, and a worker that it wakes would
+/// wait for it. So that worker is moved to another OS thread.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     let worker = shared.workers.owner(thread);
     if let Some(polled) = polled(shared) {
@@ -77,8 +80,8 @@ pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     }
 }
 
-/// Hands over a handler's emissions if the handler waits for them without yielding. Such a handler
-/// blocks on another executor, which polls with a waker of its own.
+/// Wakes the workers that got a handler's emissions, if the handler waits without yielding. Such a
+/// handler blocks on another executor, which polls with a waker of its own.
 pub(crate) fn waits(shared: &Shared, context: &Context<'_>) {
     if let Some(polled) = polled(shared).filter(|it| it.task != context.waker().data()) {
         POLLED.set(Some(Polled { workers: 0, ..polled }));

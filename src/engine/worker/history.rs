@@ -1,4 +1,5 @@
-//! What handlers read of the log: their thread's history, causes, and earlier emissions.
+//! The entries that handlers read from the log: their thread's history, causes, and earlier
+//! emissions.
 
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
@@ -11,10 +12,11 @@ use crate::name::Name;
 use crate::wire::core::{ThreadResult, ThreadSpawned};
 use crate::wire::{Fault, Payload};
 
-/// How many entries are read at a time.
+/// How many entries are read at a time at most.
 const PAGE: usize = 1_024;
 
-/// The entries of a message's thread after a number, up to the message.
+/// The entries of the thread of a handler's message: those after the number `after`, up to the last
+/// entry that the handler may see.
 pub(crate) async fn history(
     log: &dyn Log,
     call: &HandlerCall,
@@ -37,7 +39,7 @@ pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     entry(log, id).await
 }
 
-/// For an answer: the message that its listener was handling when it sent the request.
+/// For an answer: the message that the handler's listener was handling when it sent the request.
 pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
@@ -47,15 +49,15 @@ pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
             Some(request) => request.cause().cloned(),
             None => None,
         },
-        // Word of a thread that the listener opened has the asked message as its cause, and answers
-        // nothing.
+        // A `ThreadSpawned` is no reply. Its cause is the message that the listener was handling
+        // when it opened the thread.
         None if is_word(&ThreadSpawned::NAME) => message.cause().cloned(),
         None => None,
     };
     let Some(by) = by else { return Ok(None) };
     let asked = entry(log, &by).await?;
-    // If the listener asked `thread` to open it, `asked` is that request, and the request's cause
-    // is meant.
+    // If the listener asked the listener `thread` to open the child, `asked` is that request. What
+    // the listener was handling is then the request's cause.
     let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
     let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
     match request.and_then(|it| it.cause()) {
@@ -75,7 +77,7 @@ pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Ent
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }
 
-/// The wanted entries of a thread after a message, in order.
+/// The wanted entries of a message's thread after the message, in order.
 pub(crate) async fn came_after(
     shared: &Shared,
     message: &Entry,

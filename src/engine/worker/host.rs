@@ -1,4 +1,5 @@
-//! What the arguments of a handler ask of the engine.
+//! The engine's side of handler arguments: sends emissions, shows live payloads, and reads history
+//! for them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThread
 use crate::wire::{Code, Fault};
 use crate::xml::Element;
 
-/// What arguments ask of the engine, answered.
+/// The `Host` of running handlers: it answers what their arguments ask of the engine.
 pub(crate) struct EngineHost(pub(crate) Arc<Shared>);
 
 impl listener::Host for EngineHost {

@@ -1,8 +1,8 @@
-//! Batches on their way to the log, in two priority lanes: trees with low recent usage overtake
-//! bulk writers. The batches of one lane land in their order.
+//! Batches on their way to the log, in two lanes. In the priority lane, trees with low recent usage
+//! overtake bulk writers. The batches of one lane land in their order.
 //!
-//! A tree with a batch on its way in the lower lane may not use the upper lane: its entries would
-//! overtake each other.
+//! A tree with a batch on its way in the lower lane may not use the priority lane: its entries
+//! would overtake each other.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Behind,
 }
 
-/// The last batch of each lane that a tree is part of.
+/// For each lane: the number of the last batch that a tree is part of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastBatches {
     ahead: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Landed {
     pub(crate) number: u64,
     pub(crate) last: u64,
     pub(crate) flight: Flight,
-    /// What the log answered. No receipt if the batch had nothing for the log.
+    /// The log's answer. There is no receipt if the batch had nothing for the log.
     pub(crate) kept: Result<Option<log::Receipt>, log::Error>,
 }
 

@@ -1,4 +1,4 @@
-//! Calls handlers: an inline handler is polled at once, any other becomes a task.
+//! Calls handlers, and takes their outcomes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,8 @@ impl<P: Port> Worker<P> {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
                 let event = Event::Return(key, ready);
-                // What the handler sent lies in the inbox and must be taken before its return.
+                // If the handler sent something before it returned, that lies in the inbox, and
+                // must be handled before the return.
                 if call.sent.load(Ordering::Relaxed) == 0 {
                     self.give(&tree, event);
                 } else {
@@ -94,8 +95,8 @@ impl<P: Port> Worker<P> {
         let (shared, worker, listener) = (self.shared.clone(), self.number, key.listener);
         let task = async move {
             let handler = AssertUnwindSafe(future).catch_unwind();
-            // A handler that was told to stop before its first poll doesn't begin. Later it sees
-            // the token.
+            // A handler that was told to stop before its first poll doesn't begin. A running
+            // handler that is told to stop is polled once more, and then dropped.
             let ended = if cancel.is_cancelled() {
                 None
             } else {
@@ -118,7 +119,8 @@ impl<P: Port> Worker<P> {
     }
 }
 
-/// Polls a handler once. Most inline handlers are done then; the others continue as tasks.
+/// Polls a handler once. Most inline handlers are done after that. For any other, this returns the
+/// future, which continues as a task.
 fn poll_once(
     shared: &Shared,
     run: &Run,

@@ -16,16 +16,16 @@ use crate::log;
 use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
 
-/// A tree or folds that were loaded from the log.
+/// A tree or folds that were loaded from the log, or why that failed.
 pub(crate) enum Woken {
     Tree(ThreadId, Result<Found, Lost>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
-/// A tree as the log has it: its threads, its budget, and its deliveries that wait for a time.
+/// A tree as the log has it: its threads, its budget, and its waiting deliveries.
 pub(crate) struct Found {
     pub(super) threads: Vec<log::ThreadRecord>,
-    /// The threads that the session continues, if it is a fork.
+    /// If the session is a fork: the threads that it continues.
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
     pub(super) waits: Vec<(Key, Entry)>,
@@ -37,7 +37,7 @@ pub(crate) struct Lost {
     pub(super) owner: Option<Arc<str>>,
 }
 
-/// Reads a tree and its deliveries that wait for a time.
+/// Reads a tree and its waiting deliveries.
 pub(super) async fn find(
     log: &dyn Log,
     tree: &ThreadId,
@@ -46,7 +46,8 @@ pub(super) async fn find(
 ) -> Result<Found, log::Error> {
     let mut threads = log.tree(tree).await?;
     let mut lineage = Lineage::default();
-    // A session keeps its owner after its end. A fork belongs to the identity that made it.
+    // The sender of the opening entry owns the tree, even after the session has ended. For a fork
+    // that is its first own entry, not the first entry that it shares.
     if let Some(session) = threads.first_mut().filter(|it| it.first.is_none() || it.fork.is_some())
     {
         session.first = log.opening(session).await?;
@@ -61,7 +62,7 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies an entry to folds. A fold that panics harms only its own listener.
+/// Applies an entry to the folds of a listener. A fold that panics harms only this listener.
 pub(super) fn apply(
     shared: &Shared,
     listener: usize,
@@ -81,7 +82,7 @@ pub(super) fn apply(
     })
 }
 
-/// Applies the entries after a number to folds, up to an entry.
+/// Loads folds: applies the entries after the number that they have seen, up to the entry `upto`.
 pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,

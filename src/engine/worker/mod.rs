@@ -1,25 +1,26 @@
 //! Workers drive trees. A worker owns some trees, steps them in turn, and carries out their effects
 //! once the log has their batch.
 //!
-//! - `usage`: how much work each tree took lately.
+//! - `usage`: how much work each tree took lately, and which trees are light.
 //! - `window`: how many steps may be on their way to the log at once.
 //! - `run_queue`: which tree runs next.
 //! - `lanes`: batches on their way to the log, in two priority lanes.
-//! - `timers`: deliveries that wait for a time.
+//! - `timers`: deliveries that wait for a time or an entry.
 //! - `tree_slot`: a tree in a worker's memory, with its queue.
-//! - `handoff`: posts a handler's emissions once the handler yields.
-//! - `outcome`: checks a handler's payloads against their schemas.
+//! - `handoff`: posts a handler's emissions, and wakes their workers when the handler yields.
+//! - `outcome`: checks a handler's emissions against their schemas.
 //! - `history`: reads entries of a handler's own thread.
 //!
 //! - `tree_history`: lists and reads other threads, for handlers that may.
-//! - `host`: what the arguments of a handler ask of the engine: emissions, history, timers.
+//! - `host`: the engine's side of handler arguments: emissions, live payloads, history.
 //! - `load`: reads trees and folds from the log.
 //! - `driver`: the worker's loop.
 //! - `launch`: calls handlers.
 //! - `wake`: has trees and folds loaded before they are needed.
 //! - `commit`: steps trees into batches, sends batches to the log, and carries out effects.
 //!
-//! Each module uses only the modules that stand above it here and the rooms above this one.
+//! Each module uses only the modules that stand above it in this list, and the modules of the
+//! engine above `worker`.
 
 mod usage;
 mod window;

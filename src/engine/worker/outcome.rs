@@ -10,7 +10,8 @@ use crate::listener;
 use crate::listener::{Emit, Target, key_meta};
 use crate::wire::{Checked, Code, Fault};
 
-/// How a handler ended: it returned, failed before it ran, or panicked.
+/// How a handler ended: it returned, failed before it ran because an argument couldn't be had, or
+/// panicked.
 pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
 /// The checked emissions of a handler that ended. The caller counts the outcome.
@@ -45,8 +46,8 @@ pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready
             emission.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
         let what = emission.what.and_then(|what| match what.typed {
             Some(name) => Ok(Checked::typed(name, what.element)),
-            // A payload that a listener passes on for its sender may lack its namespace, as at a
-            // door.
+            // A payload that a listener passes on for the sender of its message may lack a
+            // namespace, as at a door.
             None if is_for_sender => routes.check(what.element, inside),
             None => routes.catalog.check(what.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");

@@ -1,14 +1,14 @@
 //! The run queue: which tree runs next. Trees with something to do wait in three lines.
 //!
-//! - Light trees: they got work just now, and their recent usage is low. The priority lane serves
-//!   this line, too.
+//! - Light trees: they got work just now, and either their recent usage is low, or the client that
+//!   pushed waits for nothing else. The priority lane serves this line, too.
 //!
-//! - Added trees: other trees that got work just now.
+//! - Added trees: the other trees that got work just now.
 //!
 //! - Requeued trees: trees that have more to do after a turn.
 //!
-//! Every second turn goes to a requeued tree, so that none waits for good. The other turns go to
-//! the first tree that is light, then added, then requeued.
+//! Every second turn goes to a requeued tree, so that none waits for ever. The other turns go to
+//! the first light tree, else to the first added tree, else to the first requeued tree.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,7 @@ pub(crate) struct RunQueue {
 }
 
 impl RunQueue {
-    /// Adds a tree that had nothing to do before. It is light if its recent usage is low, or if the
-    /// client that pushed waits for nothing else.
+    /// Adds a tree that had nothing to do before.
     pub(crate) fn add(&mut self, tree: ThreadId, is_light: bool) {
         if is_light { self.light.push_back(tree) } else { self.added.push_back(tree) }
     }

@@ -1,4 +1,5 @@
-//! Timers: deliveries that wait for a time, in all trees of one worker, whether in memory or not.
+//! Timers: deliveries that wait for a time or an entry, in all trees of one worker, whether in
+//! memory or not. A delivery that waits for an entry has a time that never comes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,21 +13,21 @@ use crate::id::ThreadId;
 /// Deliveries that wait, each with its time.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// By time, and by number for the same time. A delivery that waits no more may still stand
-    /// here.
+    /// Times and the numbers of their deliveries, the earliest first. A delivery that waits no more
+    /// may still stand here.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     by_number: FxHashMap<u64, Key>,
-    /// By the tree's id: its deliveries, each with its number and its time.
+    /// By the tree's id: the tree's waiting deliveries, each with its number and its time.
     by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
     /// Deliveries that wait for a time of the wall clock, each with that time.
     by_clock: FxHashMap<Key, u64>,
-    /// By how much the wall clock is ahead of the monotonic clock.
+    /// How many microseconds the wall clock is ahead of the monotonic clock.
     ahead_us: i64,
     count: u64,
 }
 
 impl Waits {
-    /// No timers, and a wall clock that is ahead by so much.
+    /// No timers, with a wall clock that is `ahead_us` ahead.
     pub(crate) fn since(ahead_us: i64) -> Waits {
         Waits { ahead_us, ..Waits::default() }
     }
@@ -67,8 +68,8 @@ impl Waits {
         !self.by_clock.is_empty()
     }
 
-    /// Sets by how much the wall clock is ahead. If it was set back, deliveries that go by it are
-    /// due at once.
+    /// Notes that the wall clock was set, and how far it is ahead now. If it was set back, the
+    /// deliveries that wait for a time of it are due at once.
     pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
         self.ahead_us = ahead_us;
         let mut all: Vec<(Key, u64)> = std::mem::take(&mut self.by_clock).into_iter().collect();
@@ -100,7 +101,8 @@ impl Waits {
         due
     }
 
-    /// The deliveries that wait in a tree.
+    /// The deliveries that wait in a tree, each with its time, in the order in which they were
+    /// added.
     pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
         let waiting = self.by_tree.get(tree);
         let mut all: Vec<(u64, u64, Key)> = waiting

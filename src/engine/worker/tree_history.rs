@@ -1,4 +1,5 @@
-//! Other threads that handlers read: those of their tree, and with a grant those of their identity.
+//! Other threads that handlers read: those of their own tree, and with a grant those of other trees
+//! that the same identity opened.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use crate::listener::{Entry, Grant, HandlerCall, OtherThreads, ReadIdentity};
 use crate::log::{self, Log};
 use crate::wire::Fault;
 
-/// How many threads of the log are looked at for one page of an identity's.
+/// How many threads of the log are looked at for one page of an identity's threads. Also how many
+/// entries of a thread are read at a time at most.
 const PAGE: usize = 256;
 
 /// The threads of a message's tree, in the order in which they were opened.
@@ -19,7 +21,8 @@ pub(crate) async fn tree(log: &dyn Log, call: &HandlerCall) -> Result<Vec<Thread
     Ok(all.into_iter().map(|it| it.id).collect())
 }
 
-/// The next threads of other trees that the identity of a message's tree opened.
+/// The next threads after `after` in other trees, if the identity that opened the message's tree
+/// opened these trees, too.
 pub(crate) async fn others(
     log: &dyn Log,
     call: &HandlerCall,
@@ -46,8 +49,9 @@ pub(crate) async fn others(
     found.await.map_err(|it: log::Error| unread(&it))
 }
 
-/// The entries of a thread after a number that were in the log when a message came: of the
-/// message's tree, and of its identity's other trees where that is granted. None of any other.
+/// The entries of a thread after the number `after` that the log got before the message at hand.
+/// The thread must be in the message's tree, or, with the grant, in another tree of the same
+/// identity. Of any other thread, there are no entries.
 pub(crate) async fn read(
     log: &dyn Log,
     call: &HandlerCall,
@@ -68,7 +72,7 @@ pub(crate) async fn read(
         }
         let Some(record) = log.thread(thread).await? else { return Ok(Vec::new()) };
         let Some(message) = log.entry(call.message().id()).await? else { return Ok(Vec::new()) };
-        // What a fork begins with is its source's.
+        // The entries that a fork shares belong to its source, so they are left out.
         let after = after.max(record.fork.map_or(0, |it| it.seq));
         let page = log.read(thread, after, u64::MAX, limit.min(PAGE)).await?;
         let earlier = page.iter().filter(|it| it.position < message.position);
@@ -77,8 +81,8 @@ pub(crate) async fn read(
     found.await.map_err(|it: log::Error| unread(&it))
 }
 
-/// The identity whose threads a listener may read; none without the grant, and where no identity
-/// opened the message's tree.
+/// The identity whose threads a listener may read. None if the listener lacks the grant, or if no
+/// identity opened the message's tree.
 async fn reader(log: &dyn Log, call: &HandlerCall) -> Result<Option<Arc<str>>, log::Error> {
     if !call.grants.contains(ReadIdentity::GRANT) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A tree in a worker's memory: awake with its queue, or loading.
+//! A worker's slot for a tree: in memory with its event queue, or loading.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
@@ -39,9 +39,9 @@ pub(crate) struct AwakeTree {
     pub(crate) tree: Tree,
     pub(crate) queue: VecDeque<Event>,
     pub(crate) is_ready: bool,
-    /// Whether it stands among the trees that may be unloaded.
+    /// Whether the tree is in `Worker::resting`, from which trees are unloaded.
     pub(crate) is_resting: bool,
-    /// The last batches that it is part of.
+    /// The last batches that the tree is part of.
     pub(crate) last_batches: LastBatches,
     pub(crate) usage: Usage,
 }

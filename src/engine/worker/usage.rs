@@ -5,14 +5,14 @@
 /// is long enough to tell busy trees from a tree with a message now and then.
 const EIGHTH_US: u64 = 1 << 15;
 
-/// After so many such times, a tree's usage is 0.
+/// After this many times `EIGHTH_US`, a tree's usage is 0.
 const EIGHTHS: u64 = 128;
 
-/// A tree is light if its usage is below one part in so many of the typical usage. With a larger
-/// part, a tree that happened to have one turn less would be light.
+/// A tree is light if its usage is below the typical usage divided by this. With a smaller divisor,
+/// a tree that happened to have one turn less would be light.
 const LIGHT_PART: u64 = 3;
 
-/// The value of a step. It is large so that fading has fractions of steps.
+/// What one step adds to a usage. The number is large so that fading can take fractions of a step.
 const STEP: u64 = 1 << 8;
 
 /// How many turns the typical usage is an average of.
@@ -33,12 +33,12 @@ impl Usage {
         self.at_us += eighths * EIGHTH_US;
     }
 
-    /// How often the steps have faded by an eighth since they were last counted.
+    /// How many times `EIGHTH_US` have passed since the steps were last counted.
     fn eighths(&self, now_us: u64) -> u64 {
         now_us.saturating_sub(self.at_us) / EIGHTH_US
     }
 
-    /// The steps after fading so often.
+    /// The steps after fading by an eighth this often.
     fn faded(&self, eighths: u64) -> u64 {
         if eighths >= EIGHTHS {
             return 0;
@@ -50,7 +50,7 @@ impl Usage {
 /// The average usage of the trees that had a turn lately.
 #[derive(Debug, Default)]
 pub(crate) struct TypicalUsage {
-    /// The sum of their usages.
+    /// A sum of the usages of the last turns, from which older turns fade.
     steps: u64,
     turns: u64,
 }
@@ -77,7 +77,7 @@ impl TypicalUsage {
 mod tests {
     use super::*;
 
-    /// Which trees are light after five seconds, if each takes a step at its interval.
+    /// Which trees are light after five seconds, if each tree takes a step at its own interval.
     fn light(every_us: &[u64]) -> Vec<bool> {
         let mut typical = TypicalUsage::default();
         let mut all: Vec<Usage> = every_us.iter().map(|_| Usage::default()).collect();

@@ -1,5 +1,4 @@
-//! Waking: trees and folds that aren't in memory are loaded from the log. Mail and handlers wait
-//! meanwhile.
+//! Loads trees and folds that aren't in memory from the log. Mail and handlers wait meanwhile.
 
 use std::collections::VecDeque;
 
@@ -73,8 +72,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Opens a tree that the log doesn't have: a session under a drawn id, or the organism's own
-    /// thread. Mail for any other id is refused as for an unknown thread.
+    /// Opens a tree that the log doesn't have: a session under a new random id, or the organism's
+    /// own thread. Pushes to any other id are refused, since their thread is unknown.
     fn open(&mut self, id: &ThreadId) {
         let Some(TreeSlot::Waking(waiting)) = self.trees.get_mut(id) else { return };
         if waiting.iter().any(|it| matches!(it, Mail::Note(..))) {
@@ -116,7 +115,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Draws another id for a session, since a tree has this one.
+    /// Draws another id for a new session, since some tree has the first id.
     pub(crate) fn redraw(&mut self, push: Box<Push>) {
         let thread = self.shared.draw();
         self.shared.workers.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
@@ -147,8 +146,9 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// The folds that a handler takes, as of its message. None while they are loaded: the start
-    /// waits for them.
+    /// The folds that a handler takes, with the entries up to `Start::as_of`. None if they have to
+    /// be loaded first: then the handler waits for them. Also none if a fold panicked: then the
+    /// handler has failed.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let id = EntryId::new(start.entry.thread(), start.as_of);
         let listener = start.receiver.listener;

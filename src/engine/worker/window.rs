@@ -2,33 +2,34 @@
 //! grows while batches land in time and shrinks when they don't, so that new work doesn't wait
 //! behind a long queue. The caller gives the time.
 
-/// The window never shrinks below this: where each commit takes long, many steps have to share it.
+/// The window never shrinks below this. If each commit takes long, many steps have to share one.
 const STEPS_MIN: usize = 128;
 
-/// The smallest bound for a batch while the priority lane is in use.
+/// While the priority lane is in use, a batch of the lower lane may always have this many steps.
 const STEPS_IN_HURRY: usize = 8;
 
 /// About how long the log takes for one step.
 const STEP_US: u64 = 20;
 
-/// A batch may take as long as so many commits: the one under way, its own, and as long again for
-/// the steps in them.
+/// A batch may take this many times the fixed cost of a commit: once for the commit under way, once
+/// for its own commit, and as long again for the steps in both.
 const COMMITS: u64 = 4;
 
 /// Steps on their way to the log.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// How long a batch should take.
+    /// How long a batch should take at most.
     target_us: u64,
     /// The largest window.
     steps_max: usize,
     /// The window now.
     room: usize,
     under_way: usize,
-    /// A moving average of a commit's fixed cost: its time beside the steps in it.
+    /// A moving average of a commit's fixed cost: the part of its time that doesn't depend on its
+    /// steps.
     shared_us: u64,
-    /// The last batch that was on its way when the window shrank. Batches up to it say nothing of
-    /// the new window.
+    /// The last batch that was on its way when the window shrank. Batches up to this one say
+    /// nothing about the new window.
     last_judged: u64,
 }
 
@@ -37,7 +38,7 @@ impl Window {
         Window { target_us, steps_max, room: steps_max, under_way: 0, shared_us: 0, last_judged: 0 }
     }
 
-    /// How many steps the next batch may have. None if that is less than a quarter of the window.
+    /// How many steps the next batch may have. If that is less than a quarter of the window, 0.
     pub(crate) fn room(&self) -> usize {
         let left = self.room.saturating_sub(self.under_way);
         if left * 4 < self.room { 0 } else { left }
@@ -48,20 +49,21 @@ impl Window {
         self.under_way += steps;
     }
 
-    /// Notes the fixed cost of a commit. Where it is high, as on a slow disk, a batch may take
-    /// several commits, so that many steps share each.
+    /// Notes the fixed cost of a commit. If the cost is high, as on a slow disk, a batch may take
+    /// as long as several commits, so that many steps share each commit.
     pub(crate) fn note_commit(&mut self, shared_us: u64) {
         self.shared_us = (self.shared_us * 7 + shared_us) / 8;
     }
 
-    /// How many steps a batch may have while the priority lane is in use. They take about as long
-    /// as the commit's fixed cost, which a priority batch waits for anyway.
+    /// How many steps a batch of the lower lane may have while the priority lane is in use. These
+    /// steps take about as long as a commit's fixed cost, which a priority batch waits for anyway.
     pub(crate) fn hurried_room(&self) -> usize {
         usize::try_from(self.shared_us / STEP_US).unwrap_or(usize::MAX).max(STEPS_IN_HURRY)
     }
 
-    /// Notes that the log has a batch, and how long that took. `last` is the number of the last
-    /// batch that was sent.
+    /// Notes that the log has a batch, and how long that took. The window grows if it was full and
+    /// the batch landed in time, and shrinks if the batch took too long. `last` is the number of
+    /// the last batch that was sent.
     pub(crate) fn landed(&mut self, number: u64, steps: usize, took_us: u64, last: u64) {
         let target_us = self.target_us.max(self.shared_us * COMMITS);
         let was_full = self.room() == 0;
@@ -80,7 +82,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// The window that a log settles at, if it takes so long for a commit and for each step.
+    /// The window that results if each commit of a log takes `commit_us`, and `step_us` more for
+    /// each step.
     fn rest(commit_us: u64, step_us: u64) -> usize {
         let mut window = Window::new(2_000, 4_096);
         for number in 1..=1_000 {
@@ -98,11 +101,11 @@ mod tests {
             let steps = rest(commit_us, step_us);
             assert!(expected.contains(&steps), "{commit_us} and {step_us}: {steps}");
         };
-        // It keeps up with all there can be.
+        // The log keeps up with the largest window.
         check(100, 0, 4_096..=4_096);
         // (2,000 - 500) / 5.
         check(500, 5, 200..=340);
-        // It never keeps up.
+        // The log takes too long for any window.
         check(10_000, 5, STEPS_MIN..=STEPS_MIN);
     }
 
