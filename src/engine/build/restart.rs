@@ -35,7 +35,7 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
-    // Messages that are parked or wait don't belong here: no handler was working on them alone.
+    // Parked and waiting entries are left out: emissions from an earlier handling of them count.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     let hears_quiet = threads_with_parked(shared, &open);

@@ -21,8 +21,8 @@ use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft,
 use crate::wire::{Checked, Payload, SignedDuration};
 
 /// Posts entries about a start: that the organism starts, which listeners joined and left since the
-/// last start, and what listeners announce. These entries are posted before the workers begin, so
-/// no new message is logged before them.
+/// last start, and what listeners announce. These entries are posted before the workers begin to
+/// handle messages.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
     if shared.life.is_none() && announcements().next().is_none() {

@@ -103,9 +103,9 @@ impl UnreadBytes {
         self.over_half.notified().await;
     }
 
-    /// Cuts connections whose clients have read nothing for 250 ms, until no more than a half of
-    /// the bound is used up, up to `CUTS_AT_ONCE`. Beyond nine sixteenths, it cuts connections
-    /// whose clients have just read, too, and as many as it takes.
+    /// Cuts up to `CUTS_AT_ONCE` connections whose clients have read nothing for 250 ms, until no
+    /// more than a half of the bound is used up. Beyond nine sixteenths, it cuts as many
+    /// connections as it takes, even if their clients have just read.
     pub(crate) fn cut_slow_readers(&self, now_us: u64) {
         let readers = match self.readers.try_lock() {
             Ok(readers) => readers,

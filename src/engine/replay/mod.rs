@@ -1,8 +1,8 @@
-//! Replays of a log, and the state of a tree at any entry.
+//! Replays a log, and computes the state of a tree at any entry.
 //!
-//! - `record`: reads from the log what came of each message.
-//! - `replay_host`: answers a replayed handler's questions from the log.
-//! - `rerun`: runs pure listeners again and compares their emissions with the log.
+//! - `record`: reads from the log what each message led to.
+//! - `replay_host`: serves the arguments of replayed handlers from the log.
+//! - `rerun`: runs pure and recorded listeners again and compares their emissions with the log.
 //! - `state`: folds, budget and waiting messages at an entry.
 
 mod record;

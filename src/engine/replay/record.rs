@@ -1,5 +1,5 @@
-//! The record of messages in the log: what came of each, and when each was consumed. A replay is
-//! compared with it.
+//! The record of messages in the log: what each message led to, and when it was consumed. A replay
+//! is compared with this record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::wire::{Fault, Payload};
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
-    /// By entry and listener: the attempt that consumed it, and when.
+    /// By entry and listener: the attempt that first consumed or parked the entry, and when.
     pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, When)>,
-    /// By entry and listener: which attempt started last.
+    /// By entry and listener: the number of the last attempt that started.
     pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
-    /// By thread and listener: how often it started on a message so far.
+    /// By thread and listener: how often the listener has started on a message so far.
     pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
     /// By thread, listener and time: the messages that were consumed together. A serial listener
-    /// consumes the messages of one handling at a time.
+    /// consumes all messages of one handling at the same time.
     pub(super) hands: HashMap<(ThreadId, Arc<str>, When), BTreeSet<u64>>,
     /// The emissions of each listener, in order.
     pub(super) said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
-    /// The receivers of entries without an addressee.
+    /// The receivers of entries that name no receiver.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
     /// The last entries of threads that ended.
     pub(super) ends: HashMap<ThreadId, Entry>,
@@ -46,10 +46,10 @@ pub(super) struct When {
     pub(super) starts: u64,
 }
 
-/// An entry that came of a message.
+/// An entry that a message led to.
 pub(super) struct Output {
     pub(super) entry: Arc<log::Entry>,
-    /// Whether it began a child thread.
+    /// Whether the entry is the first one of a child thread.
     pub(super) begins: bool,
 }
 
@@ -60,7 +60,7 @@ impl Record {
                 Mark::Consumed { entry, listener, attempt } => {
                     self.handled(entry, listener, attempt, noted.after);
                 }
-                // A message that was started and waits was parked by its handling.
+                // A message that has been started and waits was parked by its handling.
                 Mark::Waits { entry, listener, .. } => {
                     let key = (entry, listener);
                     if let Some(attempt) = self.attempts.get(&key).copied() {
@@ -79,8 +79,8 @@ impl Record {
         }
     }
 
-    /// Notes that a handling of a message is over. Later handlings may have the message in hand
-    /// again.
+    /// Notes that the first handling of a message is over. Later handlings of a parked message
+    /// change nothing.
     fn handled(&mut self, entry: EntryId, listener: Arc<str>, attempt: u32, after: u64) {
         let key = (entry, listener);
         if self.consumed.contains_key(&key) {
@@ -93,7 +93,8 @@ impl Record {
         self.consumed.insert(key, (attempt, when));
     }
 
-    /// Reads what came of each message in a thread, and in those that it opened.
+    /// Reads what each message of a thread led to. For a child thread that was opened, this is the
+    /// child's first entry.
     pub(super) async fn read(
         &mut self,
         log: &dyn Log,
@@ -128,7 +129,7 @@ impl Record {
 
 impl Record {
     /// The messages that a serial listener handled together with a message, and the last entry that
-    /// it saw then. None if this message was handled together with an earlier one.
+    /// the listener saw. None if the message was handled together with an earlier one.
     pub(super) fn hand(
         &self,
         message: &Entry,
@@ -139,7 +140,7 @@ impl Record {
         let mut hand = self.hands.get(&hand)?.iter().copied();
         hand.next().filter(|it| *it == message.seq())?;
         let rest: Vec<u64> = hand.collect();
-        // All earlier emissions are in an earlier commit.
+        // The emissions of earlier handlings are in earlier commits.
         let from = (message.thread().clone(), listener.clone());
         let mut said = self.said.get(&from).into_iter().flatten().rev();
         let is_before =
@@ -151,7 +152,7 @@ impl Record {
 }
 
 impl Record {
-    /// Why a charge was refused then. None if it would fit now.
+    /// Why a charge was refused when it was recorded. None if the charge would fit under `limits`.
     pub(super) fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
         let tree = charge.id.thread.tree();
         let is_earlier =

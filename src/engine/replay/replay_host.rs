@@ -1,4 +1,4 @@
-//! The `Host` of replayed handlers. It answers from the log and writes nothing.
+//! The `Host` of replayed handlers: it serves their arguments from the log and writes nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use crate::log::Log;
 use crate::wire::Fault;
 use crate::xml::Element;
 
-/// A `Host` that answers from the log.
+/// A `Host` that reads from the log, and keeps the emissions in memory.
 pub(super) struct ReplayHost {
     pub(super) log: Arc<dyn Log>,
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
     pub(super) recorded: Vec<Entry>,
-    /// Why charges were refused then, by their index among the emissions.
+    /// Why charges were refused when they were recorded, by their index among the emissions.
     pub(super) refusals: HashMap<usize, Fault>,
     pub(super) sent: Mutex<Vec<Emit>>,
 }

@@ -1,5 +1,5 @@
-//! Replay: pure listeners handle the messages in the log again, and their emissions are compared
-//! with those in the log. A replay writes nothing.
+//! Replays a log: pure and recorded listeners handle the messages in the log again, and their
+//! emissions are compared with those in the log. A replay writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -31,14 +31,14 @@ use crate::wire::{Code, Fault, Payload};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// How many messages were handled again, by listener.
+    /// By listener: how many messages were handled again and compared.
     pub compared: BTreeMap<Arc<str>, u64>,
-    /// How many messages were handled by listeners that aren't pure, by listener. Their emissions
-    /// are taken from the log.
+    /// By listener: how many messages were handled by listeners that are neither pure nor recorded.
+    /// Their emissions are taken from the log.
     pub taken: BTreeMap<Arc<str>, u64>,
-    /// Messages of pure listeners that couldn't be compared with the log, and why.
+    /// Messages of pure and recorded listeners that couldn't be compared with the log.
     pub skipped: Vec<Skipped>,
-    /// The first difference; nothing after it was looked at.
+    /// The first difference from the log. The replay ends with it.
     pub difference: Option<Difference>,
 }
 
@@ -50,27 +50,27 @@ pub struct Skipped {
     pub message: EntryId,
     /// The listener that handled it.
     pub listener: Arc<str>,
-    /// Why.
+    /// The reason why it couldn't be replayed.
     pub why: &'static str,
 }
 
-/// An emission that differs from the log.
+/// An emission that differs between the log and the replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The message that it handled.
+    /// The message that the listener handled.
     pub message: EntryId,
     /// The listener that handled it.
     pub listener: Arc<str>,
-    /// The entry in the log that differs. None if the log has fewer.
+    /// The entry in the log that differs. None if the log has fewer emissions.
     pub entry: Option<EntryId>,
-    /// What the log has. None if it has fewer.
+    /// The emission in the log. None if the log has fewer emissions.
     pub recorded: Option<Emitted>,
-    /// What the listener emits now. None if it emits fewer.
+    /// The emission of the replay. None if the replay has fewer emissions.
     pub now: Option<Emitted>,
 }
 
-/// An emission.
+/// The receiver and the payload of an emission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Emitted {
@@ -78,17 +78,17 @@ pub struct Emitted {
     pub to: Option<Arc<str>>,
     /// The payload's name.
     pub name: Name,
-    /// Its canonical bytes.
+    /// The payload's canonical bytes.
     pub body: Bytes,
 }
 
 impl Plan {
-    /// Runs the pure listeners of this plan again on the messages of a thread and its descendants,
-    /// a fork's shared entries included. Compares their emissions with the log, byte by byte, up to
-    /// the first difference.
+    /// Runs pure and recorded listeners of this plan again on the messages of a thread and its
+    /// descendants, including the entries that a fork shares. Compares their emissions with the
+    /// log, byte by byte, up to the first difference.
     ///
     /// # Errors
-    /// Where the log can't be read, or has no such thread.
+    /// If the log can't be read, or has no such thread.
     pub async fn replay(
         &self,
         log: &Arc<dyn Log>,
@@ -119,8 +119,8 @@ impl Plan {
     }
 }
 
-/// A message that is handled again: its listener, the messages handled with it, and the last entry
-/// that the listener saw.
+/// A message that is handled again, with its receiver, the messages that are handled together with
+/// it, and the number of the last entry that the listener saw.
 struct Handling {
     message: Entry,
     receiver: Receiver,
@@ -137,7 +137,7 @@ struct Replay<'a, P> {
 }
 
 impl<P: Port> Replay<'_, P> {
-    /// Replays a thread, and computes its folds on the way.
+    /// Replays a thread, and computes its folds meanwhile.
     async fn thread(&mut self, id: &ThreadId) -> Result<(), log::Error> {
         let routes = &self.plan.routes;
         let mut folds: Vec<Vec<Awake>> = Vec::new();
@@ -167,7 +167,8 @@ impl<P: Port> Replay<'_, P> {
         Ok(())
     }
 
-    /// Finds the listeners that handle a message again, and as of which entry.
+    /// Finds the listeners that handle a message again. Messages that can't be replayed are
+    /// skipped.
     async fn entry(
         &mut self,
         kept: &log::Entry,
@@ -178,7 +179,8 @@ impl<P: Port> Replay<'_, P> {
         let had: Vec<Arc<str>> = kept.to.clone().map_or(chosen, |to| vec![to]);
         let mut all = Vec::new();
         for name in had.into_iter().filter(|_| kept.receivers > 0) {
-            // A delivery that waited for its time was sent again then, and handled as that entry.
+            // A waiting delivery was sent again as a new entry when its wait ended. Its listener
+            // handled that entry.
             let consumed = self.record.consumed.get(&(entry.id().clone(), name.clone())).copied();
             if consumed.is_some_and(|(attempt, _)| attempt == 0) {
                 continue;
@@ -235,7 +237,7 @@ impl<P: Port> Replay<'_, P> {
         }
     }
 
-    /// Runs a handler and compares its emissions. Returns why that can't be done, if it can't.
+    /// Runs a handler and compares its emissions. If that can't be done, returns the reason.
     async fn compare(&mut self, handling: &Handling, folds: &[Awake]) -> Option<&'static str> {
         let Handling { message, receiver, .. } = handling;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
@@ -267,8 +269,8 @@ impl<P: Port> Replay<'_, P> {
         None
     }
 
-    /// Why charges were refused then, by their index among the emissions. None if one of them would
-    /// fit now.
+    /// Why charges were refused when they were recorded, by their index among the emissions. None
+    /// if one of them would fit now.
     fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
         let refused = before.recorded().enumerate().filter(|(_, output)| {
             output.entry.name == Charge::NAME && output.entry.flags.contains(Flags::REFUSED)
@@ -277,7 +279,7 @@ impl<P: Port> Replay<'_, P> {
         refused.map(|(at, it)| Some((at, self.record.refused(&it.entry, limits)?))).collect()
     }
 
-    /// The emissions of a handler now, in the order in which the engine would append them.
+    /// Runs a handler. Returns its emissions in the order in which the engine would append them.
     async fn run(
         &self,
         handling: &Handling,
@@ -337,12 +339,13 @@ impl<P: Port> Replay<'_, P> {
     }
 }
 
-/// Whether a replay runs a listener.
+/// Whether a replay runs a listener: it is pure or recorded.
 fn is_run(listener: &Registered) -> bool {
     listener.traits.pure || listener.traits.recorded
 }
 
-/// Whether an emission is carried out after the others of its step, since it opens a thread.
+/// Whether the engine carries out an emission after the others of its step, since the emission
+/// opens a thread.
 fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -> bool {
     match (target, &ready.what) {
         (Target::Child { .. }, Ok(_)) => true,
@@ -357,11 +360,11 @@ fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -
     }
 }
 
-/// What came of a message then.
+/// What a message led to, as the log has it.
 struct Before<'a> {
-    /// What the listener emitted.
+    /// The emissions of the listener.
     entries: Vec<&'a Output>,
-    /// The fault with which the handler failed, and its number.
+    /// The faults about the message, each with its number.
     faults: Vec<(&'a Output, String)>,
 }
 
@@ -379,7 +382,7 @@ impl<'a> Before<'a> {
         Before { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
-    /// Whether an emission opened a thread then, because its receiver was busy.
+    /// Whether an emission opened a thread when it was recorded, because its receiver was busy.
     fn began(&self, ready: &Ready) -> bool {
         let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.what) else { return false };
         let is_same = |then: &Output| {
@@ -388,12 +391,12 @@ impl<'a> Before<'a> {
         self.entries.iter().any(|then| then.begins && is_same(then))
     }
 
-    /// The emissions in the message's own thread.
+    /// The recorded emissions in the message's own thread.
     fn recorded(&self) -> impl Iterator<Item = &'a Output> {
         self.entries.iter().copied().filter(|it| !it.begins)
     }
 
-    /// The first difference from what the handler emits now.
+    /// The first difference between the recorded emissions and `now`, the emissions of the replay.
     fn difference(
         &self,
         message: &Entry,
@@ -411,17 +414,19 @@ impl<'a> Before<'a> {
         let mut faults = self.faults.iter();
         for ready in now {
             let (checked, then) = match &ready.what {
-                // The handler failed then: its fault is its outcome.
+                // If the log has no more emissions, the recorded handler failed. Its fault is
+                // compared.
                 Ok(checked) => {
                     let then = entries.next();
                     let fault = if then.is_none() { faults.next() } else { None };
-                    // The sender that wanted a thread was told that the budget has no room.
+                    // The budget had no room for the thread that the sender wanted, so the sender
+                    // got a fault.
                     if fault.is_some_and(|it| is_unopened(&it.1, &ready.target)) {
                         continue;
                     }
                     (checked.clone(), then.or(fault.map(|(it, _)| *it)))
                 }
-                // The pump is never told of a fault.
+                // The pump itself is never told of a fault.
                 Err(_) if message.from() == CORE_NAME => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
@@ -442,7 +447,7 @@ impl<'a> Before<'a> {
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));
         }
-        // Faults that the pump added to emissions don't count.
+        // Other faults were added to emissions by the pump. They don't count.
         let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
         let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
@@ -450,13 +455,13 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Whether a fault says that the budget has no room for a thread that was to be opened.
+/// Whether a fault says that the budget has no room for the thread that an emission opens.
 fn is_unopened(code: &str, target: &Target) -> bool {
     matches!(target, Target::Child { for_sender: true, .. }) && code == Code::OverBudget.to_string()
 }
 
-/// How many entries an emission becomes. An answer is one entry for each identity that asked, and
-/// one for each message of a listener.
+/// How many entries an emission becomes. An answer becomes one entry for each identity that asked,
+/// and one for each message that a listener sent.
 fn answers(target: &Target) -> usize {
     let Target::Askers(asked, _) = target else { return 1 };
     let (people, others): (Vec<&Entry>, Vec<&Entry>) =
@@ -465,7 +470,7 @@ fn answers(target: &Target) -> usize {
     people.len() + others.len()
 }
 
-/// The receiver of an emission, if it says so.
+/// The receiver of an emission, if its target tells.
 fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Arc<str>> {
     match target {
         Target::Sender => Some(message.sender().clone()),
@@ -481,8 +486,8 @@ impl Emitted {
         Emitted { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
     }
 
-    /// Whether an entry has the same payload, and the same receiver if that is known. An entry that
-    /// a budget refused may have no receiver.
+    /// Whether an entry has the same payload, and the same receiver if the receiver is known. A
+    /// refused entry may have no receiver.
     fn is(&self, entry: &log::Entry) -> bool {
         let was_refused = entry.to.is_none() && entry.flags.contains(Flags::REFUSED);
         self.name == entry.name

@@ -1,5 +1,5 @@
-//! The state of a tree of threads at any position of its log: folds, budget and unconsumed entries.
-//! It is computed from the log alone, so it needs no running pump.
+//! Computes the state of a tree of threads at any position of the log: folds, budget and unconsumed
+//! entries. This reads only the log, so it needs no running pump.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,38 +23,38 @@ use crate::name::Name;
 use crate::wire::Fault;
 use crate::wire::budget::BudgetKey;
 
-/// A thread and its descendants at one position of the log.
+/// The state of a thread and its descendants at one position of the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TreeState {
-    /// The last position that was looked at.
+    /// The position of the last entry that the state includes.
     pub position: u64,
     /// The thread and its descendants, in the order in which they were opened.
     pub threads: Vec<ThreadState>,
-    /// What the whole tree had spent, with the threads above this one.
+    /// What the whole tree had spent, including the threads above this one.
     pub budget: Vec<Spending>,
 }
 
-/// A thread at one position of the log.
+/// The state of a thread at one position of the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadState {
-    /// Which.
+    /// The thread's id.
     pub thread: ThreadId,
-    /// The thread above it.
+    /// The parent thread, if this is a child.
     pub parent: Option<ThreadId>,
-    /// The entry that it was forked at.
+    /// If the thread is a fork: the last entry that it shares.
     pub fork: Option<EntryId>,
-    /// Its last entry.
+    /// The number of the thread's last entry.
     pub seq: u64,
-    /// When that came, in microseconds since the epoch.
+    /// The time of that entry, in microseconds since the epoch.
     pub at_us: u64,
-    /// Its state.
+    /// Whether the thread was open, paused, over budget or ended.
     pub state: State,
-    /// Every fold of every listener.
+    /// All folds of all listeners.
     pub folds: Vec<FoldState>,
-    /// Entries that weren't consumed: they were being handled, or waited for a handler, a time or
-    /// another entry.
+    /// Entries that weren't consumed: they were being handled, were parked, or waited for a
+    /// handler, a time or another entry.
     pub waiting: Vec<Waiting>,
 }
 
@@ -62,11 +62,11 @@ pub struct ThreadState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoldState {
-    /// The listener that registered it.
+    /// The listener that registered the fold.
     pub listener: Arc<str>,
-    /// Its type.
+    /// The name of the fold's type.
     pub fold: &'static str,
-    /// The state as its `Debug` shows it, or why there is none.
+    /// The fold's state as `Debug` shows it, or why there is none.
     pub shown: Result<String, String>,
     /// BLAKE3 over that text.
     pub digest: [u8; 32],
@@ -78,14 +78,14 @@ pub struct FoldState {
 pub struct Waiting {
     /// The entry.
     pub entry: EntryId,
-    /// Its payload's name.
+    /// The name of the entry's payload.
     pub name: Name,
-    /// The listener.
+    /// The listener that hadn't consumed the entry.
     pub listener: Arc<str>,
-    /// The time that it waits for, in microseconds since the epoch. [`u64::MAX`] if it waits for
-    /// another entry.
+    /// The time that the entry waits for, in microseconds since the epoch. [`u64::MAX`] if it waits
+    /// for another entry. A parked entry has one of the three largest numbers.
     pub until_us: Option<u64>,
-    /// How often the listener started on it. Starts of pure listeners aren't recorded.
+    /// How often the listener started on the entry. Starts of pure listeners aren't recorded.
     pub attempts: u32,
 }
 
@@ -95,9 +95,9 @@ pub struct Waiting {
 pub struct Spending {
     /// The budget.
     pub key: BudgetKey,
-    /// How much.
+    /// How much was spent.
     pub used: u64,
-    /// The limit. [`u64::MAX`] is none.
+    /// The limit. [`u64::MAX`] means that there is none.
     pub limit: u64,
     /// For turns: the thread and the listener.
     pub of: Option<(ThreadId, Arc<str>)>,
@@ -115,11 +115,12 @@ impl Plan {
     /// The state of a thread and its descendants after an entry, or at the end of the log: the
     /// folds of this plan's listeners, the budget and the unconsumed entries.
     ///
-    /// The cut is one position in the whole log. Consumption is known by commit only, so it is as
-    /// of the end of the commit that holds the entry.
+    /// The state is that at one position of the whole log. The log has consumption only by commit,
+    /// so entries count as consumed if that was recorded up to the end of the commit that holds the
+    /// entry. None if the thread has no such entry.
     ///
     /// # Errors
-    /// Where the log can't be read, or has no such thread.
+    /// If the log can't be read, or has no such thread.
     pub async fn state(
         &self,
         log: &dyn Log,
@@ -143,7 +144,7 @@ impl Plan {
         let marks = log.marks(&session.id).await?;
         let mut opened: Vec<Seen> = Vec::new();
         for member in tree {
-            // A child's state is one of the branch, if its parent's is.
+            // A thread is wanted if it is the given thread, or if its parent is wanted.
             let above = member.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
             let is_meant = member.id == *thread || above.is_some_and(|it| it.is_meant);
             opened.extend(see(log, &self.routes, member, is_meant, cut, &marks).await?);
@@ -155,7 +156,7 @@ impl Plan {
         Ok((!threads.is_empty()).then_some(TreeState { position, threads, budget }))
     }
 
-    /// What a tree had spent.
+    /// What a tree had spent at the cut.
     async fn spending(
         &self,
         log: &dyn Log,
@@ -197,7 +198,7 @@ impl Plan {
     }
 }
 
-/// A thread up to the cut.
+/// What was read of a thread up to the cut, a position of the log.
 struct Seen {
     state: ThreadState,
     is_meant: bool,
@@ -279,7 +280,7 @@ fn entry_of(mark: &Mark) -> &EntryId {
     }
 }
 
-/// Those of these entries that some listener hasn't consumed.
+/// The entries that some listener hasn't consumed, once for each such listener.
 fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waiting> {
     let mut all: BTreeMap<(u64, Arc<str>), (bool, Waiting)> = BTreeMap::new();
     let waiting = |entry: &log::Entry, listener: &Arc<str>| Waiting {
@@ -312,7 +313,7 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
     all.into_values().filter(|(is_over, _)| !is_over).map(|(_, it)| it).collect()
 }
 
-/// The folds of all listeners while a thread is read.
+/// The folds of all listeners, while a thread is read.
 struct Folding<'a>(Vec<(&'a Registered, usize, Result<Awake, String>)>);
 
 impl<'a> Folding<'a> {
@@ -342,13 +343,13 @@ impl<'a> Folding<'a> {
 }
 
 impl Pump {
-    /// The folds of all listeners in a thread, as of its last entry. They are read from memory
-    /// where they are there, and from the log.
+    /// The folds of all listeners in a thread, as of the thread's last entry. They are taken from
+    /// the pump's memory as far as it has them, and computed from the log otherwise.
     ///
-    /// Computed from the log alone, by [`Plan::state`], they are the same.
+    /// [`Plan::state`] computes the same folds from the log alone.
     ///
     /// # Errors
-    /// Where there is no such thread, or the log can't be read.
+    /// If there is no such thread, or the log can't be read.
     pub async fn folds(&self, thread: &ThreadId) -> Result<Vec<FoldState>, Fault> {
         let shared = self.shared();
         let (asked, cached) = oneshot::channel();
