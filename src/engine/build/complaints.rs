@@ -272,7 +272,7 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// The complaints, each a sentence or two.
+    /// All complaints, each as one text.
     #[must_use]
     pub fn all(&self) -> &[String] {
         &self.all

@@ -134,7 +134,7 @@ pub trait Makes {
     /// The listener without the type of its state, or what is wrong with the settings.
     ///
     /// # Errors
-    /// Why the settings won't do, in a sentence.
+    /// If the settings won't do. The error says why, in a sentence.
     fn made(self) -> Result<Listener, String>;
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 #[derive(Debug)]
 pub(crate) struct Gate {
     free: AtomicUsize,
-    /// A bit for each worker that found no place.
+    /// A bit for each worker that waits for a place.
     waiting: AtomicU64,
 }
 

@@ -81,7 +81,7 @@ fn boot(shared: &Shared, life: &Life, before: BTreeSet<String>, words: &mut Word
     }
 }
 
-/// Posts an entry that the organism was told to stop.
+/// Posts an entry which says that the organism was told to stop.
 pub(crate) fn end(shared: &Shared) {
     if shared.life.is_none() {
         return;
@@ -95,7 +95,7 @@ pub(crate) fn end(shared: &Shared) {
     words.post(shared);
 }
 
-/// Posts an entry that the wall clock was set, and by how much.
+/// Posts an entry which says that the wall clock was set, and by how much.
 pub(crate) fn clock_set(shared: &Shared, by_us: i64) {
     let by = SignedDuration::from_micros(by_us);
     tracing::warn!(%by, "the wall clock was set; times in the log go on as before");

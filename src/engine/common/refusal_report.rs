@@ -11,7 +11,7 @@ use crate::log::Health;
 /// How long refusals are gathered before they are reported.
 const GATHERED_US: u64 = 1_000_000;
 
-/// How long the task then waits before it gathers refusals again.
+/// How long the task waits after a report before it gathers refusals again.
 const APART_US: u64 = 60_000_000;
 
 /// Starts the task that reports refusals.

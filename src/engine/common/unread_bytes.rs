@@ -166,7 +166,7 @@ impl ConnectionBytes {
     }
 
     /// Notes how many bytes wait now, and since when the client has read nothing. If the total is
-    /// too high, it starts a search for slow readers, and wakes the doors.
+    /// too high, this also searches for slow readers and wakes a door.
     pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
         if bytes > SMALL_BYTES && self.shown.is_none() {
             let reader = Arc::new(SlowReader::default());

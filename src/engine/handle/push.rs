@@ -72,8 +72,8 @@ impl Bound {
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
-    /// Whether the push repeats an earlier one: the entry has the same receiver and payload, and
-    /// the sender named as much.
+    /// Whether the push repeats an earlier one, whose entry is given: receiver and payload are the
+    /// same, and the sender named or left out the receiver and the thread as before.
     fn is_same(&self, entry: &log::Entry) -> bool {
         let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
         let message = &self.message;

@@ -153,7 +153,7 @@ impl Thread {
     }
 
     /// If the receiver's listener waits for entries: notes that it has this message to handle.
-    /// `since` has the entries after the message, if the message is older than a restart.
+    /// `since` has the entries after the message, if the message came before a restart.
     pub(crate) fn note_asked(
         &self,
         receiver: Receiver,

@@ -240,7 +240,7 @@ impl Tree {
         self.over.insert(id.clone(), State::Cancelled);
     }
 
-    /// These threads and all below them, the deepest first.
+    /// The given threads and all threads below them, the deepest first.
     fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
         let mut all: Vec<ThreadId> = of.into_iter().cloned().collect();
         all.sort_unstable();
@@ -266,7 +266,8 @@ fn organism_thread_fault(state: State) -> Fault {
     Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
 }
 
-/// Whether the budget has room for a child of this thread, with so many live threads in the tree.
+/// Whether the budget has room for a child of `parent`. `live` is the number of live threads in the
+/// tree.
 fn room_for(
     parent: &mut Thread,
     live: u64,

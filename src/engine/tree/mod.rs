@@ -23,9 +23,10 @@
 //!
 //! - `sending`: an entry before it has its number, and the handling that sends it.
 //! - `admit`: accepts pushes and appends entries.
-//! - `delivery`: starts and ends deliveries, has them wait for a time, and settles pushes.
+//! - `delivery`: starts and ends deliveries, has them wait for a time or an entry, and settles
+//!   pushes.
 //! - `emit`: sends what a handler emits to its receivers.
-//! - `undelivered`: tells senders that no listener got an emission.
+//! - `undelivered`: tells senders if no listener got an emission.
 //! - `askers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.
 //! - `resume`: continues a thread's unfinished work after a stop.

@@ -96,12 +96,12 @@ impl Spawner {
         Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
     }
 
-    /// The sender of a message.
+    /// The sender of a message, as the opener of a child.
     pub(super) fn of(message: &Entry) -> Spawner {
         Spawner::new(message.sender().clone(), message.is_from_identity())
     }
 
-    /// A listener.
+    /// A listener, as the opener of a child.
     pub(super) fn listener(name: &Arc<str>) -> Spawner {
         Spawner::new(name.clone(), false)
     }
@@ -121,7 +121,7 @@ impl Later {
     /// Stands in `root` if no push waits for the delivery.
     pub(crate) const FOR_NONE: u64 = u64::MAX;
 
-    /// A delivery from the log, after a stop or after its tree was unloaded.
+    /// A delivery from the log, after a restart or after its tree was unloaded.
     pub(crate) fn kept(entry: Entry, receiver: Receiver) -> Later {
         Later { entry, receiver, root: Later::FOR_NONE, chain: Chain::default() }
     }
@@ -149,7 +149,7 @@ pub(crate) struct Parked {
     pub(crate) park: Option<Park>,
     /// Whether the listener continues in a thread that is over budget.
     pub(crate) settles: bool,
-    /// Whether the listener was told so, and has had no other message since.
+    /// Whether the listener was told that nothing else is left, and has had no other message since.
     pub(crate) is_told: bool,
 }
 
@@ -184,11 +184,11 @@ impl Delivery {
 
 /// A running handler and the messages that it handles.
 pub(crate) struct Running {
-    /// The message that started it, with the emissions of an earlier attempt that this one hasn't
-    /// repeated yet.
+    /// The message that started the handler, with the emissions of an earlier attempt that this one
+    /// hasn't repeated yet.
     pub(crate) first: Delivery,
-    /// The other messages that it handles: those that a serial listener took from its queue, and
-    /// those that it had parked.
+    /// The other messages that the handler handles: those that a serial listener took from its
+    /// queue, and those that it had parked.
     pub(crate) more: Vec<Delivery>,
     pub(crate) root: u64,
     pub(crate) emitted: usize,
@@ -202,7 +202,7 @@ pub(crate) struct Running {
     /// The token that tells the handler to stop. An inline handler has none until it becomes a
     /// task.
     pub(crate) cancel: Option<CancellationToken>,
-    /// How it hears of messages that come meanwhile.
+    /// Tells the handler of messages that come while it runs.
     pub(crate) arrivals: Option<ArrivalSignal>,
 }
 

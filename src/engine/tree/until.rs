@@ -6,9 +6,9 @@ use crate::log::Flags;
 /// A time that a delivery waits for, in microseconds since the epoch. [`u64::MAX`] never comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// By the log's monotonic clock.
+    /// A time of the monotonic clock.
     Passed(u64),
-    /// By the wall clock.
+    /// A time of the wall clock.
     Clock(u64),
 }
 

@@ -155,7 +155,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Runs pure inline handlers before the log has their message. Such a handler does nothing but
-    /// answer. No client hears of the message or of the answer before the log has it.
+    /// answer. Clients hear of the message and of the answer only once the log has them.
     fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
         let is_early = |it: &mut Effect| match it {
             Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,

@@ -96,8 +96,8 @@ pub(crate) struct Task {
 /// While a delivery waits for a time of the wall clock, that clock is read at least this often.
 const LOOK_AT_CLOCK_US: u64 = 500_000;
 
-/// If the wall clock moves less than this against the monotonic one, that is drift, else it was
-/// set.
+/// If the wall clock moves less than this against the monotonic one, that is drift. Otherwise it
+/// was set.
 const SET_US_MIN: u64 = 100_000;
 
 /// If the wall clock is set back by at least this, deliveries that wait for a time of it are due at

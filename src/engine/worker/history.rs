@@ -28,7 +28,7 @@ pub(crate) async fn history(
     Ok(page.iter().map(|it| Entry::kept(it)).collect())
 }
 
-/// The cause of a message, if the message's listener may see it.
+/// The cause of a handler's message, if the handler's listener may see it.
 pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |thread: &ThreadId| {
