@@ -1,5 +1,5 @@
-//! The rules by which a log accepts a batch. Every log uses this one set, so that none can be
-//! laxer.
+//! The rules by which a log accepts a batch. Every kind of log uses this one set, so all logs
+//! accept the same batches.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,17 @@ use crate::log::Error;
 use crate::log::chain::{self, Origin};
 use crate::log::entry::{Batch, Draft, Entry, Flags, Mark, NewThread};
 
-/// The largest number. SQLite keeps numbers with a sign.
+/// The largest number that a row can hold: SQLite's integers have a sign.
 const NUMBER_MAX: u64 = i64::MAX as u64;
-/// The most bytes of one entry. SQLite holds rows up to a billion bytes.
+/// The most bytes of an entry's body and `meta` together. A row in SQLite holds up to a billion
+/// bytes.
 const ENTRY_BYTES_MAX: usize = 900_000_000;
 /// How many threads' origins are remembered for computing digests. A forgotten origin costs a
 /// second digest.
 const ORIGINS_MAX: usize = 65_536;
 
-/// What the rules know of a thread: its number in the log, its last sequence number and its origin.
+/// What the rules know of a thread: its number in the log, the sequence number of its last entry,
+/// and its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Standing {
     pub(super) number: u64,
@@ -28,32 +30,34 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// A thread without entries of its own.
+    /// A thread that has no entries of its own yet.
     pub(super) fn new(number: u64, origin: Option<Arc<Origin>>) -> Standing {
         let link = origin.as_ref().and_then(|it| it.fork.as_ref());
         Standing { number, last_seq: link.map_or(0, |it| it.seq), origin }
     }
 
-    /// The number before its first own entry.
+    /// The sequence number before the thread's first own entry: in a fork, that of the last shared
+    /// entry; otherwise 0.
     pub(super) fn link_seq(&self) -> u64 {
         let link = self.origin.as_ref().and_then(|it| it.fork.as_ref());
         link.map_or(0, |it| it.seq)
     }
 }
 
-/// What the rules need to know of a log.
+/// What the rules read and change in a log.
 pub(super) trait Records {
     fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error>;
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
 
-/// A batch with digests that its sender has computed.
+/// A batch whose digests are computed. The caller's thread does that, so that the writer needn't.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) marks: Vec<Mark>,
-    /// The thread's origin that each digest was computed with. Empty if no thread has one.
+    /// For each entry: the origin of its thread with which the digest was computed. It may be wrong
+    /// if the origin was forgotten. Empty if no origin is remembered.
     guesses: Vec<Option<Arc<Origin>>>,
 }
 
@@ -105,7 +109,8 @@ impl Origins {
     }
 }
 
-/// The targets of an entry's links, by the numbers of their threads.
+/// An entry's thread and the targets of its links. Each is given by the number of the thread, and a
+/// target also by its sequence number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) thread: u64,
@@ -116,11 +121,11 @@ pub(super) struct Row {
 /// How much of a batch was accepted. After an error the log takes all of this back.
 #[derive(Default)]
 pub(super) struct Admitted {
-    /// Threads opened.
+    /// How many threads were opened.
     pub(super) opened: usize,
-    /// Entries counted in their threads, in order.
+    /// The entries that were counted in their threads, in the batch's order.
     pub(super) rows: Vec<Row>,
-    /// The thread of each mark.
+    /// The number of each mark's thread.
     pub(super) marks: Vec<u64>,
 }
 
@@ -132,7 +137,7 @@ impl Admitted {
     }
 }
 
-/// Accepts a batch, or returns why it can't.
+/// Accepts a batch, or returns why it is refused. `done` says how far it got.
 pub(super) fn admit(
     ledger: &mut impl Records,
     job: &mut Job,
@@ -164,7 +169,8 @@ pub(super) fn admit(
     Ok(())
 }
 
-/// The origin of a new thread, if its id is free and its links have targets.
+/// Returns the origin of a new thread. Checks that its id is free, and that its parent and the
+/// entry that it is forked at exist.
 fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origin>>, Error> {
     if new.id.as_str().is_empty() {
         return Err(invalid("a thread's id is empty".to_owned()));
@@ -185,8 +191,8 @@ fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origi
     Ok(Origin::of(new.parent.clone(), new.fork.clone()))
 }
 
-/// Counts an entry in its thread, then follows its links. If a link has no target, the log takes
-/// the entry back.
+/// Checks an entry, counts it in its thread, and finds the targets of its links. If a link has no
+/// target, the caller takes the entry back.
 fn entry(
     ledger: &mut impl Records,
     entry: &mut Arc<Entry>,
@@ -214,8 +220,8 @@ fn entry(
     Ok(())
 }
 
-/// The target of a link. `own` is the number of the entry's thread and the sequence before the
-/// entry.
+/// Finds the target of a link. `own` is the number of the entry's thread and the sequence number
+/// before the entry.
 fn link(
     ledger: &mut impl Records,
     entry: &Entry,
@@ -236,7 +242,7 @@ fn link(
     Ok(Some((number, to.seq)))
 }
 
-/// Refuses a client id that its identity has used before.
+/// Refuses a client id that its identity has used before, in the log or in this batch.
 fn client_ids(ledger: &mut impl Records, entries: &[Arc<Entry>]) -> Result<(), Error> {
     let mut here: HashSet<(&str, &str)> = HashSet::new();
     for entry in entries {
@@ -254,7 +260,7 @@ fn client_ids(ledger: &mut impl Records, entries: &[Arc<Entry>]) -> Result<(), E
     Ok(())
 }
 
-/// Refuses values that no row can hold.
+/// Refuses an entry with a value that no row can hold.
 fn bounded(entry: &Entry) -> Result<(), Error> {
     let numbers = [entry.id.seq, entry.at_us, entry.key.unwrap_or(0)];
     if numbers.into_iter().any(|number| number > NUMBER_MAX) {

@@ -1,5 +1,6 @@
-//! A file that appears only once it is complete. If writing fails, nothing is left behind, and a
-//! file that was there before stays as it was.
+//! Writes a file completely or not at all. If writing fails, the unfinished file is removed, and a
+//! file that is to be replaced stays as it was. A new file is written at its own path, so a process
+//! that is killed may leave it unfinished.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Error, SqliteLog};
 
-/// What happens to a file that is there already.
+/// What happens to a file that exists at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum There {
     /// An existing file stays as it is.
@@ -20,14 +21,14 @@ pub(crate) enum There {
 /// A file that is being written.
 pub(crate) struct AtomicFile {
     file: BufWriter<File>,
-    /// The temporary file, which is removed if writing fails.
+    /// The unfinished file, which is removed if writing fails.
     unfinished: Option<PathBuf>,
-    /// The path that the temporary file is moved to.
+    /// The path that the unfinished file is moved to. `None` if it is written at its own path.
     place: Option<PathBuf>,
 }
 
 impl AtomicFile {
-    /// A file beside a log. It is never one of the log's own files, or a link to one.
+    /// Begins a file. A path that is one of the log's own files, or a link to one, is refused.
     pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<AtomicFile> {
         log.spares(path).map_err(|error| match error {
             Error::Io(why) => io::Error::other(why.to_string()),
@@ -39,14 +40,15 @@ impl AtomicFile {
         }
     }
 
-    /// A file at a path where there is none.
+    /// Begins a file at a path where there is none.
     fn new(path: &Path) -> io::Result<AtomicFile> {
         let file = BufWriter::new(File::create_new(path)?);
         Ok(AtomicFile { file, unfinished: Some(path.to_owned()), place: None })
     }
 
-    /// A file that may replace another. It is written beside the old file, then takes its path and
-    /// its permissions. A device, such as `/dev/stdout`, is written to directly.
+    /// Begins a file that may replace another. The new file is written beside the old one, then
+    /// takes its path and its permissions. A device, such as `/dev/stdout`, is written to directly.
+    /// A link that leads nowhere is refused.
     pub(crate) fn over(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -61,7 +63,7 @@ impl AtomicFile {
             let file = BufWriter::new(File::options().write(true).open(path)?);
             return Ok(AtomicFile { file, unfinished: None, place: None });
         }
-        // The target of a link is replaced, so that the link stays.
+        // If the path is a link, its target is replaced, so that the link stays.
         let place = fs::canonicalize(path)?;
         let beside = unfinished(&place);
         let file = BufWriter::new(File::create_new(&beside)?);
@@ -70,7 +72,8 @@ impl AtomicFile {
         Ok(written)
     }
 
-    /// Syncs the complete file, and moves it to its path.
+    /// Syncs the complete file. If it replaces another, it is then moved to that path. A device is
+    /// not synced.
     pub(crate) fn keep(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
@@ -102,7 +105,7 @@ impl Drop for AtomicFile {
     }
 }
 
-/// A unique name in the same folder.
+/// The path of the unfinished file: in the same folder, with the process's id in its name.
 fn unfinished(place: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(place.file_name().unwrap_or_default());

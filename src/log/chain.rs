@@ -1,4 +1,5 @@
-//! Digests of entries, the chain of commits, and the bytes of marks. `docs/log.md` spells them out.
+//! Computes the digests of entries and the chain of commits, and writes and reads the bytes of
+//! marks. `docs/log.md` specifies all of them byte by byte.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,22 +14,23 @@ use crate::log::Identity;
 use crate::log::entry::{Draft, Entry, Mark};
 use crate::name::Name;
 
-/// The prefix of each kind of hashed text, so that no text can be taken for another kind.
+/// Each kind of hashed text begins with its own prefix, so that no text can be taken for another
+/// kind.
 const ENTRY: &[u8] = b"pumphouse entry 1\0";
 const COMMIT: &[u8] = b"pumphouse commit 1\0";
 const GENESIS: &[u8] = b"pumphouse log 1\0";
 
-/// Larger bodies are hashed in place. For smaller ones, copying costs less than a hasher of their
-/// own.
+/// Bodies up to this size are copied into the buffer with the other fields and hashed in one call.
+/// Larger bodies are hashed in place.
 const COPIED_BYTES_MAX: usize = 8 * 1024;
 
-/// A commit and the chain up to it. Written `1234:hex…`.
+/// A commit's number and the hash of the chain up to this commit. Written as text: `1234:hex…`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Head {
-    /// The commit's number; 0 is the making of the log.
+    /// The commit's number. Commit 0 is the making of the log.
     pub number: u64,
-    /// BLAKE3 over everything up to it.
+    /// A BLAKE3 hash that covers this commit and all commits before it.
     pub chain: [u8; 32],
 }
 
@@ -44,7 +46,7 @@ impl fmt::Debug for Head {
     }
 }
 
-/// The text is no head.
+/// The error of a text that isn't a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoHead;
 
@@ -78,13 +80,14 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// None for a thread that has neither.
+    /// `None` for a thread that has neither a parent nor a fork.
     pub(super) fn of(parent: Option<ThreadId>, fork: Option<EntryId>) -> Option<Arc<Origin>> {
         (parent.is_some() || fork.is_some()).then(|| Arc::new(Origin { parent, fork }))
     }
 }
 
-/// The parts that an entry's digest covers, borrowed from a draft or an entry.
+/// The fields that an entry's digest covers besides the thread's origin, borrowed from a draft or
+/// an entry.
 struct Parts<'a> {
     id: &'a EntryId,
     at_us: u64,
@@ -101,7 +104,7 @@ struct Parts<'a> {
     body: &'a [u8],
 }
 
-/// The digest of a draft's entry. `space` is a buffer to work in.
+/// Computes the digest of the entry that a draft becomes. `space` is a buffer to work in.
 pub(super) fn of_draft(draft: &Draft, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     let parts = Parts {
         id: &draft.id,
@@ -121,7 +124,7 @@ pub(super) fn of_draft(draft: &Draft, origin: Option<&Origin>, space: &mut Vec<u
     digest(&parts, origin, space)
 }
 
-/// The digest that an entry should have.
+/// Computes the digest that an entry should have. `space` is a buffer to work in.
 pub(super) fn of_entry(entry: &Entry, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u8; 32] {
     let parts = Parts {
         id: &entry.id,
@@ -166,10 +169,11 @@ fn digest(parts: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u
     Hasher::new().update(space).update(parts.body).finalize().into()
 }
 
-/// Whether a log may name this writer as its maker. That is the log's own UUID. Older versions used
-/// the writer's UUID, of version 7, which was made shortly before the log's.
+/// Whether commit 0 of a log may have this writer. Today's logs have their own UUID there. Logs of
+/// older versions have the UUID that the writing process had drawn: one of version 7, drawn at most
+/// a minute before the log was made.
 pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
-    /// The longest time between the two.
+    /// The longest time between the drawing of the writer's UUID and the making of the log.
     const BEFORE_US: u64 = 60_000_000;
     let made_us = writer.get_timestamp().map(|time| {
         let (seconds, nanos) = time.to_unix();
@@ -179,7 +183,7 @@ pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
     writer == log.uuid || writer.get_version_num() == 7 && made_us.is_some_and(is_before)
 }
 
-/// The first link of the chain: the log's identity.
+/// The hash that the chain begins with. It covers the log's identity.
 pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     let mut space = Vec::with_capacity(GENESIS.len() + 4 + 16 + 32 + 8);
     space.extend_from_slice(GENESIS);
@@ -190,13 +194,14 @@ pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
     blake3::hash(&space).into()
 }
 
-/// The chain's link of one commit, built from its threads, then its digests, then its marks.
+/// Computes the chain's hash for one commit. The caller adds the commit's threads, then the digests
+/// of its entries, and at last its marks.
 pub(super) struct Link {
     hasher: Hasher,
     space: Vec<u8>,
 }
 
-/// A commit as the log keeps it.
+/// A commit as the log stores it.
 #[derive(Clone, Debug)]
 pub(super) struct CommitRow {
     pub(super) commit: Commit,
@@ -250,7 +255,8 @@ impl Link {
         self.hasher.update(&self.space).update(marks).finalize().into()
     }
 
-    /// The hasher is fastest with whole blocks.
+    /// Passes the collected bytes to the hasher once there are many, since the hasher is fastest
+    /// with long input.
     fn spill(&mut self) {
         if self.space.len() >= 64 * 1024 {
             self.hasher.update(&self.space);
@@ -259,10 +265,11 @@ impl Link {
     }
 }
 
-/// A start's number from here on is a time and no attempt: the delivery waits until then.
+/// A start's mark has a number: below this value it is the attempt. From this value on it is a time
+/// in microseconds since the epoch, and the delivery waits until then.
 const WAITS_FROM: u64 = 1 << 32;
 
-/// A mark as the log keeps it: the thread by its number.
+/// A mark as the log stores it, with the number of the thread instead of its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MarkRow {
     pub(super) thread: u64,
@@ -272,7 +279,7 @@ pub(super) struct MarkRow {
 }
 
 impl MarkRow {
-    /// The mark, in the thread of that number.
+    /// Makes a mark with the id of its thread.
     pub(super) fn mark(self, thread: &ThreadId) -> Mark {
         let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
         match self.what {
@@ -286,15 +293,15 @@ impl MarkRow {
 /// The kinds of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
-    /// The attempt.
+    /// A handler is about to run; this is the attempt's number.
     Started(u32),
-    /// The attempt.
+    /// The listener has consumed the entry; this is the attempt's number.
     Consumed(u32),
-    /// Microseconds since the epoch.
+    /// The delivery waits until this time, in microseconds since the epoch.
     Waits(u64),
 }
 
-/// The bytes of marks: the listeners' names, then the marks.
+/// Encodes marks as bytes: the listeners' names first, then the marks.
 #[derive(Default)]
 pub(super) struct MarkWriter {
     listeners: FxHashMap<Arc<str>, u64>,
@@ -304,7 +311,7 @@ pub(super) struct MarkWriter {
 }
 
 impl MarkWriter {
-    /// Adds a mark of an entry in the thread of that number.
+    /// Adds a mark. `thread` is the number of its entry's thread.
     pub(super) fn put(&mut self, mark: &Mark, thread: u64) {
         let (consumed, entry, listener, number) = match mark {
             Mark::Started { entry, listener, attempt } => (0, entry, listener, (*attempt).into()),
@@ -332,7 +339,7 @@ impl MarkWriter {
         index
     }
 
-    /// Empty if there is no mark.
+    /// The bytes of all marks. Empty if there are no marks.
     pub(super) fn finish(&self) -> Vec<u8> {
         if self.count == 0 {
             return Vec::new();
@@ -404,7 +411,8 @@ fn put_origin(to: &mut Vec<u8>, origin: Option<&Origin>) {
     put_option(to, origin.and_then(|it| it.fork.as_ref()), put_entry);
 }
 
-/// Seven bits per byte, the lowest first. The high bit means that more bytes follow.
+/// Writes a number with seven bits per byte, the lowest bits first. The high bit of a byte means
+/// that more bytes follow.
 fn put_varint(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push((number & 0x7f) as u8 | 0x80);
@@ -443,7 +451,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// `docs/log.md` has this line among its vectors.
+    /// Checks that `docs/log.md` has this line among its test vectors.
     fn told(what: &str, bytes: &[u8]) {
         let line = format!("{what}: {}\n", hex(bytes));
         assert!(PAGE.contains(&line), "docs/log.md lacks the line\n{line}");

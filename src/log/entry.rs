@@ -13,74 +13,77 @@ use crate::name::Name;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its place in the log, from 1: the one total order.
+    /// The entry's place in the log, from 1. Positions order all entries of all threads.
     pub position: u64,
-    /// Its thread and its place there. Read through a fork, it is still the source's.
+    /// The entry's thread and its number there. An entry that is read through a fork keeps the id
+    /// that it has in the source.
     pub id: EntryId,
-    /// When the pump took it, in microseconds since the epoch.
+    /// When the pump accepted the entry, in microseconds since the epoch.
     pub at_us: u64,
-    /// Who sent it: a listener, an identity, or `core`.
+    /// The sender: a listener, an identity, or `core` for the pump itself.
     pub from: Arc<str>,
-    /// Whom it was sent to, where the pump knew one.
+    /// The receiver that the entry was sent to, if the pump knew one.
     pub to: Option<Arc<str>>,
     /// The payload's name.
     pub name: Name,
-    /// The entry whose handling sent it.
+    /// The entry whose handling sent this one.
     pub cause: Option<EntryId>,
-    /// The entry it answers.
+    /// The entry that this one answers.
     pub reply_to: Option<EntryId>,
-    /// Its flags.
+    /// The entry's flags.
     pub flags: Flags,
     /// How many listeners must consume it.
     pub receivers: u32,
-    /// The client's own id for it.
+    /// The client's own id for the push.
     pub client_id: Option<Arc<str>>,
-    /// Elements of other namespaces that its `<meta>` held.
+    /// Elements of other namespaces that were in the message's `<meta>`.
     pub meta: Option<Bytes>,
-    /// The payload's canonical bytes, or what encryption made of them.
+    /// The payload's canonical bytes. They are encrypted if there is a key.
     pub body: Bytes,
-    /// The key that `meta` and `body` are encrypted with; throwing it away erases them.
+    /// The number of the key that `meta` and `body` are encrypted with. Deleting that key erases
+    /// them.
     pub key: Option<u64>,
-    /// BLAKE3 over all of the above but the position; `docs/log.md` has the layout.
+    /// A BLAKE3 hash over the thread's origin and all fields above but the position. `docs/log.md`
+    /// has the layout.
     pub digest: [u8; 32],
 }
 
-/// A draft of an entry: everything but its position and its digest.
+/// A draft of an entry: all its fields but the position and the digest.
 ///
-/// `id.seq` is the sequence that the sender believes to be next in the thread.
+/// `id.seq` is the number that the sender believes to be next in the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.
 pub struct Draft {
-    /// Its thread, and the sequence that is expected to be next there.
+    /// The entry's thread, and the number that is expected to be next there.
     pub id: EntryId,
-    /// When the pump took it, in microseconds since the epoch.
+    /// When the pump accepted the entry, in microseconds since the epoch.
     pub at_us: u64,
-    /// Who sent it.
+    /// The sender.
     pub from: Arc<str>,
-    /// Whom it was sent to, where the pump knew one.
+    /// The receiver that the entry was sent to, if the pump knew one.
     pub to: Option<Arc<str>>,
     /// The payload's name.
     pub name: Name,
-    /// The entry whose handling sent it.
+    /// The entry whose handling sent this one.
     pub cause: Option<EntryId>,
-    /// The entry it answers.
+    /// The entry that this one answers.
     pub reply_to: Option<EntryId>,
-    /// Its flags.
+    /// The entry's flags.
     pub flags: Flags,
     /// How many listeners must consume it.
     pub receivers: u32,
-    /// The client's own id for it.
+    /// The client's own id for the push.
     pub client_id: Option<Arc<str>>,
-    /// Elements of other namespaces that its `<meta>` held.
+    /// Elements of other namespaces that were in the message's `<meta>`.
     pub meta: Option<Bytes>,
-    /// The payload's canonical bytes, or what encryption made of them.
+    /// The payload's canonical bytes. They are encrypted if there is a key.
     pub body: Bytes,
-    /// The key that `meta` and `body` are encrypted with.
+    /// The number of the key that `meta` and `body` are encrypted with.
     pub key: Option<u64>,
 }
 
 impl Draft {
-    /// An entry without links, receivers or flags.
+    /// A draft without links, receivers or flags.
     #[must_use]
     pub fn new(id: EntryId, at_us: u64, from: Arc<str>, name: Name, body: Bytes) -> Draft {
         Draft {
@@ -100,7 +103,7 @@ impl Draft {
         }
     }
 
-    /// The entry that this becomes; its position follows.
+    /// Makes an entry with this digest. Its position is filled in later.
     pub(super) fn seal(self, digest: [u8; 32]) -> Entry {
         Entry {
             position: 0,
@@ -122,7 +125,7 @@ impl Draft {
     }
 }
 
-/// The flags of an entry, one bit each. The log keeps bits that it has no word for, too.
+/// The flags of an entry, one bit each. The log also keeps bits that have no name here.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
 
@@ -133,43 +136,46 @@ impl Flags {
     pub const FROM_IDENTITY: Flags = Flags(1);
     /// The addressee is an identity from outside.
     pub const TO_IDENTITY: Flags = Flags(1 << 1);
-    /// The sender waits for an answer, so there must be one.
+    /// The sender waits for an answer, so the receiver must answer.
     pub const ANSWER_WANTED: Flags = Flags(1 << 2);
-    /// It was refused: recorded, but delivered to nobody.
+    /// The message was refused: it is recorded, but was delivered to nobody.
     pub const REFUSED: Flags = Flags(1 << 3);
-    /// The sender named the addressee; without this, the pump found it by the payload's name.
+    /// A sender from outside named the addressee. Without this flag, the pump found the addressee
+    /// of a push by the payload's name.
     pub const TO_GIVEN: Flags = Flags(1 << 4);
-    /// The sender named the thread; without this, the message opened it.
+    /// A sender from outside named the thread. A push without this flag opened its thread.
     pub const THREAD_GIVEN: Flags = Flags(1 << 5);
-    /// Its thread is closed with it.
+    /// The entry closes its thread.
     pub const CLOSES: Flags = Flags(1 << 6);
-    /// Its thread is cancelled with it.
+    /// The entry cancels its thread.
     pub const CANCELS: Flags = Flags(1 << 7);
-    /// Its thread failed with it.
+    /// The entry says that its thread failed.
     pub const FAILS: Flags = Flags(1 << 8);
-    /// Its thread is over its budget from here on.
+    /// From this entry on, the thread is over its budget.
     pub const OVER_BUDGET: Flags = Flags(1 << 9);
-    /// Its thread pauses from here on.
+    /// The entry pauses its thread.
     pub const PAUSES: Flags = Flags(1 << 10);
-    /// Its thread goes on from here.
+    /// The entry lets its thread go on: the thread is open again.
     pub const RESUMES: Flags = Flags(1 << 11);
-    /// It has to do with the budget of its tree: what is spent, may be spent, or was warned of.
+    /// The entry is about the budget of its tree of threads: it says what was spent or may be
+    /// spent, or it is a warning.
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
-    /// It waits for an entry and not for a time, and nobody waits for it: its thread may end
-    /// without it.
+    /// The entry is a message that waits for another entry instead of a time, and whose answer
+    /// nobody waits for. Its thread may end without it.
     pub const WATCHES: Flags = Flags(1 << 14);
-    /// A handler returned or sent it as an `Err`, or says with it that work failed.
+    /// A handler returned or sent the entry as an `Err`, or the entry says that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
-    /// It waits for a time by the wall clock, wherever that is set; what waits without this waits
-    /// for time to pass. It has no word.
+    /// The entry's delivery waits for a time of the wall clock, even if the clock is set meanwhile.
+    /// A delivery that waits without this flag waits until an amount of time has passed. The flag
+    /// has no word.
     pub const BY_CLOCK: Flags = Flags(1 << 16);
 
-    /// The flags that say what became of the thread, of which an entry has one at the most.
+    /// The flags that set the thread's state. An entry has at most one of them.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
-    /// Every flag that has a word, with its word.
+    /// The flags that have a word, with their words.
     pub(super) const WORDS: [(Flags, &'static str); 16] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
@@ -189,31 +195,31 @@ impl Flags {
         (Flags::ERROR, "error"),
     ];
 
-    /// The flags as the log has them.
+    /// Flags from the bits that the log stores.
     #[must_use]
     pub const fn of_bits(bits: u32) -> Flags {
         Flags(bits)
     }
 
-    /// The flags as the log keeps them.
+    /// The bits that the log stores.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether all of `others` are among these.
+    /// Whether these flags include all of `others`.
     #[must_use]
     pub const fn contains(self, others: Flags) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// These and `others`.
+    /// These flags and `others` together.
     #[must_use]
     pub const fn with(self, others: Flags) -> Flags {
         Flags(self.0 | others.0)
     }
 
-    /// What the entry makes of its thread, where it changes that.
+    /// The state that the entry sets for its thread, if it sets one.
     #[must_use]
     pub const fn state(self) -> Option<State> {
         Some(match Flags(self.0 & Flags::STATES.0) {
@@ -247,27 +253,27 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The state of a thread. Flags of its entries set it; the last such entry counts.
+/// The state of a thread. Entries set it by their flags, and the last one that does counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive, since code that shows or steers threads must treat each.
 pub enum State {
-    /// It takes messages.
+    /// The thread takes messages.
     #[default]
     Open,
-    /// It keeps messages until it is resumed.
+    /// The thread keeps messages until it is resumed.
     Paused,
-    /// It has ended.
+    /// The thread has ended.
     Closed,
-    /// It was cancelled.
+    /// The thread was cancelled.
     Cancelled,
-    /// It has spent its budget.
+    /// The thread has spent its budget.
     OverBudget,
-    /// It failed.
+    /// The thread failed.
     Failed,
 }
 
 impl State {
-    /// The word for it.
+    /// The state as a word, such as `over-budget`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -280,13 +286,13 @@ impl State {
         }
     }
 
-    /// Whether it may ever go on.
+    /// Whether a thread in this state may still go on.
     #[must_use]
     pub const fn is_live(self) -> bool {
         matches!(self, State::Open | State::Paused | State::OverBudget)
     }
 
-    /// The flag of the entry that makes a thread so.
+    /// The flag of an entry that sets this state.
     #[must_use]
     pub const fn flag(self) -> Flags {
         match self {
@@ -306,63 +312,66 @@ impl fmt::Display for State {
     }
 }
 
-/// A thread that is to be opened. Both links must lead to things that are in the log already.
+/// A thread that is to be opened. Its parent and the entry that it is forked at must be in the log
+/// already, or earlier in the same batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.
 pub struct NewThread {
-    /// Its id, which no thread has yet.
+    /// The new thread's id, which no thread has yet.
     pub id: ThreadId,
-    /// The thread it belongs to; none for a session.
+    /// The parent thread. `None` for a session, the first thread of a tree.
     pub parent: Option<ThreadId>,
-    /// The last entry of another thread that it begins with; its own entries follow from there.
+    /// The entry of another thread that this one is forked at. The new thread shares all entries up
+    /// to this one; its own entries follow.
     pub fork: Option<EntryId>,
 }
 
-/// A mark: something that happened to an entry after it came.
+/// A mark: something that happened to an entry after it was appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since recovery must treat every mark.
 pub enum Mark {
     /// A handler that must not run twice unknowingly is about to run.
     Started {
-        /// The entry it handles.
+        /// The entry that the handler handles.
         entry: EntryId,
         /// The listener of the handler.
         listener: Arc<str>,
         /// The attempt, from 1. 0 means that a shared listener was chosen.
         attempt: u32,
     },
-    /// A listener gets the entry, but not before a time.
+    /// A listener gets the entry, but not before this time.
     Waits {
         /// The entry.
         entry: EntryId,
         /// The listener.
         listener: Arc<str>,
-        /// Microseconds since the epoch, from 2³² on.
+        /// The time in microseconds since the epoch, at least 2³².
         until_us: u64,
     },
-    /// A listener is done with the entry.
+    /// A listener has consumed the entry.
     Consumed {
         /// The entry.
         entry: EntryId,
         /// The listener.
         listener: Arc<str>,
-        /// The attempt that did it.
+        /// The attempt that consumed the entry.
         attempt: u32,
     },
 }
 
-/// A mark, and when it was made.
+/// A mark, and its place among the entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Noted {
-    /// The last position before the commit that has it: with the entries after that, or with none,
-    /// it was kept.
+    /// The last position before the commit that has the mark. The mark was appended together with
+    /// the entries after this position, or without any entry.
     pub after: u64,
     /// What happened.
     pub mark: Mark,
 }
 
-/// A batch, which the log keeps whole or not at all: threads first, then entries, then marks.
+/// A batch, which the log keeps whole or not at all. Its threads come first, then its entries, then
+/// its marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 // Exhaustive: the engine fills it, and must not forget a field.
 pub struct Batch {
@@ -370,50 +379,52 @@ pub struct Batch {
     pub threads: Vec<NewThread>,
     /// Entries to append, in their order.
     pub entries: Vec<Draft>,
-    /// What happened to entries, these or earlier ones.
+    /// What happened to entries of this batch or earlier ones.
     pub marks: Vec<Mark>,
 }
 
 impl Batch {
-    /// Whether it is empty.
+    /// Whether the batch has no threads, entries or marks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty() && self.entries.is_empty() && self.marks.is_empty()
     }
 }
 
-/// The receipt of a batch: the log has it, as durably as it promises.
+/// The receipt of a batch: the log has kept it, as durably as
+/// [`Log::durability`](crate::log::Log::durability) says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// The position of its first entry. The others follow without a gap.
+    /// The position of the batch's first entry. The others follow without a gap.
     pub first_position: u64,
-    /// Its entries, in the batch's order.
+    /// The batch's entries, in their order.
     pub entries: Vec<Arc<Entry>>,
-    /// The head of the log with the commit that holds it.
+    /// The head of the commit that has the batch.
     pub head: Head,
-    /// The fixed cost of its commit in microseconds, beside the time of its entries. It is mostly
-    /// the sync, which the commit's entries share.
+    /// The fixed cost of the commit in microseconds, without the time that its entries take. It is
+    /// mostly the sync, which all entries of the commit share.
     pub shared_us: u64,
 }
 
-/// A thread as the log knows it.
+/// What the log knows of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadRecord {
-    /// Its id.
+    /// The thread's id.
     pub id: ThreadId,
-    /// The thread it belongs to.
+    /// The parent thread, if there is one.
     pub parent: Option<ThreadId>,
-    /// The last entry it shares with the thread it was forked from.
+    /// For a fork: the last entry that it shares with the thread that it was forked from.
     pub fork: Option<EntryId>,
-    /// The sequence of its last entry; 0 while it has none, the link's while a fork has none.
+    /// The number of the thread's last entry, counting shared ones. 0 if there is none.
     pub last_seq: u64,
-    /// Its first entry, read through the link.
+    /// The thread's entry number 1. In a fork, that is an entry of the source.
+    /// [`Log::tree`](crate::log::Log::tree) leaves it out for threads that aren't live.
     pub first: Option<Arc<Entry>>,
-    /// The state that its own entries gave it.
+    /// The thread's state, as its own entries set it.
     pub state: State,
-    /// Whether one of its own entries is about its tree's budget.
+    /// Whether one of the thread's own entries is about the budget.
     pub is_charged: bool,
 }
 
@@ -421,17 +432,17 @@ pub struct ThreadRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadSummary {
-    /// Its id.
+    /// The thread's id.
     pub id: ThreadId,
-    /// The thread it belongs to.
+    /// The parent thread, if there is one.
     pub parent: Option<ThreadId>,
-    /// The last entry it shares with the thread it was forked from.
+    /// For a fork: the last entry that it shares with the thread that it was forked from.
     pub fork: Option<EntryId>,
-    /// How many entries are its own.
+    /// How many entries the thread has, without shared ones.
     pub entries: u64,
-    /// When the first of its own came, in microseconds since the epoch.
+    /// When the first of the thread's own entries was accepted, in microseconds since the epoch.
     pub first_us: Option<u64>,
-    /// When the last of its own came.
+    /// When the last of the thread's own entries was accepted, in microseconds since the epoch.
     pub last_us: Option<u64>,
 }
 
@@ -441,11 +452,12 @@ pub struct ThreadSummary {
 pub struct Open {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// The listeners that started on it, each with its highest attempt, by name.
+    /// The listeners that started on the entry, by name, each with its highest attempt.
     pub started: Vec<(Arc<str>, u32)>,
-    /// The listeners that have consumed it, by name.
+    /// The listeners that have consumed the entry, by name.
     pub consumed: Vec<Arc<str>>,
-    /// The listeners that wait with it for a time, each with that time.
+    /// The listeners that get the entry only at a time, by name, each with that time in
+    /// microseconds since the epoch.
     pub waits: Vec<(Arc<str>, u64)>,
 }
 

@@ -15,7 +15,7 @@ use crate::log::open::{Came, Opens};
 use crate::log::verify::{Report, Verifier};
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
-/// A log in memory. An append is complete when it returns.
+/// A log in memory. A batch is kept before [`append`](Log::append) returns.
 pub struct MemoryLog {
     identity: Identity,
     origins: Origins,
@@ -35,13 +35,14 @@ impl MemoryLog {
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
     }
 
-    /// Keeps a batch at once.
+    /// Appends a batch, without a future.
     pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
         let job = Job::seal(batch, &self.origins);
         self.state().append(job)
     }
 
-    /// A poisoned lock is no problem: nothing here panics half-way through a change.
+    /// Locks the contents. A lock that a panic poisoned may be used: no code here panics half-way
+    /// through a change.
     fn state(&self) -> MutexGuard<'_, Contents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,21 +153,22 @@ struct Contents {
     closed: bool,
     writer: Uuid,
     threads: Threads,
-    /// By position, from 1.
+    /// All entries by position. Position 1 is at index 0.
     all: Vec<Arc<Entry>>,
-    /// By identity and client id: the index in `all`.
+    /// For each identity and client id, the index of the entry in `all`.
     client_ids: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
-    /// By number, from 0.
+    /// All commits by number, from 0.
     commits: Vec<CommitRow>,
     chain: [u8; 32],
-    /// A buffer for each append.
+    /// A buffer that each append uses again.
     admitted: Admitted,
 }
 
-/// The threads, by number from 1.
+/// All threads by number. Number 1 is at index 0.
 #[derive(Default)]
 struct Threads {
-    /// Hashed without a key, since the pump draws every id that is used here.
+    /// The index of each thread in `all`. The hash needs no secret key, since the pump itself draws
+    /// all thread ids.
     by_id: FxHashMap<ThreadId, usize>,
     all: Vec<Thread>,
 }
@@ -174,15 +176,15 @@ struct Threads {
 struct Thread {
     id: ThreadId,
     standing: Standing,
-    /// The indices of its own entries in the log's `all`.
+    /// The indices of the thread's own entries in `Contents::all`.
     entries: Vec<usize>,
-    /// The indices of its children in `threads`.
+    /// The indices of the thread's children in `Threads::all`.
     children: Vec<usize>,
     state: ThreadState,
     is_charged: bool,
 }
 
-/// What the rules of `admit` see.
+/// The contents as the rules of `admit` see them.
 struct Books<'a> {
     threads: &'a mut Threads,
     all: &'a [Arc<Entry>],
@@ -335,7 +337,7 @@ impl Contents {
         }
     }
 
-    /// A thread and its descendants, in the order in which they were opened.
+    /// The indices of a thread and its descendants, in the order in which they were opened.
     fn branch(&self, root: &ThreadId) -> Vec<usize> {
         let mut all: Vec<usize> = self.threads.by_id.get(root).copied().into_iter().collect();
         let mut next = 0;
@@ -355,7 +357,7 @@ impl Contents {
         self.branch(root).into_iter().map(record).collect()
     }
 
-    /// The entries of a branch, thread by thread.
+    /// The indices of the entries of a thread and its descendants, thread by thread.
     fn below(&self, root: &ThreadId) -> impl Iterator<Item = usize> {
         let threads = self.branch(root).into_iter().map(|at| &self.threads.all[at]);
         threads.flat_map(|it| it.entries.iter().copied())
@@ -398,8 +400,8 @@ impl Contents {
         let unknown = || Error::UnknownThread(id.clone());
         let mut thread = self.find(id).ok_or_else(unknown)?;
         let mut upto = upto.min(thread.standing.last_seq);
-        // The parts of a thread's history with their bounds, from the thread back through its
-        // sources.
+        // The parts of a thread's history, each with the bounds of what to read: first the thread's
+        // own part, then that of the thread that it was forked from, and so on.
         let mut parts = Vec::new();
         loop {
             let link_seq = thread.standing.link_seq();

@@ -1,7 +1,8 @@
-//! The log: the only durable memory. It has threads of entries, which are appended and never
-//! changed.
+//! The log, the only durable memory of a pump. A log has threads of entries. Entries are appended
+//! and never changed.
 //!
-//! The log knows no XML. It keeps bytes and positions.
+//! The log doesn't parse XML: to it, a payload is a name and bytes. [`SqliteLog`] keeps a log in a
+//! file, [`MemoryLog`] in memory.
 
 mod admit;
 pub(crate) mod atomic_file;
@@ -36,37 +37,39 @@ pub use pages::{Pages, ThreadPages};
 pub use sqlite::{Copied, Existing, SqliteLog};
 pub use verify::{Finding, Report, Wrong};
 
-/// A log's answer, which comes later and may be an error.
+/// A future with a log's answer, which may be an error.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Where entries are kept. Every implementation passes the same suite of tests.
+/// A place where entries are kept. Every implementation passes the same suite of tests.
 pub trait Log: Send + Sync + 'static {
-    /// Which log this is.
+    /// Says which log this is.
     fn identity(&self) -> Identity;
 
     /// What an appended batch survives.
     fn durability(&self) -> Durability;
 
-    /// Keeps a batch, whole or not at all.
+    /// Appends a batch, whole or not at all.
     ///
-    /// The batch takes its place in the order when this is called. The future tells when the batch
-    /// is kept; a caller that drops it early doesn't learn whether it was.
+    /// The batch takes its place in the order when this function is called. The future is ready
+    /// once the batch is kept. A caller that drops the future early doesn't learn whether the batch
+    /// was kept.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
-    /// Keeps a batch ahead of the batches that [`append`](Log::append) was given and that aren't
-    /// being written yet. This is the priority lane: such batches don't wait behind bulk writers,
-    /// and keep their order among themselves.
+    /// Appends a batch ahead of all batches that wait since a call of [`append`](Log::append). This
+    /// is the priority lane: its batches don't wait behind bulk writers, and keep their order among
+    /// themselves.
     ///
-    /// In a log without a queue this is the same as [`append`](Log::append).
+    /// In a log without a queue, this is the same as [`append`](Log::append).
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
-    /// Whether appends are likely to succeed.
+    /// The state of the log: whether appends are likely to succeed.
     fn health(&self) -> Health;
 
-    /// A thread's record.
+    /// A thread's record. `None` if there is no such thread.
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
 
-    /// The first of a thread's own entries. In a fork that is the entry after its link.
+    /// The first of a thread's own entries. In a fork, this is the entry after the one that it was
+    /// forked at.
     fn opening<'a>(&'a self, thread: &'a ThreadRecord) -> Boxed<'a, Option<Arc<Entry>>> {
         let link_seq = thread.fork.as_ref().map_or(0, |it| it.seq);
         let own = self.read(&thread.id, link_seq, link_seq + 1, 1);
@@ -74,23 +77,27 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// A thread and its descendants, in the order in which they were opened. Empty if there is no
-    /// such thread. First entries are read for live threads only.
+    /// such thread. The field `first` is filled in only for live threads: those that are open,
+    /// paused or over their budget.
     fn tree<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<ThreadRecord>>;
 
-    /// The entries of a thread and of all below it that have to do with their budget, by position.
+    /// The entries of a thread and of its descendants that have the flag [`Flags::CHARGES`], by
+    /// position. Empty if there is no such thread.
     fn charges<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Arc<Entry>>>;
 
-    /// How many entries of a thread and its descendants had a receiver, not counting those of one
-    /// sender.
+    /// How many entries of a thread and its descendants had receivers. Entries that `but_from` sent
+    /// aren't counted.
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64>;
 
-    /// The marks of a thread's entries and its descendants', in their order: which listeners
-    /// started on them and consumed them.
+    /// The marks of the entries of a thread and its descendants, in the order in which they were
+    /// appended. They say which listeners started on an entry, wait with it, or consumed it.
     fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>>;
 
-    /// The entries of a thread with `after < seq <= upto`, the first `limit` of them.
+    /// The first `limit` entries of a thread with `after < seq <= upto`. An unknown thread is an
+    /// error.
     ///
-    /// A fork has the entries of its source up to its link, then its own.
+    /// A fork begins with the entries of its source, up to the one that it was forked at. Its own
+    /// entries follow.
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -99,55 +106,60 @@ pub trait Log: Send + Sync + 'static {
         limit: usize,
     ) -> Boxed<'a, Vec<Arc<Entry>>>;
 
-    /// One entry, where its thread has it.
+    /// An entry by its id. `None` if the thread doesn't have that number. An unknown thread is an
+    /// error.
     fn entry<'a>(&'a self, id: &'a EntryId) -> Boxed<'a, Option<Arc<Entry>>> {
         let found = self.read(&id.thread, id.seq.saturating_sub(1), id.seq, 1);
         Box::pin(async move { Ok(found.await?.into_iter().next()) })
     }
 
-    /// The entries of all threads after a position, the first `limit` of them.
+    /// The first `limit` entries of all threads after a position.
     fn tail(&self, after_position: u64, limit: usize) -> Boxed<'_, Vec<Arc<Entry>>>;
 
-    /// Threads in the order in which they were opened, after one of them or from the first.
+    /// The first `limit` threads after `after`, or from the first thread on, in the order in which
+    /// they were opened. If `after` is unknown, this is an error.
     fn threads<'a>(
         &'a self,
         after: Option<&'a ThreadId>,
         limit: usize,
     ) -> Boxed<'a, Vec<ThreadSummary>>;
 
-    /// The entry that an identity sent under a client id.
+    /// The entry that an identity pushed with this client id.
     fn client_id<'a>(&'a self, identity: &'a str, id: &'a str) -> Boxed<'a, Option<Arc<Entry>>>;
 
-    /// The entries that aren't consumed yet, by position: a start has to give them back to their
-    /// trees.
+    /// The entries that some receiver hasn't consumed yet, by position. A pump that starts hands
+    /// them to their threads again.
     fn open_entries(&self) -> Boxed<'_, Vec<Open>>;
 
-    /// The last commit. A copy of it, kept elsewhere, proves that nothing before it was changed.
+    /// The head of the last commit. With a copy of it that is kept elsewhere,
+    /// [`verify`](Log::verify) can prove that nothing up to this commit was changed since.
     fn head(&self) -> Boxed<'_, Head>;
 
-    /// Recomputes every digest and the chain, checks every link, and that `expect` is on it.
+    /// Recomputes every digest and the chain, and checks every link. Also checks that `expect`, if
+    /// it is given, is the head of one of the commits.
     fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report>;
 
-    /// Finishes appends that are under way, then takes no more.
+    /// Finishes the appends that were called before, then refuses further ones.
     fn close(&self) -> Boxed<'_, ()>;
 }
 
-/// Which log this is.
+/// Says which log this is.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The layout that the log was made with. It may have a later layout now.
+    /// The number of the file format that the log was made with. A later version may have upgraded
+    /// the file since.
     pub format: u32,
     /// The log's UUID.
     pub uuid: Uuid,
     /// The secret that handlers' random numbers are derived from.
     pub key: [u8; 32],
-    /// The time at which it was made, in microseconds since the epoch.
+    /// When the log was made, in microseconds since the epoch.
     pub created_us: u64,
 }
 
 impl Identity {
-    /// The layout that this version writes.
+    /// The number of the file format that this version writes.
     pub const FORMAT: u32 = 2;
 
     /// The identity of a new log.
@@ -173,21 +185,21 @@ fn fresh_uuid() -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
 }
 
-/// What an append survives.
+/// What an acknowledged append survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive: the three that the manifest has.
 pub enum Durability {
-    /// A power cut. The batch is on the disk before any client hears of it.
+    /// An append survives a power cut: the batch is on the disk before any client hears of it.
     #[default]
     Full,
-    /// A killed process. A power cut loses about the last second.
+    /// An append survives when the process is killed. A power cut loses about the last second.
     Normal,
-    /// Nothing. The log is in memory only.
+    /// An append doesn't survive the process: the log is in memory only.
     Memory,
 }
 
 impl Durability {
-    /// The word for it.
+    /// The word for it in a manifest: `full`, `normal` or `memory`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -204,7 +216,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// The text is no durability.
+/// The error of a text that isn't a durability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoDurability;
 
@@ -231,11 +243,12 @@ impl FromStr for Durability {
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since a door must treat every state.
 pub enum Health {
-    /// It takes appends.
+    /// The log takes appends.
     Well,
-    /// The disk is full. The log tries again by itself; until it succeeds, doors should refuse.
+    /// The disk is full. The log tries again by itself. Until an append succeeds, doors should
+    /// refuse pushes.
     Full,
-    /// It takes no more until it is opened again, for this reason.
+    /// The log takes no appends until it is opened again, for this reason.
     Poisoned(Arc<str>),
 }
 
@@ -245,53 +258,57 @@ pub enum Health {
 pub enum Error {
     /// The log was closed.
     Closed,
-    /// The thread's next number isn't the expected one: another writer appended to it.
+    /// The entry's number isn't the next one of its thread, for example because another writer
+    /// appended to the thread.
     Conflict {
-        /// What was to be appended.
+        /// The entry that was to be appended.
         entry: EntryId,
-        /// The sequence that is next.
+        /// The number that is next in the thread.
         next: u64,
     },
-    /// The identity has used this id before.
+    /// The identity has used this client id before.
     ClientIdTaken {
-        /// The entry that has it.
+        /// The entry that has this client id.
         entry: EntryId,
     },
-    /// The file is a log, but broken.
+    /// The file is a log, but it is damaged.
     Damaged {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: Arc<str>,
     },
-    /// The disk is full, and the log was closed before there was room.
+    /// The disk is full. An append waits for room, and returns this only if the log is closed
+    /// before there is any.
     Full,
-    /// The batch contradicts itself or the log; nothing of it was kept.
+    /// The batch contradicts itself or the log, or one of its values is too large. Nothing of it
+    /// was kept.
     Invalid(Arc<str>),
-    /// The operating system refused.
+    /// The operating system refused an operation, or a path can't be used.
     Io(Arc<str>),
-    /// Another process writes to the file.
+    /// Another process, or another log object in this process, writes to the file.
     Locked {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// The other process, where it is known.
+        /// The id of the process that writes, if it is known.
         process: Option<u32>,
     },
     /// The file was written by a later version.
     Newer {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// The layout it has.
+        /// The number of the file's format.
         format: u32,
     },
-    /// The file is something else.
+    /// The file isn't a log.
     NotALog {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
     },
-    /// A write failed, so what the disk has is unknown. Open the log again.
+    /// The log takes no appends until it is opened again: a write failed, so that it is unknown
+    /// what the disk has, or one of the log's files was removed, renamed or replaced.
     Poisoned(Arc<str>),
-    /// The log was opened for reading.
+    /// The log was opened for reading only.
     ReadOnly,
     /// A thread of this id exists.
     ThreadExists(ThreadId),

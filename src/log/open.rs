@@ -1,4 +1,5 @@
-//! Finds the entries that aren't consumed yet, in one walk over the commits.
+//! Finds the open entries: those that some receiver hasn't consumed yet. A log passes its entries
+//! and marks to [`Opens`] in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use rustc_hash::FxHashMap;
 use crate::log::chain::{MarkRow, Marked};
 use crate::log::entry::{Entry, Open};
 
-/// Takes entries and marks in their order, and keeps the entries that are still open.
+/// Collects entries, and drops each one when its marks say that all its receivers have consumed it.
 #[derive(Default)]
 pub(super) struct Opens(FxHashMap<(u64, u64), OpenEntry>);
 
-/// An entry, and how many receivers it has.
+/// An entry's numbers, and how many receivers it has.
 #[derive(Clone, Copy)]
 pub(super) struct Came {
     pub(super) thread: u64,
@@ -21,7 +22,7 @@ pub(super) struct Came {
     pub(super) receivers: u32,
 }
 
-/// An entry that waits for its receivers.
+/// An entry that isn't consumed yet, and what its marks say.
 pub(super) struct OpenEntry {
     pub(super) position: u64,
     receivers: u32,
@@ -31,7 +32,7 @@ pub(super) struct OpenEntry {
 }
 
 impl OpenEntry {
-    /// The open entry, as the log returns it.
+    /// Makes the record that the log returns, with the entry itself.
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
         let consumed = self.consumed.into_iter().collect();

@@ -1,14 +1,14 @@
-//! Reads long threads and lists a page at a time.
+//! Reads a long thread, or the list of all threads, page by page.
 
 use std::sync::Arc;
 
 use crate::id::ThreadId;
 use crate::log::{Entry, Error, Log, ThreadSummary};
 
-/// Entries or threads of a page.
+/// How many entries or threads a page has at most.
 const PAGE: usize = 1_024;
 
-/// The entries of a thread, in order.
+/// Reads the entries of a thread in order, page by page.
 ///
 /// ```
 /// # use pumphouse::prelude::*;
@@ -28,19 +28,19 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// All entries that the thread has by the time its last page is read.
+    /// Reads all entries, with those that are appended before the last page is read.
     #[must_use]
     pub fn of(log: &'a dyn Log, thread: &'a ThreadId) -> Pages<'a> {
         Pages { log, thread, after: 0, upto: u64::MAX }
     }
 
-    /// Only the entries after a number.
+    /// Reads only the entries after this number.
     #[must_use]
     pub fn after(self, after: u64) -> Pages<'a> {
         Pages { after, ..self }
     }
 
-    /// Only the entries up to a number.
+    /// Reads only the entries up to this number.
     #[must_use]
     pub fn upto(self, upto: u64) -> Pages<'a> {
         Pages { upto, ..self }
@@ -49,7 +49,7 @@ impl<'a> Pages<'a> {
     /// The next page, which has at least one entry. None if there are no more.
     ///
     /// # Errors
-    /// Where there is no such thread, or the log can't be read.
+    /// If there is no such thread, or if the log can't be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Entry>>>, Error> {
         if self.after >= self.upto {
             return Ok(None);
@@ -61,14 +61,14 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// All threads, in the order in which they were opened.
+/// Lists all threads in the order in which they were opened, page by page.
 pub struct ThreadPages<'a> {
     log: &'a dyn Log,
     after: Option<ThreadId>,
 }
 
 impl<'a> ThreadPages<'a> {
-    /// From the first one on.
+    /// Begins with the thread that was opened first.
     #[must_use]
     pub fn of(log: &'a dyn Log) -> ThreadPages<'a> {
         ThreadPages { log, after: None }
@@ -77,7 +77,7 @@ impl<'a> ThreadPages<'a> {
     /// The next page, which has at least one thread. None if there are no more.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn next(&mut self) -> Result<Option<Vec<ThreadSummary>>, Error> {
         let page = self.log.threads(self.after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };

@@ -12,7 +12,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::{Batch, Draft, Error, Flags, Head, Health, Log, Mark, NewThread, Receipt, Wrong};
 use crate::name::Name;
 
-/// A payload of these tests.
+/// The name of the payloads in these tests.
 const NOTE: Name = Name::of("urn:test", "note");
 
 /// Checks every rule, each with a log of its own.
@@ -44,7 +44,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
     }
 }
 
-/// Waits on this thread for an answer.
+/// Blocks this thread until an answer is there.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -74,7 +74,7 @@ pub(crate) fn session(id: &str) -> NewThread {
     NewThread { id: thread(id), parent: None, fork: None }
 }
 
-/// A draft of `thread/seq` that says its own id.
+/// A draft of the entry `thread/seq`, whose body says this id.
 pub(crate) fn note(id: &str) -> Draft {
     let body = Bytes::from(format!("<note xmlns=\"urn:test\">{id}</note>"));
     Draft::new(entry(id), 1_700_000_000_000_000, "alice".into(), NOTE, body)
@@ -291,7 +291,7 @@ fn a_fork_reads_through_its_link(log: &dyn Log) {
         let threads = vec![fork("e", nowhere)];
         assert!(wait(log.append(Batch { threads, ..Batch::default() })).is_err(), "{nowhere}");
     }
-    // An entry that is read through the link belongs to the source, so its marks do, too.
+    // An entry that is read through a fork belongs to the source, and so do its marks.
     let marks = vec![consumed("b/2", "echo")];
     assert!(wait(log.append(Batch { marks, ..Batch::default() })).is_err());
     let linked = Draft { cause: Some(entry("c/1")), ..note("c/5") };

@@ -1,4 +1,5 @@
-//! Verifies a log: recomputes every digest and the whole chain in one pass.
+//! Verifies a log: recomputes every digest and the whole chain in one pass. A log passes its
+//! commits with their threads and entries to [`Verifier`] in order.
 
 use std::fmt;
 
@@ -7,14 +8,16 @@ use crate::log::Identity;
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
 use crate::log::entry::Entry;
 
-/// How many findings are reported one by one. Of a file that is all wrong nobody reads more.
+/// How many findings are reported one by one. Further ones are only counted, since nobody reads so
+/// many.
 const FINDINGS_MAX: usize = 1_000;
 
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The last commit. Keep it elsewhere, and `expect` it later.
+    /// The head of the last commit. Keep a copy elsewhere, and pass it as `expect` to a later
+    /// verification.
     pub head: Head,
     /// How many commits there are.
     pub commits: u64,
@@ -22,9 +25,9 @@ pub struct Report {
     pub entries: u64,
     /// How many threads were read.
     pub threads: u64,
-    /// What is wrong, in the order in which it was found.
+    /// What is wrong, in the order in which it was found. The list ends after 1,000 findings.
     pub findings: Vec<Finding>,
-    /// How many further findings there were.
+    /// How many further findings there were after those in the list.
     pub findings_more: u64,
 }
 
@@ -66,35 +69,38 @@ impl fmt::Display for Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wrong {
-    /// The chain doesn't fit what the commit holds.
+    /// The chain's hash doesn't fit what the commit holds, or commit 0 is missing.
     Chain,
-    /// An entry doesn't fit its digest.
+    /// An entry doesn't fit its digest, or can't be read.
     Digest,
-    /// The expected head isn't on the chain.
+    /// No commit has the expected head.
     Head,
-    /// The row that says which log this is was changed.
+    /// The row that says which log this is, or commit 0, isn't as the log's maker wrote it.
     Identity,
-    /// A link leads nowhere, or forwards.
+    /// A link leads to nothing, or to something later in the log. Or text that an entry shares with
+    /// an earlier one isn't there.
     Link,
     /// A mark can't be read, or is for an entry that isn't there.
     Mark,
-    /// The file itself is damaged.
+    /// A page of the file is damaged or can't be read.
     Page,
-    /// The tables, or what protects them, aren't as they should be.
+    /// A table, an index, a view or a protecting trigger was changed or is missing, or somebody
+    /// added a trigger.
     Schema,
-    /// A row is missing, or there twice.
+    /// A row is missing, or its number isn't the one that should follow.
     Sequence,
-    /// A row belongs to no commit.
+    /// A row belongs to no commit, or shared text to no entry.
     Unchained,
 }
 
-/// Takes a log from its beginning, and keeps only what it needs of the last commit.
+/// Verifies commits one after another. Of the commits it keeps only the last one, to check the
+/// next.
 pub(super) struct Verifier {
     expect: Option<Head>,
     /// The commit under way.
     at: Option<(CommitRow, Link)>,
     head: Head,
-    /// The position and the number of the thread that come next.
+    /// The position of the next entry, and the number of the next thread.
     next_position: u64,
     next_thread: u64,
     space: Vec<u8>,
@@ -102,7 +108,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    /// Begins with commit 0, which holds the log's identity only.
+    /// Begins with commit 0, whose chain covers only the log's identity.
     pub(super) fn new(
         identity: &Identity,
         genesis: Option<&CommitRow>,
@@ -123,7 +129,8 @@ impl Verifier {
         verifier
     }
 
-    /// Commit 0 covers nothing, and its chain is over the identity alone.
+    /// Checks the other fields of commit 0: it covers no entry, thread or mark, and its writer is
+    /// the log's maker.
     fn begins_with(&mut self, identity: &Identity, row: &CommitRow) {
         let Commit { writer, last_position, last_thread, .. } = row.commit;
         if (last_position, last_thread) != (0, 0) || !row.marks.is_empty() {
@@ -136,7 +143,7 @@ impl Verifier {
         }
     }
 
-    /// Begins after a commit that is trusted.
+    /// Begins after a commit that is trusted without a check.
     pub(super) fn after(row: &CommitRow) -> Verifier {
         let Commit { last_position, last_thread, .. } = row.commit;
         Verifier::at(row.head(), last_position, last_thread, None)
@@ -175,7 +182,7 @@ impl Verifier {
         self.report.findings.push(Finding { wrong, entry, commit, what });
     }
 
-    /// The commit that everything up to `end` belongs to.
+    /// Begins a commit. All threads and entries that are passed before `end` belong to it.
     pub(super) fn begin(&mut self, row: CommitRow) {
         let Commit { number, .. } = row.commit;
         let next = self.head.number + 1;
@@ -213,7 +220,7 @@ impl Verifier {
         }
     }
 
-    /// An entry of which only the digest can be read.
+    /// Adds an entry of which only the digest can be read, as a finding.
     pub(super) fn unreadable(
         &mut self,
         position: u64,
@@ -230,7 +237,7 @@ impl Verifier {
         }
     }
 
-    /// Finishes the commit.
+    /// Finishes the commit, and checks that its chain fits.
     pub(super) fn end(&mut self) {
         let Some((row, link)) = self.at.take() else { return };
         let Commit { number, last_position, last_thread, .. } = row.commit;
@@ -258,7 +265,7 @@ impl Verifier {
         self.at.as_ref().map(|(row, _)| row.commit.number)
     }
 
-    /// The last position and thread that a commit covers.
+    /// The last position and the last thread number that were read so far.
     pub(super) fn covered(&self) -> (u64, u64) {
         (self.next_position - 1, self.next_thread - 1)
     }
@@ -285,7 +292,7 @@ impl Verifier {
         self.next_position = position + 1;
     }
 
-    /// An expected head that was found needn't be looked for any more.
+    /// Notes when the expected head was found, so that it isn't reported as missing.
     fn compare(&mut self) {
         if self.expect == Some(self.head) {
             self.expect = None;

@@ -1,13 +1,13 @@
 //! Backups: a copy of a log in another file, made while the log may be written to.
 //!
-//! SQLite copies the pages, some at a time, within one read transaction, so the copy is the file as
-//! it was at the beginning. With a transaction for each step the copy would begin again after every
-//! commit, and never end beside a busy writer. `VACUUM INTO` has one transaction as well, but
-//! builds every index anew and can't report progress. The price is that the write-ahead log grows
-//! by what is written meanwhile.
+//! SQLite copies the pages, some at a time, within one read transaction. So the copy is the file as
+//! it was when the transaction began. With a transaction for each step, the copy would begin again
+//! after every commit, and never end while a writer is busy. `VACUUM INTO` has one transaction as
+//! well, but it builds every index again and can't report progress. The price of one transaction is
+//! that the write-ahead log grows by all that is written meanwhile.
 //!
-//! The copy is made under another name, synced, verified and only then moved to its path. So the
-//! file at that path is a whole log at any time.
+//! The copy is made under another name, synced and verified, and only then moved to its path. So
+//! the file at that path is a complete log at any time.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -33,7 +33,7 @@ const PAGES_AT_ONCE: i32 = 1_024;
 /// How soon a step is tried again if another connection was in the way.
 const BUSY_WAIT: Duration = Duration::from_millis(10);
 
-/// What happens to a file that is there already.
+/// What happens to a file that exists at the copy's path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive, since there is no third way.
 pub enum Existing {
@@ -47,9 +47,9 @@ pub enum Existing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
-    /// The pages that are copied.
+    /// How many bytes are copied so far.
     pub bytes: u64,
-    /// All pages.
+    /// How many bytes there are to copy.
     pub of: u64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn start(
         std::thread::Builder::new()
             .name("log-backup".to_owned())
             .spawn(move || {
-                // The caller may wait no more.
+                // The caller may have stopped waiting.
                 let _ = answer.send(work.run(watch));
             })
             .map_err(|error| Error::Io(error.to_string().into()))?;
@@ -93,8 +93,8 @@ pub(super) fn start(
     })
 }
 
-/// Whether a copy may be put at a path. Returns the lock of a log that is there and that no process
-/// writes to.
+/// Checks that a copy may be put at a path. If a log with a lock file is there that no process
+/// writes to, its lock is taken and returned.
 fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
     files::spare(log, to)?;
@@ -104,7 +104,8 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
     if existing == Existing::Keep && to.exists() {
         return refuse("it is there already; name another file");
     }
-    // Only a pump makes the lock file, so a pump uses this log, or has opened it by another name.
+    // Only a pump makes the lock file. If there is none, a pump may still have opened the file by
+    // another name, so the lock on the file itself is tried.
     let taken = match beside(to, "-lock").exists() {
         true => Lock::take(to).map(Some),
         false => Lock::of_file(to).map(|_| None),
@@ -115,14 +116,14 @@ fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Er
         }
         lock => lock?,
     };
-    // SQLite would take it for the copy's own.
+    // SQLite would read this write-ahead log as part of the copy.
     if std::fs::metadata(beside(to, "-wal")).is_ok_and(|it| it.len() > 0) {
         return refuse("entries of a log are in the write-ahead log beside it; name another file");
     }
     Ok(lock)
 }
 
-/// An unfinished copy. It is removed when this is dropped.
+/// An unfinished copy, which is removed when this value is dropped.
 struct Half {
     path: PathBuf,
     ended: Arc<AtomicBool>,
@@ -139,9 +140,9 @@ impl Half {
     /// Moves a copy to its path.
     fn put(self, to: &Path, existing: Existing) -> Result<(), Error> {
         let put = match existing {
-            // Unlike a rename, a link doesn't replace a file that came there meanwhile.
+            // Unlike a rename, a hard link doesn't replace a file that was made there meanwhile.
             Existing::Keep => match std::fs::hard_link(&self.path, to) {
-                // A file system without links.
+                // The file system has no hard links.
                 Err(_) if !to.exists() => std::fs::rename(&self.path, to),
                 linked => linked,
             },
@@ -155,12 +156,13 @@ impl Half {
 impl Drop for Half {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // If all went well, the file has been renamed.
+        // After a rename there is no such file any more. After a hard link, this removes the first
+        // of two names.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The thread's work.
+/// The work of the backup's thread.
 struct Work {
     log: PathBuf,
     half: PathBuf,
@@ -218,11 +220,11 @@ impl Work {
         Ok(())
     }
 
-    /// Syncs the copy, and switches it off write-ahead logging, so that readers make no files
-    /// beside it.
+    /// Marks the copy as a file without a write-ahead log, so that readers make no files beside it,
+    /// and syncs it.
     fn settle(&self) -> Result<(), Error> {
-        /// Where SQLite's header has the versions that write and read the file: 2 with a
-        /// write-ahead log, 1 without one.
+        /// The offset of two bytes in SQLite's header: the versions of the format for writing and
+        /// reading. Both are 2 with a write-ahead log, and 1 without one.
         const VERSIONS: u64 = 18;
         let settle = || {
             let mut file = File::options().write(true).open(&self.half)?;

@@ -11,10 +11,11 @@ use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
 use crate::log::{Error, Identity};
 
-/// How many findings about pages are reported. Of a broken file nobody reads more.
+/// How many findings about pages are reported. Nobody reads more of them.
 const PAGES_MAX: usize = 100;
 
-/// Where a log ends, if its last commit is whole.
+/// Finds where a log ends. It is an error if its tables were changed or its last commit isn't
+/// sound.
 pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
         if kind == "table" {
@@ -55,8 +56,8 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     Ok(Tip { head, position: tip_position, thread: tip_thread, name })
 }
 
-/// Verifies everything, from the first byte. Damage is a finding; only a lost file is an error. If
-/// a page couldn't be read, everything is read once more.
+/// Verifies the whole file. Damage that the checks meet becomes a finding in the report. If a page
+/// couldn't be read, everything is read once more.
 pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     let report = look(reader, expect)?;
     if report.findings.iter().all(|it| it.wrong != Wrong::Page) {
@@ -91,7 +92,7 @@ fn look(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     Ok(verifier.finish())
 }
 
-/// A page that can't be read ends a walk, but is a finding, not a failure.
+/// Turns damage that ended a walk into a finding. Any other error is returned.
 fn broken(verifier: &mut Verifier, error: Error) -> Result<(), Error> {
     let Error::Damaged { why, .. } = error else { return Err(error) };
     verifier.wrong(Wrong::Page, None, None, why.to_string());
@@ -119,7 +120,7 @@ fn file(reader: &Reader, verifier: &mut Verifier) -> Result<(), Error> {
 }
 
 impl Reader {
-    /// The commits after one, the first `limit` of them.
+    /// The first `limit` commits after a commit number.
     pub(super) fn commits(&self, after: i64, limit: u64) -> Result<Vec<CommitRow>, Error> {
         let sql = format!(
             "SELECT {} FROM commits WHERE number > ?1 ORDER BY number LIMIT ?2",
@@ -135,7 +136,7 @@ impl Reader {
     }
 }
 
-/// Checks every commit, some in each transaction, so that a writer isn't held up.
+/// Checks every commit, some in each transaction, so that a writer isn't blocked for long.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
@@ -154,7 +155,7 @@ fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Er
     Ok(any)
 }
 
-/// One read transaction for many queries. Each query alone would take its own locks.
+/// Does some work in one read transaction. Otherwise, each query would take its own locks.
 pub(super) fn at_once<T>(
     reader: &mut Reader,
     work: impl FnOnce(&mut Reader) -> Result<T, Error>,
@@ -162,7 +163,7 @@ pub(super) fn at_once<T>(
     reader.sql(reader.db.execute_batch("BEGIN"))?;
     let outcome = work(reader);
     let over = reader.sql(reader.db.execute_batch("COMMIT"));
-    // The first error says more.
+    // If both fail, the first error says more.
     outcome.and_then(|it| over.map(|()| it))
 }
 
@@ -290,7 +291,7 @@ fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bo
             Err(error) => return Err(error),
         };
         match fork {
-            // Correct links lead to lower numbers.
+            // In a sound log, a fork's source has a lower number.
             Some((source, link)) if seq <= link && source < thread && hops < u32::MAX => {
                 (thread, hops) = (source, hops + 1);
             }
@@ -318,7 +319,8 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
-    // Read before the commits, so that a writer that continues meanwhile is noticed.
+    // The shares are counted before the commits, so that a writer that goes on meanwhile is
+    // noticed.
     let shares = reader.shares_beyond(position)?;
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),
@@ -349,7 +351,8 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     Ok(())
 }
 
-/// Checks that each thread's numbers have no gap, in the order of positions.
+/// Checks that the entries of each thread have numbers without a gap, and that their positions rise
+/// with the numbers.
 fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let mut last: Option<(i64, u64, u64)> = None;
     loop {

@@ -1,4 +1,5 @@
-//! The connections to a file: one writes, the others read.
+//! Opens connections to a log's file, for writing and for reading, and takes the lock that lets one
+//! process at a time write.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,19 +14,21 @@ use crate::log::sqlite::files::{Db, Held};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
-/// The size to which SQLite truncates the write-ahead log. It is more than writing alone needs,
-/// since truncating and growing again delays commits by 0.1 s.
+/// The size to which SQLite truncates the write-ahead log. It is more than writing alone needs: if
+/// the file is truncated and grows again, commits are delayed by 0.1 s.
 pub(super) const WAL_BYTES_KEPT: u32 = 320 << 20;
-/// How long a statement waits for other tools that have the file open.
+/// How long a statement waits for other programs that have locked the file.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 /// How many prepared statements a connection caches.
 const STATEMENTS_MAX: usize = 64;
 
-/// The connection that writes; what the file is has been looked at.
+/// Opens a connection for writing, and makes an empty file if there is none. The caller checks what
+/// kind of file it is.
 pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let wal = beside(path, "-wal");
-    // SQLite would remove it, and with it what was acknowledged and not copied yet.
+    // SQLite would remove this write-ahead log, and with it entries that were acknowledged but not
+    // copied into the database file.
     if !path.exists() && std::fs::metadata(&wal).is_ok_and(|it| it.len() > 0) {
         let text = format!(
             "{} isn't there, but {} is, which has entries of it: put the file back, or move the \
@@ -35,8 +38,9 @@ pub(super) fn writing(path: &Path) -> Result<Db, Error> {
         );
         return Err(Error::Io(text.into()));
     }
-    // What SQLite makes beside it is readable to whom the file is. One that is there isn't opened:
-    // closing it would free SQLite's locks.
+    // A new file may be read by its owner only, and SQLite makes the files beside it with the same
+    // permissions. A file that exists isn't opened here, since closing it would free SQLite's
+    // locks.
     match own().create_new(true).open(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(Error::Io(format!("{}: {error}", path.display()).into()));
@@ -48,37 +52,36 @@ pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     Ok(db)
 }
 
-/// Whether a connection leaves the write-ahead log to the next one when it is closed. SQLite would
-/// copy it, say nothing of a failure, and remove it.
+/// Sets whether the write-ahead log is left as it is when the connection is closed. Otherwise, the
+/// last connection that is closed copies and removes it, and doesn't report a failure.
 pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
 }
 
-/// Has a connection that wrote nothing leave nothing behind, where there was nothing beside the
-/// file.
+/// Lets a connection that wrote nothing remove an empty write-ahead log when it is closed.
 pub(super) fn leave_as_it_was(db: &Connection, path: &Path) {
     if std::fs::metadata(beside(path, "-wal")).is_ok_and(|it| it.len() == 0) {
-        // What is left is empty.
+        // If this fails, an empty file is left.
         let _ = keeps_its_log(db, false);
     }
 }
 
-/// Makes a connection keep what it is told, as durably as it is told.
+/// Sets up a connection for writing with this durability.
 pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Result<(), Error> {
     let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
     let tune = || -> rusqlite::Result<String> {
         let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         db.pragma_update(None, "synchronous", synchronous)?;
-        // Where a plain fsync leaves bytes in the drive's cache (macOS).
+        // On macOS, a plain fsync leaves bytes in the drive's cache.
         db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
         db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
-        // The writer does it, where a failure is seen.
+        // SQLite never copies by itself. The writer and the copier thread do it, and see a failure.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // What a long reading made it grow to isn't kept.
+        // After a long read made the write-ahead log grow, its file is truncated again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         db.pragma_update(None, "cache_size", -65_536)?;
-        // They are for others. We only insert, never with REPLACE, and UNIQUE holds for us too;
-        // without them a row costs two thirds.
+        // The triggers are for other programs. We only insert, never with REPLACE, and UNIQUE is
+        // checked for us, too. Without the triggers, a row takes two thirds of the time.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(mode)
     };
@@ -90,7 +93,8 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
     Ok(())
 }
 
-/// A connection that reads: beside a writer, after one, or from a directory nobody may write to.
+/// Opens a connection for reading. A process may write to the file meanwhile, or the directory may
+/// be read-only.
 pub(super) fn reading(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = opened(path, || Connection::open_with_flags(path, flags))?;
@@ -111,7 +115,8 @@ pub(super) fn reading(path: &Path) -> Result<Db, Error> {
     }
 }
 
-/// A file that was closed well, in a directory where SQLite can't make its index.
+/// Opens a file that nobody writes to and that has no write-ahead log. SQLite makes no file beside
+/// it, so this also works in a directory that can't be written to.
 pub(super) fn unchanging(path: &Path) -> Result<Db, Error> {
     let rest = std::fs::metadata(beside(path, "-wal")).map_or(0, |it| it.len());
     if rest > 0 {
@@ -151,19 +156,20 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "mmap_size", 0)
 }
 
-/// One process writes to a file. It holds this while it does.
+/// The lock that a process holds while it may write to a log.
 #[derive(Debug)]
 pub(super) struct Lock {
     beside: File,
-    /// Held as long as this is: it lets go of itself.
+    /// The lock on the log's file itself. It is released when this field is dropped.
     _file: Held,
 }
 
 impl Lock {
-    /// Takes the lock of a log; it is freed when the process ends, however it does.
+    /// Takes the lock of a log. However the process ends, the system then frees the lock.
     ///
-    /// There are two. The one on a file beside the log says who has it, and is all there is where
-    /// the system has no other; the one on the log itself holds whatever name it is opened by.
+    /// There are two locks. The first is on a file beside the log, which says which process has it.
+    /// On systems other than Linux it is the only one. The second is on the log's file itself, so
+    /// it holds whatever name the log is opened by.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
         let trouble =
@@ -174,7 +180,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // Who holds it is a courtesy.
+                // The process's id only makes the error more helpful.
                 let _ = file.read_to_string(&mut text);
                 let process = text.trim().parse().ok();
                 return Err(Error::Locked { path: path.to_owned(), process });
@@ -187,12 +193,12 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        // A full disk must not keep a log from being opened.
+        // The id may be missing: a full disk must not keep a log from being opened.
         drop(courtesy);
         Ok(lock)
     }
 
-    /// The lock on the file alone, where nothing is to be made beside it.
+    /// Takes only the lock on the log's file itself, and makes no file beside it.
     pub(super) fn of_file(path: &Path) -> Result<Held, Error> {
         let held = Held::take(path);
         let held = held.map_err(|it| Error::Io(format!("{}: {it}", path.display()).into()))?;
@@ -200,17 +206,19 @@ impl Lock {
     }
 }
 
-/// Closing the file alone would leave the lock with whatever program is just being started: until
-/// it is another, it has our files.
+/// Unlocks the file explicitly. A child process that is just being started has copies of our open
+/// files until it runs its own program. If we only closed the file, the child would still hold the
+/// lock.
 impl Drop for Lock {
     fn drop(&mut self) {
-        // It goes with the process at the latest.
+        // If this fails, the lock is freed when the process ends.
         let _ = self.beside.unlock();
     }
 }
 
-/// Word for the next process that what this one wrote can't be trusted: a file of its own. Where
-/// the power is cut it may be lost, but then what is read next is what the disk has.
+/// A file beside the log. It tells the next process that a write failed, so that the write-ahead
+/// log can't be trusted. A power cut may lose this file, but then the next process reads what the
+/// disk really has.
 #[derive(Debug)]
 pub(super) struct Mark(PathBuf);
 
@@ -236,7 +244,7 @@ impl Mark {
     }
 }
 
-/// How to make a file that only its owner may read: messages are nobody else's.
+/// Options for making a file. On Unix, only its owner may read it, since it may contain messages.
 pub(super) fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -245,7 +253,7 @@ pub(super) fn own() -> OpenOptions {
     options
 }
 
-/// The path of a file that belongs to another.
+/// The path of a file beside another: the same path with a suffix.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

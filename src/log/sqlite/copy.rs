@@ -24,40 +24,43 @@ use crate::log::{Durability, Error};
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
 /// Pages of the write-ahead log (128 MiB) at which the copier thread begins to copy them. A page
-/// that is written many times before, as an index page is, is copied once.
+/// that is written many times before that, such as an index page, is copied only once.
 const PAGES_COPIED: i64 = 32_768;
-/// Pages (256 MiB) at which writing waits for the copy: the log must not grow without bound.
+/// Pages (256 MiB) at which writing waits for the copy, so that the write-ahead log doesn't grow
+/// without bound.
 const PAGES_MAX: i64 = 65_536;
-/// Pages (1 MiB) that the write-ahead log may have however full the disk is.
+/// Pages (1 MiB) that the write-ahead log may always have, even if the disk is nearly full.
 const PAGES_LEAST: i64 = 256;
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4_096;
-/// The write-ahead log may take one part in so many of the space that it has and the disk has left.
-/// A copy makes the database file grow, and the log doesn't get that space back.
+/// The write-ahead log may take this part, one quarter, of its own size and the free room on the
+/// disk together. The other parts are for the database file, which grows with each copy.
 const PART_OF_ROOM: u64 = 4;
 /// Pages (1 MiB) after which the free disk space is measured again.
 pub(super) const PAGES_LOOKED: i64 = 256;
 /// How often the copier thread checks that the log's files are still there.
 const LOOK_WAIT: Duration = Duration::from_millis(400);
-/// When no more than this many pages are left to copy and the file is settled, the writer copies
-/// them itself. SQLite starts the write-ahead log from its beginning only when all of it is copied,
-/// and a copy that runs during steady writing never quite reaches the end.
+/// When at most this many pages are left to copy and the file is settled, the writer copies them
+/// itself. SQLite starts the write-ahead log from its beginning only when all of it is copied. A
+/// copy that runs during steady writing never quite reaches the end.
 const PAGES_LEFT: i64 = 32;
-/// Beyond the bound at which copying begins, the writer also copies one page for every so many:
-/// with large commits, as few as [`PAGES_LEFT`] pages are never left.
+/// Beyond the length at which copying begins, the writer copies one more page itself for each this
+/// many pages. With large commits, there are never as few as [`PAGES_LEFT`] pages left.
 const PART_BEYOND: i64 = 8;
-/// So many quick copies in a row, each of at least one page, show that the file is most likely
-/// synced: see [`Settling`].
+/// After so many quick copies in a row, each of at least one page, the file is most likely synced:
+/// see [`Settling`].
 const QUICK_COPIES: u32 = 4;
-/// Microseconds that a quick one takes at the most: a copy of a few pages and its syncs take half.
+/// A copy that takes less than this many microseconds is quick. A copy of a few pages with its
+/// syncs takes half as long.
 const QUICK_US: u64 = 2_000;
-/// Copies after which the file counts as settled even if none was quick: on a slow disk none is.
+/// After this many copies the file counts as settled even if none was quick: on a slow disk none
+/// is.
 const COPIES_MAX: u32 = 32;
-/// Pages (4 MiB) by which the write-ahead log grows before the writer copies its end again, where a
-/// reader kept the log from starting from its beginning.
+/// Pages (4 MiB) by which the write-ahead log must grow before the writer copies its end again.
+/// This matters when a reader keeps the log from starting from its beginning.
 const PAGES_AGAIN: i64 = 1_024;
 
-/// The thread that copies, on a connection of its own.
+/// A handle to the thread that copies, which has a connection of its own.
 pub(super) struct Copier {
     wanted: Sender<()>,
     thread: JoinHandle<()>,
@@ -88,7 +91,7 @@ impl Copier {
         Ok(Copier { wanted, thread })
     }
 
-    /// Asks for a copy; once is enough while one is being made.
+    /// Asks for a copy. While one is being made, at most one more is noted.
     pub(super) fn want(&self) {
         // Full: a copy is requested already. Disconnected: the log is poisoned, and says so itself.
         let _ = self.wanted.try_send(());
@@ -101,7 +104,7 @@ impl Copier {
     }
 }
 
-/// What the thread has.
+/// The copier thread's state.
 struct Copying {
     db: Db,
     shared: Arc<Shared>,
@@ -122,8 +125,8 @@ impl Copying {
         }
     }
 
-    /// The same, and every while a sync of what was written meanwhile. A copy needn't begin with
-    /// one: where a reader keeps it from copying anything, it doesn't.
+    /// Like `run`, but also syncs the write-ahead log about once a second. The syncs of the copies
+    /// aren't enough: if a reader keeps a copy from copying anything, it doesn't sync.
     fn run_and_sync(mut self, path: &Path, wishes: &Receiver<()>) {
         let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
         let mut last_us = clock::now_us();
@@ -171,11 +174,12 @@ impl Copying {
     }
 }
 
-/// Estimates whether the pages that were copied into the database file are synced there.
+/// Estimates whether the pages that were copied into the database file are synced there. If so, the
+/// file is settled.
 ///
 /// SQLite syncs the file only in a copy that no commit overtook, and doesn't report the sync. So
 /// the first such copy takes long, because it syncs what all earlier copies wrote: 3 to 20 ms for
-/// 128 MiB. If the writer's own copy were the first, the writer would wait for that.
+/// 128 MiB. If the writer's own copy were the first, the writer would have to wait.
 #[derive(Debug, Default)]
 struct Settling {
     /// Pages copied so far, and the number of copies since the write-ahead log last started from
@@ -203,9 +207,9 @@ impl Settling {
     }
 }
 
-/// Syncs what was written since the last time, or poisons the log of this path.
+/// Syncs what was written to the write-ahead log since the last time. A failure poisons the log.
 ///
-/// SQLite keeps its locks elsewhere, so that its write-ahead log may be opened and closed.
+/// SQLite has its locks on other files, so the write-ahead log may be opened and closed here.
 pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     if !shared.unsynced.swap(false, Ordering::AcqRel) {
         return Ok(());
@@ -220,18 +224,18 @@ pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
-/// Copies the whole write-ahead log and truncates it, waiting a while for readers. Returns whether
-/// that succeeded.
+/// Waits a while for readers, then copies the whole write-ahead log and truncates it. Returns
+/// whether that succeeded.
 pub(super) fn all(db: &Connection) -> rusqlite::Result<bool> {
     let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     Ok(!is_busy)
 }
 
-/// How much of the write-ahead log there is, in pages.
+/// The length of the write-ahead log, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wal {
     pub(super) pages: i64,
-    /// Those of them that aren't in the file yet.
+    /// The pages that aren't in the database file yet.
     left: i64,
 }
 
@@ -248,21 +252,21 @@ pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
     })
 }
 
-/// What is to be done about the write-ahead log between two commits.
+/// What the writer does about the write-ahead log between two commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// A copy by the copier thread, while the writer goes on.
+    /// The copier thread makes a copy, while the writer goes on.
     Beside,
     /// The writer copies the few pages that are left, so that the next commit starts the
     /// write-ahead log from its beginning.
     End,
-    /// All of it, however long that takes.
+    /// The writer copies all of it, however long that takes.
     All,
 }
 
-/// At how many pages the copier thread begins to copy the write-ahead log, and at how many the
-/// writer waits for a copy.
+/// The lengths of the write-ahead log, in pages, at which the copier thread begins to copy it, and
+/// at which the writer waits for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     copied: i64,
@@ -276,15 +280,15 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The bounds for so many bytes: those that the write-ahead log has, and those that the disk
-    /// has left.
+    /// The bounds for a disk on which the write-ahead log and the free room together have this many
+    /// bytes.
     pub(super) fn of(room: u64) -> Bounds {
         let pages = i64::try_from(room / PART_OF_ROOM / PAGE_BYTES).unwrap_or(PAGES_MAX);
         let max = pages.clamp(PAGES_LEAST, PAGES_MAX);
         Bounds { copied: (max / 2).min(PAGES_COPIED), max }
     }
 
-    /// The bytes that the write-ahead log's file keeps at most once all of it was copied.
+    /// How many bytes the write-ahead log's file keeps at most, once all of it was copied.
     pub(super) fn bytes_kept(self) -> u64 {
         match self.max {
             PAGES_MAX => u64::from(connect::WAL_BYTES_KEPT),
@@ -293,7 +297,7 @@ impl Bounds {
     }
 }
 
-/// The bytes that the write-ahead log has and those that the disk has left; `None` where the system
+/// The size of the write-ahead log plus the free room on the disk, in bytes. `None` if the system
 /// doesn't say.
 #[cfg(not(test))]
 pub(super) fn room(path: &Path) -> Option<u64> {
@@ -313,8 +317,9 @@ fn left(_: &Path) -> Option<u64> {
     None
 }
 
-/// What is due between two commits. `ended_at` is the length at which the writer last copied the
-/// end of the write-ahead log, or 0 if the log has started from its beginning since.
+/// Decides what the writer does between two commits. `ended_at` is the length at which the writer
+/// last copied the end of the write-ahead log, or 0 if the log has started from its beginning
+/// since.
 pub(super) fn due(
     Wal { pages, left }: Wal,
     is_settled: bool,
@@ -343,7 +348,8 @@ mod tests {
             ((PAGES_COPIED, PAGES_COPIED), 0, Due::Beside),
             ((PAGES_COPIED + 400, 100), 0, Due::Beside),
             ((PAGES_COPIED + 480, 80), 0, Due::End),
-            // A reader keeps the log from starting from its beginning, so the log goes on growing.
+            // A reader keeps the write-ahead log from starting from its beginning, so it goes on
+            // growing.
             ((PAGES_COPIED + 500, 20), PAGES_COPIED + 480, Due::Nothing),
             ((PAGES_COPIED + 1_480, 1_000), PAGES_COPIED + 480, Due::Beside),
             ((PAGES_COPIED + 1_504, 24), PAGES_COPIED + 480, Due::End),
@@ -386,8 +392,8 @@ mod tests {
         assert_eq!(due(6_144, 6_144), Due::All);
     }
 
-    /// Whether the file is settled after each of these copies: from where, to where, of how many
-    /// pages, and how long it took.
+    /// Whether the file is settled after each of some copies. A copy is given by the pages that
+    /// were copied before and after it, all pages, and the time it took.
     fn settled(copies: &[(i64, i64, i64, u64)]) -> Vec<bool> {
         let mut settling = Settling::default();
         let copied = |&(from, to, pages, took_us)| {

@@ -1,11 +1,13 @@
-//! The files of a log, known by device and number rather than by name, so that a link is no way
-//! around a check. One process at a time writes to a file, whatever its names.
+//! Identifies the files of a log by device and inode number instead of by name, so that a link
+//! can't get around a check. Also has the lock that lets one process at a time write to a file,
+//! whatever its names are.
 //!
 //! On Linux the lock is on the log's file itself, by `flock`. SQLite has POSIX locks on the same
-//! file, and the system drops all of those when the process closes any descriptor of it. So one
-//! descriptor is opened for the lock, and closed only when no connection of this process has the
-//! file open; connections are counted here. On Linux the two kinds of locks ignore each other.
-//! Elsewhere they may not, so there the file beside the log is the only lock.
+//! file, and the system drops all of those when the process closes any descriptor of the file. So
+//! one descriptor is opened for the lock, and closed only when no connection of this process has
+//! the file open. The connections are counted for this. On Linux the two kinds of locks ignore each
+//! other. On other systems they may not, so there the lock on the file beside the log is the only
+//! one.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, TryLockError};
@@ -23,7 +25,7 @@ use crate::log::sqlite::whole;
 /// The suffixes of the files beside a log.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
 
-/// A file, whatever its name: its device and its number there.
+/// A file, whatever its name is: its device and its inode number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileId(u64, u64);
 
@@ -34,13 +36,13 @@ impl FileId {
         FileId(metadata.dev(), metadata.ino())
     }
 
-    /// Where files have no number, only their existence can be known.
+    /// On systems without inode numbers, only whether a file exists can be known.
     #[cfg(not(unix))]
     fn new(_: &Metadata) -> FileId {
         FileId(0, 0)
     }
 
-    /// The file of this name, if there is one.
+    /// The file at this path, if there is one. Links are followed.
     pub(super) fn of(path: &Path) -> io::Result<Option<FileId>> {
         match std::fs::metadata(path) {
             Ok(it) => Ok(Some(FileId::new(&it))),
@@ -78,8 +80,8 @@ pub(super) struct Files {
     wal: Resolved,
 }
 
-/// The file at a path, and the target if it is a link. Both matter: SQLite looks for the files
-/// beside a log by its path.
+/// What is at a path: the file or link itself, and the file that a link leads to. Both matter,
+/// since SQLite looks for the files beside a log by the log's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resolved {
     itself: Option<FileId>,
@@ -97,7 +99,7 @@ impl Resolved {
     }
 }
 
-/// The log's file that was removed, renamed or replaced.
+/// Which of the log's files was removed, renamed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// The database file.
@@ -112,7 +114,8 @@ impl Files {
         Ok(Files { path: path.to_owned(), file: Resolved::of(path)?, wal })
     }
 
-    /// Checks that the files are still there. A file that can't be checked may be.
+    /// Returns which of the files is gone, if one is. A file that can't be checked counts as being
+    /// there.
     pub(super) fn gone(&self) -> Option<Gone> {
         let is_moved = |path: &Path, was| Resolved::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
@@ -121,7 +124,7 @@ impl Files {
         is_moved(&beside(&self.path, "-wal"), self.wal).then_some(Gone::Wal)
     }
 
-    /// The error's text.
+    /// The error's text for a file that is gone.
     pub(super) fn told(&self, gone: Gone) -> String {
         let path = match gone {
             Gone::File => self.path.clone(),
@@ -131,11 +134,12 @@ impl Files {
     }
 }
 
-/// What this process has open of a file.
+/// What this process has open of one file.
 #[derive(Default)]
 struct Own {
     connections: usize,
-    /// Open while there are connections, for the reason in the module's head.
+    /// The descriptor for the lock. It stays open while there are connections; the head of this
+    /// module says why.
     file: Option<File>,
     is_locked: bool,
 }
@@ -154,13 +158,14 @@ fn tidy(files: &mut HashMap<FileId, Own>, id: FileId) {
     }
 }
 
-/// A connection that is counted. Its fields are dropped in their order.
+/// A connection that is counted. The order of the fields matters: the connection is closed before
+/// the count goes down.
 pub(super) struct Db {
     db: Connection,
     counted: Counted,
 }
 
-/// Counts that a connection has a file open, if the file is known.
+/// A connection's part in the count of its file. `None` if the file isn't known.
 struct Counted(Option<FileId>);
 
 impl Db {
@@ -217,7 +222,8 @@ impl Drop for Counted {
 pub(super) struct Held(Option<FileId>);
 
 impl Held {
-    /// Takes the lock. None if another process has it.
+    /// Takes the lock. `None` if this or another process has it already. Where a system has no such
+    /// lock, this succeeds without one.
     pub(super) fn take(path: &Path) -> io::Result<Option<Held>> {
         if !cfg!(target_os = "linux") {
             return Ok(Some(Held(None)));
@@ -232,7 +238,7 @@ impl Held {
             if files.get(&id).is_none_or(|own| own.file.is_none()) {
                 let file = File::open(path)?;
                 let opened = FileId::new(&file.metadata()?);
-                // Another file may have come there meanwhile.
+                // The path may lead to another file by now.
                 files.entry(opened).or_default().file.get_or_insert(file);
                 if opened != id {
                     return Err(io::Error::other("it was replaced while it was opened"));
@@ -245,7 +251,7 @@ impl Held {
             match taken {
                 Ok(()) => Ok(Some(Held(Some(id)))),
                 Err(TryLockError::WouldBlock) => Ok(None),
-                // A file system without such locks.
+                // The file system has no such locks.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                     Ok(Some(Held(None)))
                 }
@@ -261,8 +267,8 @@ impl Drop for Held {
         with_files(|files| {
             if let Some(own) = files.get_mut(&id) {
                 own.is_locked = false;
-                // Unlocked explicitly, since a program that is just being started may still have
-                // our descriptors.
+                // The file is unlocked explicitly, since a child process that is just being started
+                // may still have copies of our descriptors.
                 let _ = own.file.as_ref().map(File::unlock);
             }
             tidy(files, id);

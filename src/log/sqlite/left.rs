@@ -1,8 +1,8 @@
-//! Finds the entries that aren't consumed yet, for a start.
+//! Finds the entries that some receiver hasn't consumed yet. A pump reads them when it starts.
 //!
-//! Marks decide what runs again, so a damaged mark must not have a handler run twice. Marks are
-//! part of the chain, and the chain is computed anew from the first open entry on. Older entries
-//! were consumed; `verify` checks those. An entry's own digest is checked when it is read.
+//! Marks decide which handlers run again, and a damaged mark must not make a handler run twice. The
+//! chain covers the marks, so it is recomputed from the first open entry on. All older entries were
+//! consumed; `verify` checks those. An entry's own digest is checked when the entry is read.
 
 use rusqlite::Rows;
 
@@ -15,7 +15,8 @@ use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
 use crate::log::sqlite::schema;
 
-/// The state of a walk over the commits.
+/// Where a walk over the commits is: the last commit that was read, and where its entries and
+/// threads end.
 #[derive(Clone, Copy)]
 struct At {
     number: u64,
@@ -31,7 +32,7 @@ impl At {
     }
 }
 
-/// Takes the next entry.
+/// Reads the next entry's row.
 fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
     let Some(row) = rows.next()? else { return Ok(None) };
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -40,7 +41,7 @@ fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
 }
 
 impl Reader {
-    /// Walks all commits, some in each transaction, and keeps the open entries.
+    /// Walks over all commits, some in each transaction, and collects the open entries.
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
         let identity = schema::identity(&self.db, &self.path)?;
         let genesis = chain::genesis(&identity);
@@ -66,7 +67,8 @@ impl Reader {
         Ok(open)
     }
 
-    /// Reads some commits with their entries and marks. Returns their end, if there were any.
+    /// Reads some commits with their entries and marks. Returns where they end, or `None` if there
+    /// were none.
     fn some_open(&self, opens: &mut Opens, at: At) -> Result<Option<At>, Error> {
         let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
         let Some(end) = some.last().map(At::after) else { return Ok(None) };
@@ -92,7 +94,7 @@ impl Reader {
         Ok(Some(end))
     }
 
-    /// Computes the chain after a commit.
+    /// Recomputes the chain of all commits after one. If it doesn't fit, this is an error.
     fn prove(&self, mut at: At) -> Result<(), Error> {
         loop {
             self.go_on()?;
@@ -136,7 +138,7 @@ impl Reader {
         let mut rows = find.query([after.cast_signed(), last.cast_signed()])?;
         while let Some(row) = rows.next()? {
             let digest = row.get_ref(0)?.as_bytes().ok().and_then(|it| it.try_into().ok());
-            // A digest of another length fits no chain.
+            // A digest of another length is read as zeros, which don't fit the chain.
             link.entry(&digest.unwrap_or_default());
         }
         Ok(())

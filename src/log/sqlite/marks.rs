@@ -13,7 +13,8 @@ use crate::log::sqlite::schema;
 type Walked = (Vec<(u64, MarkRow)>, Option<(i64, u64)>);
 
 impl Reader {
-    /// Walks all commits, some in each transaction, for the marks of a thread and its descendants.
+    /// Walks over all commits, some in each transaction, and collects the marks of a thread and its
+    /// descendants.
     pub(super) fn marks(&mut self, root: &ThreadId) -> Result<Vec<Noted>, Error> {
         let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
         let branch = {
@@ -35,7 +36,7 @@ impl Reader {
         Ok(noted)
     }
 
-    /// The commits after `number`, some of them.
+    /// Reads the marks of some commits after `number`. `position` is the last one before them.
     fn marks_in(&self, branch: &HashSet<i64>, number: i64, position: u64) -> Result<Walked, Error> {
         let (mut all, mut next, mut position) = (Vec::new(), None, position);
         for row in self.commits(number, COMMITS_AT_ONCE)? {

@@ -1,4 +1,5 @@
-//! A log in one SQLite file. One thread writes, a few threads read.
+//! A log in one SQLite file. One thread writes, a few threads read, and one copies the write-ahead
+//! log into the database file.
 
 mod backup;
 mod check;
@@ -45,9 +46,10 @@ use schema::Found;
 use shared::Shared;
 use write::{Command, Commits, Known, Writer};
 
-/// How many batches may wait for the writer. Later callers wait.
+/// How many batches may wait in the channel to the writer. Later callers wait until there is room.
+/// The writer's own queue takes up to as many batches that aren't in the priority lane.
 const BATCHES_MAX: usize = 1_024;
-/// The smallest half of a page that is worth a second reader.
+/// How many entries half a page must have, so that two readers read a half each.
 const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.
@@ -58,7 +60,7 @@ pub struct SqliteLog {
     origins: Origins,
     shared: Arc<Shared>,
     readers: Readers,
-    /// None where it was opened for reading.
+    /// `None` if the log was opened for reading.
     writer: Option<Handle>,
 }
 
@@ -68,12 +70,14 @@ struct Handle {
 }
 
 impl SqliteLog {
-    /// Opens a log, or makes one where there is nothing.
+    /// Opens a log, or makes a new one if there is no file or an empty one.
     ///
-    /// An entry that doesn't fit its digest is never read from it, but is an error.
+    /// If an entry that is read doesn't fit its digest, reading it is an error.
     ///
     /// # Errors
-    /// Where another process writes to it, or where the file is no log, a newer or a damaged one.
+    /// If another process writes to the file; if the file isn't a log, is damaged, or was written
+    /// by a later version; if `durability` is [`Durability::Memory`]; if the operating system
+    /// refuses.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<SqliteLog, Error> {
         if durability == Durability::Memory {
             return Err(Error::Invalid("a log of durability memory has no file".into()));
@@ -92,7 +96,8 @@ impl SqliteLog {
         let lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
         if let Found::Nothing = schema::inspect(&db, &path)? {
-            // The log's identity is synced, so that it survives a power cut.
+            // The new log is synced whatever its durability is, so that its identity survives a
+            // power cut.
             connect::tune(&db, &path, Durability::Full)?;
             schema::create(&db, &Identity::fresh())
                 .and_then(|()| copy::copy(&db))
@@ -108,7 +113,7 @@ impl SqliteLog {
         connect::tune(&db, &path, durability)?;
         let identity = schema::identity(&db, &path)?;
         let shared = Arc::new(Shared::default());
-        // Nothing is there yet.
+        // This can't fail: nothing was stored there yet.
         let _ = shared.mark.set(mark);
         let (db_read, stop) = (connect::reading(&path)?, shared.closing.clone());
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
@@ -116,8 +121,8 @@ impl SqliteLog {
         drop(reader);
         schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
         if durability == Durability::Normal {
-            // The write-ahead log may have been made anew; where each commit syncs it, SQLite syncs
-            // its name as well.
+            // The write-ahead log may be a new file, and its name in the folder must survive a
+            // power cut. With other durabilities, SQLite syncs the folder itself.
             sync_directory(&path)?;
         }
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
@@ -142,7 +147,7 @@ impl SqliteLog {
             lock,
         };
         let files = Files::of(&writer.path).map_err(|it| Error::Io(it.to_string().into()))?;
-        // Nothing is there yet.
+        // This can't fail: nothing was stored there yet.
         let _ = writer.shared.files.set(files);
         let thread = std::thread::Builder::new()
             .name("log-write".to_owned())
@@ -153,12 +158,14 @@ impl SqliteLog {
         Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer })
     }
 
-    /// Opens a log for reading, beside a writer or without one.
+    /// Opens a log for reading, while another process writes to it or not.
     ///
-    /// Entries are read as they are, damaged ones too, for people. [`Log::verify`] finds damage.
+    /// Entries are returned even if they don't fit their digests, so that people can look at a
+    /// damaged log. [`Log::verify`] finds the damage.
     ///
     /// # Errors
-    /// Where the file is missing, no log, a newer or a damaged one.
+    /// If the file is missing, isn't a log, is damaged, or was written by a later version; if the
+    /// operating system refuses.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteLog, Error> {
         let path = whole(path.as_ref())?;
         twice(|| SqliteLog::open_to_read(&path))
@@ -179,21 +186,23 @@ impl SqliteLog {
         Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer: None })
     }
 
-    /// The file.
+    /// The path of the log's file, without links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Copies the log into another file while it may be written to, and verifies the copy, which
-    /// then stands there whole. It holds what the log held when this was called; the report's head
-    /// is its last commit. `watch` hears how far it is.
+    /// Copies the log into another file, and verifies the copy. The log may be written to
+    /// meanwhile. The copy holds what the log held when the copying began, and the report's head is
+    /// the head of the copy. The file appears at its path only once it is complete and verified.
+    /// `watch` is called with the progress.
     ///
-    /// If the future is dropped, nothing is left behind.
+    /// If the future is dropped before it is ready, the unfinished copy is removed.
     ///
     /// # Errors
-    /// Where the file is there and is to be kept, or is a log in use; where it can't be written;
-    /// where the log is damaged.
+    /// If a file exists at the path and `existing` is [`Existing::Keep`]; if a pump uses a log
+    /// there; if the path is one of this log's own files; if the copy can't be written; if the log
+    /// is damaged.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), pumphouse::log::Error> {
@@ -248,7 +257,8 @@ impl SqliteLog {
                 Err(TrySendError::Disconnected(_)) => return ready(Err(Error::Closed)),
                 Err(TrySendError::Full(command)) => command,
             };
-        // The first poll takes the batch's place in the queue. The future is awaited later.
+        // The first poll gives the batch its place in the queue. The caller awaits the future
+        // later.
         let mut sending = Box::pin(writer.commands.clone().into_send_async(command));
         let _ = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         Box::pin(async move {
@@ -328,14 +338,15 @@ impl Log for SqliteLog {
         if half < PART_ENTRIES_MIN || upto <= middle || !is_walk {
             return part(after, upto, limit);
         }
-        // Each reader reads a half of a long page at once.
+        // Two readers read one half each of a long page at the same time.
         let halves = try_join(part(after, middle, half), part(middle, upto, limit - half));
         Box::pin(async move {
             let (mut page, rest) = halves.await?;
             if page.len() == half {
                 page.extend(rest);
             } else if page.is_empty() && !rest.is_empty() {
-                // The entries came between the two reads, or are missing.
+                // The first half is empty, but the second isn't: the entries were appended between
+                // the two reads, or some are missing.
                 page = part(after, upto, limit).await?;
             }
             Ok(page)
@@ -390,7 +401,7 @@ impl Log for SqliteLog {
     }
 }
 
-/// A log that wasn't closed waits here until its appends are finished.
+/// Closes a log that wasn't closed, and waits until its appends are finished.
 impl Drop for SqliteLog {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
@@ -404,13 +415,14 @@ impl Drop for SqliteLog {
     }
 }
 
-/// Copies the write-ahead log into the file and syncs it. A start does this if a write of the
-/// process before it failed: the system may believe that the write-ahead log is on the disk though
-/// it isn't, and later commits would be lost with it.
+/// Copies the write-ahead log into the database file and syncs it. This is done when a log is
+/// opened whose last write failed in the process before: the operating system may treat the
+/// write-ahead log as written though it isn't on the disk. Later commits would build on it and be
+/// lost with it.
 fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     let copied = || -> rusqlite::Result<bool> {
-        // Pages that were copied before aren't copied again, and only another process that has the
-        // file open can have copied some. So the copy counts only if no page was copied yet.
+        // SQLite doesn't copy pages again that were copied before. Only another process that has
+        // the file open can have copied some. So the copy counts only if no page was copied yet.
         Ok(copy::wal(db)?.copied() == 0 && copy::all(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {
@@ -424,7 +436,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     Err(Error::Io(why.into()))
 }
 
-/// The path without links, since two names of a file are one log.
+/// Resolves the links in a path, so that two names of a file are treated as one log.
 fn whole(path: &Path) -> Result<PathBuf, Error> {
     let trouble = |error: std::io::Error| Error::Io(format!("{}: {error}", path.display()).into());
     match path.canonicalize() {
@@ -439,7 +451,7 @@ fn whole(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A new file's name must survive a power cut, too, so its folder is synced.
+/// Syncs the folder of a new file, so that the file's name survives a power cut.
 fn sync_directory(path: &Path) -> Result<(), Error> {
     let Some(directory) = path.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
     let sync = std::fs::File::open(directory).and_then(|it| it.sync_all());

@@ -11,16 +11,18 @@ use crate::log::entry::Receipt;
 use crate::log::sqlite::BATCHES_MAX;
 use crate::log::sqlite::write::Command;
 
-/// The most entries of one commit. With more, the longer wait outweighs the syncs that are saved.
+/// Once a commit has this many entries, no further batch is added. With more, the longer wait would
+/// outweigh the syncs that are saved.
 const GROUP_ENTRIES_MAX: usize = 16_384;
-/// The most bytes of one commit, for the same reason, and for SQLite's memory.
+/// Once the bodies of a commit have this many bytes, no further batch is added, for the same reason
+/// and to bound SQLite's memory.
 const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// The smallest bound on a commit's entries while the priority lane is in use: batches in that lane
-/// wait for the commit under way.
+/// While the priority lane is in use, a commit may have fewer entries, since a batch of that lane
+/// has to wait for the commit under way. This is the smallest bound.
 const GROUP_ENTRIES_IN_HURRY: usize = 8;
-/// About how long one entry takes, with a page to write and to sync. While the priority lane is in
-/// use, a commit has as many entries as take as long as its sync. With a slow sync, fewer entries
-/// would help nobody.
+/// About how many microseconds one entry takes, with a page to write and to sync. While the
+/// priority lane is in use, a commit has at most so many entries that they take as long as its
+/// sync. If a sync is slow, fewer entries wouldn't make the wait much shorter.
 const ENTRY_US: usize = 20;
 
 /// A batch's lane.
@@ -41,16 +43,18 @@ pub(super) struct QueuedBatch {
 pub(super) enum Next {
     /// Commit these batches together.
     Group(Vec<QueuedBatch>),
-    /// Close, and tell the caller that asked for it. None if every handle is gone.
+    /// Close the log, and tell the caller that asked for it. `None` if nobody asked, but every
+    /// handle is gone.
     Close(Option<Sender<Result<(), Error>>>),
 }
 
-/// Batches that were taken out of the inbox and wait.
+/// The batches that the writer has taken out of its inbox and that wait for a commit.
 #[derive(Default)]
 pub(super) struct Queue {
     ahead: Vec<QueuedBatch>,
     behind: VecDeque<QueuedBatch>,
-    /// Nothing more is accepted, but waiting batches are still written.
+    /// Set once the log is to be closed. No further batch is taken then, but those that wait are
+    /// still written.
     close: Option<Option<Sender<Result<(), Error>>>>,
     /// Whether the last commit had batches of the priority lane only.
     was_ahead: bool,
@@ -59,7 +63,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Waits for the next thing to do. `shared_us` is a commit's fixed cost.
+    /// Returns what the writer does next, and waits if there is nothing to do. `shared_us` is the
+    /// fixed cost of a commit.
     pub(super) fn next(
         &mut self,
         inbox: &Receiver<Command>,
@@ -72,7 +77,7 @@ impl Queue {
                 Err(_) => self.close = Some(None),
             }
         }
-        // Batches that don't fit stay in the inbox, which has a bound of its own.
+        // Batches for which there is no room stay in the inbox, which is bounded as well.
         while self.close.is_none()
             && self.behind.len() < BATCHES_MAX
             && let Ok(command) = inbox.try_recv()
@@ -98,8 +103,9 @@ impl Queue {
         }
     }
 
-    /// The next batches: those of the priority lane first, and every second time only those;
-    /// otherwise others with them, up to a bound.
+    /// Takes the batches of the next commit. Those of the priority lane come first. As long as
+    /// there are such batches, every second commit has only those. The other commits take further
+    /// batches, up to a bound.
     fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<QueuedBatch> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
@@ -140,8 +146,8 @@ mod tests {
         QueuedBatch { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
     }
 
-    /// The commits that are made of batches of one entry each, all there at once: `a` is in the
-    /// priority lane, `b` isn't.
+    /// The commits that the queue makes of batches with one entry each, all sent at once. The
+    /// letter `a` stands for a batch in the priority lane, `b` for another.
     fn groups(batches: &str, shared_us: u64) -> Vec<String> {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);

@@ -1,4 +1,4 @@
-//! The reader threads, which answer queries beside the writer.
+//! The reader threads, which answer queries while the writer writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,17 +18,18 @@ use crate::log::sqlite::{connect, schema};
 use crate::log::{Boxed, Error, ready};
 use crate::name::Name;
 
-/// How many readers there are. While one is in a long walk, the other answers.
+/// How many readers there are. While one of them is busy with a long walk over the log, the other
+/// answers.
 pub(super) const READERS: usize = 2;
-/// How many queries may wait. Later callers wait to ask.
+/// How many queries may wait. Later callers wait until there is room.
 const QUESTIONS_MAX: usize = 256;
 /// How many names and how many threads a reader caches.
 const REMEMBERED_MAX: usize = 65_536;
-/// How many commits are read in one transaction. Between two, the writer may recycle its
-/// write-ahead log.
+/// How many commits are read in one transaction. Between two transactions, the writer may start its
+/// write-ahead log from the beginning.
 pub(super) const COMMITS_AT_ONCE: u64 = 64;
 
-/// A thread, ?1, and all below it.
+/// The beginning of a query that needs the numbers of a thread, `?1`, and its descendants.
 pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UNION ALL
     SELECT t.number FROM threads t JOIN below b ON t.parent = b.number)";
 
@@ -38,15 +39,15 @@ pub(super) const FAILED_ONCE: &str =
 
 type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 
-/// The readers' messages.
+/// A message to the readers.
 pub(super) enum Question {
-    /// Answer a query.
+    /// Run a query and answer it.
     Work(Work),
-    /// End.
+    /// End the reader that gets this.
     Stop,
 }
 
-/// Asks the readers.
+/// The handle by which the readers are asked.
 pub(super) struct Readers {
     questions: Sender<Question>,
 }
@@ -77,7 +78,7 @@ impl Readers {
     ) -> Boxed<'static, T> {
         let (answer, answered) = flume::bounded(1);
         let question = Question::Work(Box::new(move |reader| {
-            // The caller may wait no more.
+            // The caller may have stopped waiting.
             let _ = answer.send(reader.and_then(|it| twice(|| work(it))));
         }));
         match self.questions.try_send(question) {
@@ -103,8 +104,8 @@ impl Readers {
     }
 }
 
-/// Damage is reported if it is found twice, since SQLite reports a failed read of the disk as
-/// damage, too.
+/// Does some work, and once more if it found damage. SQLite also reports damage if the disk failed
+/// to read once.
 pub(super) fn twice<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let first = work();
     let Err(Error::Damaged { path, .. }) = &first else { return first };
@@ -147,12 +148,13 @@ pub(super) struct Reader {
     pub(super) shares: bool,
 }
 
-/// What becomes of an entry that doesn't fit its digest.
+/// What a reader does with an entry that doesn't fit its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Digests {
-    /// It is an error, since nobody may act on it.
+    /// Reading the entry is an error, so that nothing acts on it.
     Checked,
-    /// It is read as it stands there, for people who want to see it; `verify` judges.
+    /// The entry is returned as it is in the file, for people who want to see it. `verify` reports
+    /// the damage.
     Unchecked,
 }
 
@@ -162,7 +164,8 @@ impl Reader {
         Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
     }
 
-    /// Whether a long walk should end. Walks check this between their steps.
+    /// Returns an error if the log is being closed. Long walks over the log check this between
+    /// their steps, and end.
     pub(super) fn go_on(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
@@ -188,13 +191,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Empties the caches, to read the file anew.
+    /// Empties the caches, so that everything is read from the file again.
     pub(super) fn forget(&mut self) {
         self.names.clear();
         self.threads.clear();
     }
 
-    /// The number of a thread.
+    /// A thread's number. `None` if there is no such thread.
     pub(super) fn number(&self, id: &ThreadId) -> Result<Option<i64>, Error> {
         let mut find =
             self.sql(self.db.prepare_cached("SELECT number FROM threads WHERE id = ?1"))?;
@@ -205,7 +208,7 @@ impl Reader {
         self.number(id)?.ok_or_else(|| Error::UnknownThread(id.clone()))
     }
 
-    /// A thread by its number.
+    /// A thread's row, by its number.
     pub(super) fn thread_of(&mut self, number: i64) -> Result<Thread, Error> {
         if let Some(thread) = self.threads.get(&number) {
             return Ok(thread.clone());
@@ -241,7 +244,7 @@ impl Reader {
         Ok(name)
     }
 
-    /// An entry from a row of [`COLUMNS`].
+    /// Makes an entry from a row of [`COLUMNS`].
     pub(super) fn entry(&mut self, row: Raw) -> Result<Entry, Error> {
         if row.odd {
             let what = format!("entry {} holds what no log writes", row.position);
@@ -280,13 +283,14 @@ impl Reader {
         })
     }
 
-    /// Entries by a condition with up to three numbers.
+    /// Reads entries by a condition with three numbers. The fourth number is the limit.
     fn entries(&mut self, condition: &str, numbers: [i64; 4]) -> Result<Vec<Arc<Entry>>, Error> {
         let rows = self.rows(&format!("{condition} LIMIT ?4"), numbers)?;
         rows.into_iter().map(|row| self.fitting(row).map(Arc::new)).collect()
     }
 
-    /// Raw rows of entries with whole bodies, by a condition and its numbers.
+    /// Reads raw rows of entries by a condition and its numbers. Text that a body shares with
+    /// earlier ones is filled in.
     pub(super) fn rows(
         &mut self,
         condition: &str,
@@ -303,7 +307,8 @@ impl Reader {
         Ok(rows)
     }
 
-    /// An entry that may be acted on.
+    /// Makes an entry from its row. If digests are checked, an entry that doesn't fit its digest is
+    /// an error.
     fn fitting(&mut self, row: Raw) -> Result<Entry, Error> {
         let thread = row.thread;
         let entry = self.entry(row)?;
@@ -345,8 +350,8 @@ impl Reader {
         })
     }
 
-    /// A thread's state by its last entry that sets one, and whether one of its entries is about
-    /// budgets.
+    /// A thread's state, set by the last entry that sets one, and whether one of its entries is
+    /// about budgets.
     fn state(&self, number: i64) -> Result<(State, bool), Error> {
         let sql = "SELECT (SELECT flags FROM entries WHERE thread = ?1 AND flags & 8128
               AND flags & 4032 ORDER BY seq DESC LIMIT 1),
@@ -403,8 +408,8 @@ impl Reader {
     ) -> Result<Vec<Arc<Entry>>, Error> {
         let mut number = self.known(id)?;
         let mut upto = upto.min(i64::MAX.cast_unsigned());
-        // The parts of a thread's history with their bounds, from the thread back through its
-        // sources.
+        // The parts of a thread's history, each with the bounds of what to read: first the thread's
+        // own part, then that of the thread that it was forked from, and so on.
         let mut parts = Vec::new();
         loop {
             let fork = self.thread_of(number)?.fork;
@@ -512,11 +517,12 @@ impl Reader {
     }
 }
 
-/// The condition for a client id. Its words are those of the index, so that SQLite uses the index.
+/// The query for an entry by its client id. Its condition uses the words of the index's condition,
+/// so that SQLite uses the index.
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
 
-/// A count as SQLite keeps numbers.
+/// Converts a count to a number with a sign, as SQLite has them.
 pub(super) fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Raw rows, read without judging them.
+//! Reads raw rows of the tables, without checking that they are right.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) const COLUMNS: &str = "position, thread, seq, time, \"from\", \"to\",
     cause_thread, cause_seq, reply_thread, reply_seq, flags, receivers, client_id, key_id, \
     digest, meta, body";
 
-/// A row of [`COLUMNS`], its links still numbers.
+/// A row of [`COLUMNS`]. Its name and the threads that it refers to are still numbers.
 pub(super) struct Raw {
     pub(super) position: u64,
     pub(super) thread: i64,
@@ -33,13 +33,14 @@ pub(super) struct Raw {
     pub(super) digest: [u8; 32],
     pub(super) meta: Option<Bytes>,
     pub(super) body: Bytes,
-    /// The row has a value that no log writes.
+    /// Whether the row has a value that no log writes.
     pub(super) odd: bool,
-    /// Bytes that the body shares with another are missing.
+    /// Whether text that the body shares with an earlier one is missing.
     pub(super) lacks: bool,
 }
 
-/// A cache of the senders and receivers of recent rows. There are few, and each is kept once.
+/// A cache of the senders and receivers of recent rows, so that each of these few strings is in
+/// memory once.
 #[derive(Default)]
 pub(super) struct Words(Vec<Arc<str>>);
 
@@ -60,7 +61,7 @@ impl Words {
 }
 
 impl Raw {
-    /// Reads a row without judging it. Wrong values show by the digest or by `odd`.
+    /// Reads a row as it is. A wrong value sets `odd`, or makes the row differ from its digest.
     pub(super) fn of(row: &Row<'_>, kept: &mut Words) -> rusqlite::Result<Raw> {
         let odd = Cell::new(false);
         let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -110,16 +111,16 @@ impl Raw {
     }
 }
 
-/// A thread's row, its links spelled out.
+/// A thread's row, with the ids of its parent and of the thread that it was forked from.
 #[derive(Clone)]
 pub(super) struct Thread {
     pub(super) id: ThreadId,
     pub(super) origin: Option<Arc<Origin>>,
-    /// The link by the source's number.
+    /// For a fork: the number of the thread that it was forked from, and the sequence number there.
     pub(super) fork: Option<(i64, u64)>,
 }
 
-/// The threads' rows that [`Thread::of`] reads; a condition on `t` follows.
+/// The beginning of a query for rows that [`Thread::of`] reads. A condition on `t` follows.
 pub(super) const THREADS: &str = "SELECT t.id, p.id, f.id, t.fork_seq, t.fork_thread FROM threads t
     LEFT JOIN threads p ON p.number = t.parent
     LEFT JOIN threads f ON f.number = t.fork_thread WHERE";
@@ -138,12 +139,12 @@ impl Thread {
     }
 }
 
-/// Text, even if the column has bytes that are none.
+/// A column's text. Bytes that aren't UTF-8 are replaced.
 pub(super) fn text(value: ValueRef<'_>) -> String {
     String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
 }
 
 fn optional(value: ValueRef<'_>) -> Option<&str> {
-    // Bytes that are no text become a mark that fits no digest.
+    // Bytes that aren't UTF-8 become a replacement character, which doesn't fit the digest.
     value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
 }

@@ -9,10 +9,11 @@ use crate::log::chain::{self, CommitRow};
 use crate::log::entry::Flags;
 use crate::log::{Error, Identity};
 
-/// `PUMP`, in the file's header.
+/// The application's number in the file's header: `PUMP` in ASCII.
 const APPLICATION_ID: i64 = 0x5055_4d50;
 
-/// Nothing here needs SQLite newer than 3.40, so that people's tools read it.
+/// The tables and indexes. They need no SQLite newer than 3.40, so that other people's tools can
+/// read the file.
 const TABLES: &str = r#"
 CREATE TABLE log (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -77,8 +78,8 @@ CREATE TABLE shares (
 ) STRICT, WITHOUT ROWID;
 "#;
 
-/// The rows that REPLACE would delete, by table. REPLACE fires no DELETE trigger, so INSERT must
-/// refuse.
+/// For each table, a condition that finds rows that REPLACE would delete. REPLACE fires no DELETE
+/// trigger, so a trigger refuses the INSERT.
 const TAKEN: [(&str, &str); 6] = [
     ("log", "EXISTS (SELECT 1 FROM log)"),
     (
@@ -102,8 +103,8 @@ const TAKEN: [(&str, &str); 6] = [
     ("shares", "EXISTS (SELECT 1 FROM shares WHERE entry = NEW.entry AND at = NEW.at)"),
 ];
 
-/// For people; `FLAGS` is filled in from what the code has words for, `BODY` with what puts a body
-/// together.
+/// A view for people. `FLAGS` is replaced by words for the flags, and `BODY` by the expression that
+/// puts a body together.
 const MESSAGES: &str = r#"
 CREATE VIEW messages AS SELECT
   e.position,
@@ -130,11 +131,11 @@ LEFT JOIN threads c ON c.number = e.cause_thread
 LEFT JOIN threads r ON r.number = e.reply_thread;
 "#;
 
-/// A body of format 1.
+/// The expression for a body in format 1, in which bodies share no text.
 const BODY_1: &str = "e.body";
 
-/// A whole body: the rest, and between its pieces what it shares. To SQLite, a piece of nothing is
-/// null.
+/// The expression for a whole body: the pieces of the row's own text, with the shared text in
+/// between. SQLite returns null for an empty piece.
 const BODY: &str = "CASE WHEN EXISTS (SELECT 1 FROM shares WHERE entry = e.position) THEN (
     SELECT group_concat(ifnull(substr(e.body, since + 1, at - since), '') || shared, '')
       || ifnull(substr(e.body, max(at) + 1), '')
@@ -143,7 +144,7 @@ const BODY: &str = "CASE WHEN EXISTS (SELECT 1 FROM shares WHERE entry = e.posit
       FROM shares WHERE entry = e.position ORDER BY at)
   ) ELSE e.body END";
 
-/// The statements that make an empty file a log.
+/// The statements that make an empty file into a log.
 fn sql() -> String {
     let mut sql = TABLES.to_owned();
     for (table, taken) in TAKEN {
@@ -163,7 +164,7 @@ fn sql() -> String {
     sql
 }
 
-/// The view, with words for these flags, and this for a body.
+/// The statement that makes the view, with these words for flags and this expression for a body.
 fn messages(words: &[(Flags, &str)], body: &str) -> String {
     let word = |(flag, word): &(Flags, &str)| {
         format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
@@ -172,15 +173,15 @@ fn messages(words: &[(Flags, &str)], body: &str) -> String {
     MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", body)
 }
 
-/// The kinds of files.
+/// What kind of file it is.
 pub(super) enum Found {
-    /// An empty file: a log may be made here.
+    /// An empty file, in which a log may be made.
     Nothing,
-    /// A log of a layout we know.
+    /// A log of a format that this version knows.
     Log,
 }
 
-/// Determines a file's kind without changing it.
+/// Finds out what kind of file it is, without changing it.
 pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
     let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
@@ -206,7 +207,7 @@ fn number(db: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, pragma, |row| row.get(0))
 }
 
-/// Makes a log of an empty file, in one transaction.
+/// Makes an empty file into a log, in one transaction.
 pub(super) fn create(db: &Connection, identity: &Identity) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     db.execute_batch(&sql())?;
@@ -228,7 +229,7 @@ pub(super) fn create(db: &Connection, identity: &Identity) -> rusqlite::Result<(
     db.execute_batch("COMMIT")
 }
 
-/// The file's identity.
+/// Reads the log's identity.
 pub(super) fn identity(db: &Connection, path: &Path) -> Result<Identity, Error> {
     let row = db
         .query_row("SELECT format, uuid, key, created FROM log", [], |row| {
@@ -251,7 +252,7 @@ pub(super) fn identity(db: &Connection, path: &Path) -> Result<Identity, Error> 
 /// The columns that [`commit`] reads.
 pub(super) const COMMIT: &str = "number, writer, last_position, last_thread, chain, marks";
 
-/// A commit of a row with those columns; what has not its right length reads as zeros.
+/// Reads a commit from a row of these columns. A value of the wrong length is read as zeros.
 pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let writer = row.get_ref(1)?.as_bytes().unwrap_or_default();
@@ -269,11 +270,12 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
-/// Words for flags that the first logs of format 1 had; the others came one after another.
+/// How many flags had words in the first logs of format 1. Later versions added the others one by
+/// one.
 const WORDS_LEAST: usize = 6;
-/// Indexes that the first logs of format 1 hadn't.
+/// The indexes that the first logs of format 1 don't have.
 const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
-/// What no log of format 1 has: a table and its triggers.
+/// The table that no log of format 1 has. The names of its triggers begin with its name.
 const SECOND: &str = "shares";
 
 /// An object in a file's schema: its kind, its name, and the statement that makes it.
@@ -283,11 +285,11 @@ struct Object {
     sql: String,
 }
 
-/// The state of one of our objects in a file.
+/// How a file has one of our objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     AsMade,
-    /// As an older version left it: what it holds is the same.
+    /// As an older version made it, or not yet there. The data is the same.
     Older,
     Otherwise(&'static str),
 }
@@ -295,7 +297,8 @@ enum Stands {
 /// An object that isn't as we make it: its kind, its name, and what is wrong with it.
 type Difference = (String, String, &'static str);
 
-/// Every table, index, trigger and view that isn't as we or older versions make it.
+/// Finds every table, index, trigger and view that isn't as this or an older version makes it, and
+/// every trigger that isn't ours.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
     // The format is read first, since a pump may upgrade the file meanwhile.
     let (made, format, theirs) = (made()?, number(db, "user_version")?, objects(db)?);
@@ -305,7 +308,7 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
             wrong.push((object.kind.clone(), object.name.clone(), what));
         }
     }
-    // A foreign trigger may do anything to what is written.
+    // A trigger that isn't ours may change anything that is written.
     for object in theirs {
         if object.kind == "trigger" && !made.iter().any(|ours| ours.name == object.name) {
             wrong.push((object.kind, object.name, "is none of ours"));
@@ -314,8 +317,8 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     Ok(wrong)
 }
 
-/// Upgrades a file of an older version: makes its indexes and its view anew, which hold no data,
-/// and adds what it lacks. The file then has today's format.
+/// Upgrades a file of an older version. Its old indexes and its old view are made again, since they
+/// hold no data, and what it lacks is added. The file then has today's format.
 pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
     let (theirs, format) = (objects(db)?, number(db, "user_version")?);
     let older = made()?.into_iter().filter(|it| stands(it, &theirs, format) == Stands::Older);
@@ -331,7 +334,7 @@ pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
     writing.commit()
 }
 
-/// How one of our objects stands in a file of this format.
+/// Compares one of our objects with those in a file of this format.
 fn stands(ours: &Object, theirs: &[Object], format: i64) -> Stands {
     let found = theirs.iter().find(|it| it.kind == ours.kind && it.name == ours.name);
     match found {
@@ -350,7 +353,7 @@ fn was_a_view(sql: &str, format: i64) -> bool {
         .any(|count| messages(&Flags::WORDS[..count], body).trim().strip_suffix(';') == Some(sql))
 }
 
-/// The objects that we make.
+/// The objects that this version makes.
 fn made() -> rusqlite::Result<Vec<Object>> {
     let ours = Connection::open_in_memory()?;
     ours.execute_batch(&sql())?;
@@ -366,13 +369,13 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<Object>> {
     rows.collect()
 }
 
-/// Translates an error that came while a file was opened.
+/// Translates an error of SQLite for a file.
 pub(super) fn opening(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::NotALog { path: path.to_owned() },
         Some(ErrorCode::DatabaseCorrupt) => damaged(path, "its pages contradict each other"),
         Some(ErrorCode::DiskFull) => Error::Full,
-        // A table that isn't there, or a value that isn't of its kind.
+        // A table is missing, or a value has the wrong type.
         Some(ErrorCode::Unknown) | None => damaged(path, &error.to_string()),
         _ => Error::Io(format!("{}: {error}", path.display()).into()),
     }

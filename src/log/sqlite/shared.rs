@@ -1,4 +1,4 @@
-//! What the writer shares with the copier thread and with callers that append.
+//! State that the writer thread, the copier thread and the callers share.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,20 +11,21 @@ use crate::log::sqlite::copy;
 use crate::log::sqlite::files::{Files, Gone};
 use crate::log::{Error, Health};
 
-/// What the writer shares with callers that append.
+/// State that the writer thread, the copier thread and the callers share.
 #[derive(Default)]
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
-    /// The file that tells the next process.
+    /// The file that tells the next process that a write failed.
     pub(super) mark: OnceLock<Mark>,
     /// The log's files as they were when it was opened.
     pub(super) files: OnceLock<Files>,
     pub(super) full: AtomicBool,
-    /// Something was written since the last sync, in a log whose appends don't sync.
+    /// Whether something was written since the last sync, in a log whose appends don't sync.
     pub(super) unsynced: AtomicBool,
-    /// The pages that were copied into the file are most likely synced.
+    /// Whether the pages that were copied into the database file are most likely synced.
     pub(super) is_settled: AtomicBool,
-    /// There are no more appends, so the writer no longer waits for a full disk.
+    /// Whether the log is being closed. The writer then no longer waits for a full disk, and long
+    /// reads end.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
     pub(super) trouble: crate::log::sqlite::write::trouble::Trouble,
@@ -38,9 +39,9 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
     }
 
-    /// Checks that the log's files are where they were. If they aren't, nothing more is accepted.
-    /// If only the write-ahead log lost its name, it is copied into the file while that is
-    /// possible.
+    /// Checks that the log's files are still at their paths. If they aren't, the log takes no more
+    /// appends. If only the write-ahead log is gone, its pages are copied into the database file
+    /// while that is possible.
     pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
         let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.gone()?))) else {
             return Ok(());
@@ -51,7 +52,7 @@ impl Shared {
         let (why, _) = self.take_no_more(&files.told(gone));
         tracing::error!(%why, "nothing more is accepted");
         if gone == Gone::Wal {
-            // The copy can't make things worse.
+            // If the copy fails, nothing is worse than before.
             let _ = copy::copy(db);
         }
         Err(Error::Poisoned(why))
@@ -75,14 +76,15 @@ impl Shared {
 
     pub(super) fn poison(&self, why: &str) -> Error {
         let (why, is_first) = self.take_no_more(why);
-        // The lock is free by now, so no caller waits for a sick disk.
+        // The mutex is free again here, so no caller waits for a disk that fails.
         if let Some(mark) = self.mark.get().filter(|_| is_first) {
             mark.make();
         }
         Error::Poisoned(why)
     }
 
-    /// Poisons the log for this reason. True if it wasn't poisoned before.
+    /// Poisons the log for this reason. Returns the reason that counts, which is the first one, and
+    /// whether this was the first.
     fn take_no_more(&self, why: &str) -> (Arc<str>, bool) {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = poison.is_none();

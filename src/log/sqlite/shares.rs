@@ -1,6 +1,6 @@
-//! Deduplication: text that an entry's body shares with earlier bodies of its thread is in the file
-//! once. The entry's row has the rest of the body, and rows of `shares` say what belongs in
-//! between.
+//! Deduplication: text that an entry's body shares with an earlier body of its thread is stored
+//! once. The entry's row has the rest of the body. Rows of the table `shares` say what belongs
+//! between the pieces of that rest.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -13,13 +13,13 @@ pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The most shares of one entry, for the same reason.
 pub(super) const SHARES_MAX: usize = 16;
 
-/// Some bytes of the source's row, from `start` on, belong after the first `at` bytes of the
-/// entry's own row.
+/// A piece of shared text: `length` bytes of the source's row, from `start` on, belong after the
+/// first `at` bytes of the entry's own row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) at: usize,
-    /// The position of an earlier entry of the thread. Its own row has the bytes, so there are no
-    /// chains of shares.
+    /// The position of the source, an earlier entry of the same thread. The bytes are in its own
+    /// row, so there are no chains of shares.
     pub(super) source: u64,
     pub(super) start: usize,
     pub(super) length: usize,
@@ -50,7 +50,8 @@ pub(super) fn keep(db: &Connection, entry: u64, shares: &[Share]) -> rusqlite::R
 }
 
 impl Reader {
-    /// Puts bodies together. If bytes are missing, the body keeps its rest, and `lacks` says so.
+    /// Fills in the text that bodies share with earlier ones. If some of it is missing, the body is
+    /// left as it is in the row, and `lacks` is set.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
         if rows.is_empty() || !self.find_table()? {
             return Ok(());
@@ -58,7 +59,7 @@ impl Reader {
         self.sql(complete(&self.db, rows))
     }
 
-    /// How many shares belong to entries after a position, or before the first.
+    /// How many shares belong to entries after a position, or to a position below 1.
     pub(super) fn shares_beyond(&mut self, position: u64) -> Result<u64, Error> {
         if !self.find_table()? {
             return Ok(0);
@@ -68,7 +69,7 @@ impl Reader {
         self.sql(count).map(i64::cast_unsigned)
     }
 
-    /// A log of format 1 has no such table until a pump opens it.
+    /// Whether the file has the table `shares`. A log of format 1 has none until a pump opens it.
     fn find_table(&mut self) -> Result<bool, Error> {
         if !self.shares {
             let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'shares')";
@@ -82,7 +83,7 @@ impl Reader {
 
 fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     let mut next = db.prepare_cached("SELECT min(entry) FROM shares WHERE entry >= ?1")?;
-    // The positions that have no shares. A page without shares costs one query.
+    // A range of positions without shares. It saves a query for each entry in the range.
     let mut whole = 0..0;
     for row in rows {
         let position = row.position.cast_signed();
@@ -101,7 +102,7 @@ fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The whole body of an entry with shares.
+/// The whole body of an entry with shares. `None` if something is missing or wrong.
 fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     let mut find = db.prepare_cached(
         "SELECT at, source, start, length FROM shares WHERE entry = ?1 ORDER BY at LIMIT ?2",
@@ -127,7 +128,7 @@ fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     Ok(Some(whole))
 }
 
-/// Adds a source's bytes. False if the source doesn't have them.
+/// Appends a source's bytes to a body. Returns false if the source doesn't have them.
 fn extend(
     db: &Connection,
     thread: i64,

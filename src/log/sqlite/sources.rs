@@ -1,5 +1,5 @@
-//! A cache of recent bodies, in which the writer looks for text that a new body repeats. A body
-//! that is evicted costs bytes in the file and nothing else.
+//! A cache of recent bodies, in which the writer looks for text that a new body repeats. If a body
+//! was evicted, text that repeats it is stored once more. Nothing else depends on the cache.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -12,11 +12,13 @@ use rustc_hash::FxHashMap;
 use crate::log::entry::Entry;
 use crate::log::sqlite::shares::{BODY_BYTES_MAX, SHARES_MAX, Share};
 
-/// The shortest text that is worth a row of its own, and a query by each reader.
+/// The shortest text that is shared. A share costs a row in the file, and a query when the body is
+/// read.
 const CONTENT_BYTES_MIN: usize = 512;
-/// How many bodies of a thread are kept. An agent's turn repeats what it has just said.
+/// How many bodies of a thread are cached. Few are enough: an agent's turn repeats what the agent
+/// has just said.
 const BODIES_MAX: usize = 16;
-/// The most bytes of all threads' bodies.
+/// How many bytes the bodies of all threads may have. Beyond that, the cache is emptied.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Text is searched by its first bytes, so that long text needs no preparation.
 const BEGINNING_BYTES: usize = 32;
@@ -31,7 +33,8 @@ pub(super) struct Sources {
     bytes: usize,
 }
 
-/// A body, or the rest of one, as in an entry's row.
+/// A body in the cache, as the entry's row has it: without the text that it shares with earlier
+/// ones.
 struct Source {
     position: u64,
     body: Vec<u8>,
@@ -39,7 +42,7 @@ struct Source {
     beginning: Finder<'static>,
 }
 
-/// A range of a new body, and the source that has it.
+/// A range of a new body, and the source that has the same bytes.
 struct Stretch {
     here: Range<usize>,
     source: u64,
@@ -47,8 +50,8 @@ struct Stretch {
 }
 
 impl Sources {
-    /// Splits an entry's body into its shares, in order, and the rest. The body is in the cache
-    /// from now on.
+    /// Splits an entry's body into shares, in order, and the rest. If the rest is long enough, it
+    /// is added to the cache.
     pub(super) fn part<'a>(
         &mut self,
         thread: u64,
@@ -75,10 +78,11 @@ impl Sources {
         (shares, rest.into())
     }
 
-    /// The ranges that a body repeats, in order, with text of its own in between.
+    /// Finds the ranges of a body that repeat text of earlier bodies, in order. Two ranges always
+    /// have some of the body's own text between them.
     fn find(&self, thread: u64, body: &[u8]) -> Vec<Stretch> {
         let Some(sources) = self.threads.get(&thread) else { return Vec::new() };
-        // A longer body may contain all of it.
+        // A longer body may contain the whole content of this one.
         if let Some(here) = content(body) {
             let content = &body[here.clone()];
             let beginning = Finder::new(&content[..BEGINNING_BYTES]);
@@ -120,8 +124,9 @@ impl Sources {
     }
 }
 
-/// A body without its first and last tag, if that is long enough: a repetition has other tags
-/// around it. A tag never ends in the middle of a character.
+/// The range of a body without the tags around it, if that is long enough. Repeated text has other
+/// tags around it. The range doesn't begin or end in the middle of a character, since a tag
+/// doesn't.
 fn content(body: &[u8]) -> Option<Range<usize>> {
     let (mut start, mut end) = (0, body.len());
     while body[start..end].starts_with(b"<") && body[start..end].ends_with(b">") {
@@ -131,7 +136,7 @@ fn content(body: &[u8]) -> Option<Range<usize>> {
     (end - start >= CONTENT_BYTES_MIN).then_some(start..end)
 }
 
-/// The places of a text in a body.
+/// The places in a body at which a text stands. `beginning` finds the text's first bytes.
 fn places(body: &[u8], beginning: &Finder<'_>, content: &[u8]) -> impl Iterator<Item = usize> {
     let begins = beginning.find_iter(body).take(PLACES_MAX);
     begins.filter(move |at| body[*at..].starts_with(content))

@@ -32,22 +32,22 @@ use crate::name::Name;
 
 /// How many threads' records are cached between commits. A thread that isn't cached costs a query.
 const THREADS_MAX: usize = 65_536;
-/// How many names' numbers are cached.
+/// How many payload names' numbers are cached between commits.
 const NAMES_MAX: usize = 16_384;
 /// How soon a copy is tried again if another copy was in the way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
-/// The warning if that fails.
+/// The error's text if copying fails.
 pub(super) const UNCOPIED: &str = "copying the write-ahead log failed";
-/// How soon an append is tried again on a full disk.
+/// How soon a commit is tried again if the disk is full or another program holds the file.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
-/// The writer's messages.
+/// A message to the writer.
 pub(super) enum Command {
     Append(Precedence, QueuedBatch),
     Close(Sender<Result<(), Error>>),
 }
 
-/// The log's end.
+/// Where the log ends: its last commit, and the last numbers of entries, threads and names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tip {
     pub(super) head: Head,
@@ -56,23 +56,24 @@ pub(super) struct Tip {
     pub(super) name: i64,
 }
 
-/// What the writer thread owns.
+/// The writer thread's state.
 pub(super) struct Writer {
     pub(super) db: Db,
     pub(super) path: PathBuf,
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
     pub(super) shared: Arc<Shared>,
-    /// What commits take of late.
+    /// How long recent commits took.
     pub(super) commits: Commits,
     pub(super) known: Known,
     /// Handles to end the readers, so that the writer is the last to close the file.
     pub(super) questions: Sender<Question>,
     pub(super) readers: Vec<JoinHandle<()>>,
     pub(super) copier: Copier,
-    /// The length of the write-ahead log when the writer last copied its end.
+    /// The length of the write-ahead log, in pages, when the writer last copied its end.
     pub(super) ended_at: i64,
-    /// From when on it is copied, and how long it was when that was looked at.
+    /// The lengths of the write-ahead log at which it is copied, and below, its length when they
+    /// were last computed.
     pub(super) bounds: Bounds,
     pub(super) looked_at: i64,
     pub(super) lock: Lock,
@@ -86,7 +87,8 @@ pub(super) struct Known {
     sources: Sources,
 }
 
-/// The outcome of a commit for its batches: the first position of each, or why it was refused.
+/// The outcome of a commit for each of its batches: the position of its first entry, or why it was
+/// refused.
 type Outcomes = Vec<Result<u64, Error>>;
 
 impl Writer {
@@ -111,7 +113,8 @@ impl Writer {
         }
     }
 
-    /// Closes the log so that one file is left, without a write-ahead log.
+    /// Ends the other threads and closes the log. If everything can be copied, no write-ahead log
+    /// is left.
     fn leave(self) -> Result<(), Error> {
         for _ in 0..READERS {
             let _ = self.questions.send(Question::Stop);
@@ -126,7 +129,7 @@ impl Writer {
                 Err(error) if retry(&error) == Retry::Never => {
                     Err(self.shared.poison(&format!("{UNCOPIED}: {error}")))
                 }
-                // It goes with the connection.
+                // The write-ahead log is empty now, and is removed when the connection is closed.
                 Ok(true) => {
                     let _ = connect::keeps_its_log(&self.db, false);
                     Ok(())
@@ -142,10 +145,12 @@ impl Writer {
         closed.map_err(|error| Error::Io(format!("{}: {error}", self.path.display()).into()))
     }
 
-    /// Commits a group. On a full disk it waits; on any other error it gives up for good.
+    /// Commits a group of batches, and answers their callers. If the disk is full or another
+    /// program holds the file, it waits and tries again. Any other error poisons the log: it takes
+    /// no more appends.
     fn commit(&mut self, mut group: Vec<QueuedBatch>) {
         let (outcomes, head) = loop {
-            // A group that waited for room may find the log poisoned by then.
+            // While this group waited, the copier thread may have poisoned the log.
             if let Health::Poisoned(why) = self.shared.health() {
                 return refuse(group, &Error::Poisoned(why));
             }
@@ -167,7 +172,8 @@ impl Writer {
                 }
                 Retry::WhenThereIsRoom => {
                     self.shared.note_full(&self.path);
-                    // Once all of it is copied the write-ahead log begins anew, in its own room.
+                    // Once all of the write-ahead log is copied, SQLite writes it from its
+                    // beginning again, which needs no more room.
                     let _ = copy::copy(&self.db);
                 }
                 Retry::Soon => {
@@ -181,7 +187,7 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
-        // A batch in a file without a name isn't kept.
+        // If the file was removed or renamed, nobody would find the batch in it again.
         if let Err(gone) = self.shared.look(&self.db) {
             return refuse(group, &gone);
         }
@@ -193,13 +199,13 @@ impl Writer {
                 let entries = waiting.job.entries;
                 Receipt { first_position, entries, head, shared_us }
             });
-            // The caller may wait no more.
+            // The caller may have stopped waiting.
             let _ = waiting.answer.send(receipt);
         }
         self.tidy();
     }
 
-    /// One transaction, and its sync.
+    /// Tries to write a group of batches in one transaction, as one commit.
     fn attempt(&mut self, group: &mut [QueuedBatch]) -> rusqlite::Result<Outcomes> {
         #[cfg(test)]
         self.shared.trouble.before(&self.db)?;
@@ -254,7 +260,7 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// Copies the write-ahead log now, once a copy that is under way has ended.
+    /// Copies the write-ahead log now. If another copy is under way, it waits for its end first.
     fn copy(&self) -> rusqlite::Result<()> {
         while copy::copy(&self.db)? {
             std::thread::park_timeout(COPY_WAIT);
@@ -287,7 +293,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps the write-ahead log short if the disk has little room.
+    /// Measures the room on the disk, and keeps the write-ahead log short if there is little.
     fn look_at_room(&mut self) -> rusqlite::Result<()> {
         #[cfg(test)]
         let room = self.shared.trouble.room();
@@ -317,17 +323,17 @@ impl Writer {
     }
 }
 
-/// The times of recent commits. Their minimum is the fixed cost of a commit.
+/// How long recent commits took. The shortest time counts as the fixed cost of a commit.
 #[derive(Default)]
 pub(super) struct Commits {
     least_us: Option<u64>,
-    /// The minimum of the commits before these.
+    /// The shortest time of the [`Commits::LATE`] commits before those of `least_us`.
     before_us: Option<u64>,
     count: u32,
 }
 
 impl Commits {
-    /// How many commits make one minimum.
+    /// How many commits one shortest time is taken from.
     const LATE: u32 = 64;
 
     fn add(&mut self, took_us: u64) {
@@ -361,7 +367,7 @@ fn refuse(group: Vec<QueuedBatch>, why: &Error) {
     }
 }
 
-/// Whether an error may go away later.
+/// Whether and when it helps to try again after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     Never,
@@ -370,7 +376,7 @@ pub(super) enum Retry {
 }
 
 pub(super) fn retry(error: &rusqlite::Error) -> Retry {
-    /// No room for SQLite's index of the write-ahead log.
+    /// SQLite's code for: there is no room for the index of the write-ahead log.
     const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
     match error.sqlite_error() {
         Some(it) if it.code == ErrorCode::DiskFull => Retry::WhenThereIsRoom,
@@ -380,7 +386,7 @@ pub(super) fn retry(error: &rusqlite::Error) -> Retry {
     }
 }
 
-/// The file as the rules of `admit` see it, in one transaction.
+/// The log's file as the rules of `admit` see it, within one transaction.
 struct Books<'a> {
     db: &'a Connection,
     known: &'a mut Known,
@@ -388,7 +394,8 @@ struct Books<'a> {
     insert: CachedStatement<'a>,
     standing: CachedStatement<'a>,
     client_id: CachedStatement<'a>,
-    /// The rules of `admit` know no SQLite. An error of SQLite gets past them in this field.
+    /// An error of SQLite that came up within the rules of `admit`. They can't return it, since
+    /// they don't know SQLite.
     failure: Option<rusqlite::Error>,
 }
 
@@ -418,7 +425,7 @@ impl<'a> Books<'a> {
         })
     }
 
-    /// Accepts one batch and inserts it, or leaves everything as it was.
+    /// Accepts a batch and inserts it, or refuses it and leaves everything as it was.
     fn keep(
         &mut self,
         job: &mut Job,
@@ -497,7 +504,7 @@ impl<'a> Books<'a> {
         shares::keep(self.db, entry.position, &parts)
     }
 
-    /// The number of a name. A new name gets one.
+    /// The number of a payload's name. A new name gets the next number.
     fn name(&mut self, name: &Name) -> rusqlite::Result<i64> {
         if let Some(id) = self.known.names.get(name) {
             return Ok(*id);

@@ -1,4 +1,4 @@
-//! A copy is whole, sound, and of one moment, or there is none.
+//! Backups: a copy is complete, sound and of one moment, or there is none.
 
 use std::sync::mpsc::sync_channel;
 
@@ -12,7 +12,7 @@ fn backup(log: &SqliteLog, to: &Path, existing: Existing) -> Result<Report, Erro
     wait(log.backup(to, existing, |_| {}))
 }
 
-/// What stands in a folder under a copy's name, or begins with it.
+/// The names in a folder that begin with the copy's name.
 fn copies(directory: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(directory.path()).unwrap();
     let name = |it: std::io::Result<std::fs::DirEntry>| it.unwrap().file_name();
@@ -35,7 +35,7 @@ fn a_backup_is_the_log_as_it_was_when_it_began() {
     assert_eq!(wait(restored.head()).unwrap(), head);
     keep(&restored, batch(&[], &["a/4"]));
     assert!(wait(restored.verify(Some(head))).unwrap().is_sound());
-    // What was written since is missed by whoever kept the head.
+    // With a head kept elsewhere, it shows that later entries are missing.
     let later = wait(open(&path).head()).unwrap();
     let report = wait(restored.verify(Some(later))).unwrap();
     assert_eq!(report.findings[0].wrong, crate::log::Wrong::Head);

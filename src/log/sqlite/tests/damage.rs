@@ -1,4 +1,4 @@
-//! A file that is cut, scribbled on, or something else.
+//! Files that are cut off, damaged, or not a log.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::log::suite::{batch, wait};
 
-/// What a killed process leaves: the file and its write-ahead log, up to some byte.
+/// A killed process leaves the file and the beginning of its write-ahead log, up to any byte.
 #[test]
 fn what_a_killed_process_leaves_is_a_whole_log() {
     let (directory, path) = place();
@@ -30,7 +30,7 @@ fn what_a_killed_process_leaves_is_a_whole_log() {
         };
         let report = wait(log.verify(None)).unwrap();
         assert!(report.is_sound(), "{length}: {:?}", report.findings);
-        // Shorter write-ahead logs may lose even the making of the log.
+        // If the write-ahead log is very short, even the making of the log is lost.
         if log.identity() == open_identity(&path) {
             assert_eq!(heads[usize::try_from(report.head.number).unwrap()], report.head);
             seen += 1;
@@ -123,6 +123,6 @@ fn a_cut_or_scribbled_file_never_panics() {
         bytes[at..end].fill(0xa5);
         try_it(&bytes, &format!("scribbled at {at}"));
     }
-    // Some bytes belong to nobody; most do.
+    // A few bytes of the file have no meaning, so changing them does no harm.
     assert!(sound.get() < 20, "{sound:?}");
 }

@@ -1,4 +1,4 @@
-//! A disk that is full or fails, and a writer that went past the lock.
+//! A disk that is full or fails, and another program that writes in spite of the lock.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,8 @@ use super::*;
 use crate::log::Draft;
 use crate::log::suite::{batch, note, wait};
 
-/// Leaves a disk no room, and adds `a/4`, a large one, to a batch: it waits until there is some.
+/// Simulates a full disk, and appends a batch with the large entry `a/4`. The append waits until
+/// there is room.
 fn without_room(log: &SqliteLog, mut batch: Batch) -> Boxed<'static, Receipt> {
     log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
     batch.entries.push(Draft { body: vec![b'x'; 1 << 20].into(), ..note("a/4") });
@@ -93,7 +94,7 @@ fn what_could_not_be_trusted_waits_for_whoever_knows_it_copied() {
     assert!(!copy::copy(&copier).unwrap());
     log.shared.poison("a test");
     drop((copier, log));
-    // It only has it open, as one does that follows the log.
+    // The other connection only has the file open, like a program that follows the log.
     let refused = SqliteLog::open(&path, Durability::Normal);
     assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));
     drop(reader);
@@ -145,7 +146,7 @@ fn where_room_is_short_the_write_ahead_log_stays_short() {
     assert!(wait(log.verify(None)).unwrap().is_sound());
 }
 
-/// Waits for what comes within a second, and does nothing meanwhile.
+/// Waits up to a second until the log is poisoned, and does nothing meanwhile.
 #[cfg(unix)]
 fn poisoned(log: &SqliteLog) -> String {
     for _ in 0..200 {
@@ -181,7 +182,7 @@ fn a_log_that_isnt_where_it_was_takes_no_more() {
         let refused = wait(log.append(batch(&[], &["a/4"])));
         assert!(matches!(refused, Err(Error::Poisoned(_))), "{refused:?}");
         assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
-        // The same while nothing is written.
+        // The same happens while nothing is written.
         let (_directory, path) = place();
         let log = SqliteLog::open(&path, Durability::Full).unwrap();
         way(&path);

@@ -1,4 +1,4 @@
-//! Random histories, against the log in memory.
+//! Compares the log in a file with the log in memory, over random histories.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::log::suite::{entry, note, thread, wait};
 use crate::log::{Mark, MemoryLog};
 
-/// A step of a random history; numbers choose among what is there.
+/// A step of a random history. The numbers choose among the threads and entries that exist.
 #[derive(Clone, Debug)]
 enum Step {
     Open { parent: Option<u8>, fork: Option<(u8, u8)> },
@@ -23,7 +23,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(prop_oneof![1 => open, 3 => append], 1..24)
 }
 
-/// The batch of a step: mostly right, sometimes wrong, so that refusals are compared as well.
+/// Makes the batch of a step. It is mostly right and sometimes wrong, so that refusals are compared
+/// as well.
 fn batch_of(step: &Step, opened: &mut Vec<String>, lasts: &dyn Fn(&str) -> u64) -> Batch {
     let mut batch = Batch::default();
     match step {

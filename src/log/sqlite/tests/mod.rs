@@ -1,4 +1,5 @@
-//! What only a file can do: survive, be damaged, be full, be held by another.
+//! Tests of what only a log in a file can do: survive, be damaged, be full, or be locked by another
+//! process.
 
 mod backup;
 mod damage;
@@ -21,7 +22,7 @@ use super::*;
 use crate::log::suite::{self, batch, consumed, entry, note, session, started, thread, wait};
 use crate::log::{Draft, Flags, NewThread};
 
-/// A file in a directory of its own.
+/// A path for a log in a directory of its own.
 pub(super) fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("organism.log");
@@ -36,13 +37,13 @@ pub(super) fn keep(log: &dyn Log, batch: Batch) -> Receipt {
     wait(log.append(batch)).unwrap()
 }
 
-/// An entry of the thread `a`, so long.
+/// A batch with one entry of the thread `a`, whose body has this many bytes.
 fn long(seq: u32, bytes: usize) -> Batch {
     let entries = vec![Draft { body: vec![b'x'; bytes].into(), ..note(&format!("a/{seq}")) }];
     Batch { entries, ..Batch::default() }
 }
 
-/// Three commits: two threads with a child and a fork, a client's id, marks.
+/// Appends three commits: two threads with a child and a fork, a client id, and marks.
 pub(super) fn history(log: &dyn Log) -> Head {
     let mut first = batch(&["a", "b"], &["a/1", "b/1"]);
     first.threads.push(NewThread { parent: Some(thread("a")), ..session("a.c") });
@@ -66,7 +67,7 @@ pub(super) fn history(log: &dyn Log) -> Head {
     keep(log, Batch { threads, entries: vec![note("f/3")], ..batch(&[], &[]) }).head
 }
 
-/// A closed file with that history.
+/// A closed log with that history, and its head.
 pub(super) fn written() -> (TempDir, PathBuf, Head) {
     let (directory, path) = place();
     let log = open(&path);
@@ -236,7 +237,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     let log = SqliteLog::open(&path, Durability::Full).unwrap();
     keep(&log, batch(&["a"], &[]));
     let append = |seq| log.append(long(seq, super::shares::BODY_BYTES_MAX + 1));
-    // The writer always has something to do: 320 MiB.
+    // The writer always has something to do, up to 320 MiB.
     let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
     for seq in 9..=5_000 {
         wait(waiting.pop_front().unwrap()).unwrap();
@@ -253,7 +254,8 @@ fn what_normal_writes_is_synced_each_second_though_a_reader_is_in_the_way_of_cop
     keep(&log, batch(&["a"], &[]));
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
-    // From here on a copy is wanted after each append, and none comes to anything.
+    // From here on a copy is requested after each append, and the reader keeps it from copying
+    // anything.
     (1..=160).for_each(|seq| drop(keep(&log, long(seq, 1 << 20))));
     let is_synced = || {
         std::thread::park_timeout(Duration::from_millis(1));
@@ -280,7 +282,8 @@ fn the_write_ahead_log_shrinks_again_once_nobody_holds_it_open() {
     let held = (1..=340).map(append).max();
     assert!(held >= Some(340), "{held:?} MiB");
     reader.execute_batch("COMMIT").unwrap();
-    // It begins anew when all of it was copied before the next append.
+    // The write-ahead log starts from its beginning when all of it was copied before the next
+    // append.
     let shrank = (341..=420).any(|seq| {
         std::thread::park_timeout(Duration::from_millis(20));
         append(seq) <= 321

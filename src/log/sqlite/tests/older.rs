@@ -1,18 +1,18 @@
-//! Logs that older versions wrote, and what a later one wrote.
+//! Logs that older versions wrote, and logs that a later version wrote.
 
 use rusqlite::Connection;
 
 use super::*;
 use crate::log::suite::wait;
 
-/// A log from `tests/logs`, as its version left it.
+/// Makes a log from SQL in `tests/logs`, as an older version left it.
 fn older(sql: &str) -> (TempDir, PathBuf) {
     let (directory, path) = place();
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     (directory, path)
 }
 
-/// The SQL of every log that is kept, by name.
+/// The name and the SQL of every log in `tests/logs`.
 fn all() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs");
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());

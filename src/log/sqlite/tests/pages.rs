@@ -1,8 +1,8 @@
-//! Pages of a thread, which two readers may read a half of each.
+//! Pages of a thread: two readers may read one half each.
 
 use super::*;
 
-/// A thread of so many entries, and a fork of it in its middle with as many more as make 3,000.
+/// A thread with 2,000 entries, and a fork in its middle that has 3,000 with the shared ones.
 fn long(log: &dyn Log) {
     let entries: Vec<Draft> = (1..=2_000).map(|seq| note(&format!("a/{seq}"))).collect();
     keep(log, Batch { entries, ..batch(&["a"], &[]) });

@@ -1,4 +1,4 @@
-//! What stands in the file once is read as often as it was said.
+//! Text that is stored once is read in every body that has it.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,8 @@ use super::*;
 use crate::log::suite::wait;
 use crate::log::{Existing, Wrong};
 
-/// Text that is worth sharing, a different one for each number, of characters of many lengths.
+/// Text that is long enough to be shared, different for each number, with characters of one to four
+/// bytes.
 fn text(number: u64, bytes: usize) -> String {
     let words = ["thought ", "wäre ", "思考 ", "🐟 ", "&lt;a&gt; ", "x"];
     let mut text = format!("{number}: ");
@@ -23,7 +24,7 @@ fn said(id: &str, body: impl Into<Vec<u8>>) -> Draft {
     Draft { body: body.into().into(), receivers: 1, ..note(id) }
 }
 
-/// An agent's turn: what it thought, what it said, and then all of it.
+/// The entries of an agent's turn: a thought, a response, and an entry that repeats both.
 fn turn(thread: &str, first: u64, bytes: usize) -> Vec<Draft> {
     let (thought, response) = (text(first, bytes), text(first + 1, bytes));
     let all = format!("&lt;thought&gt;{thought}&lt;/thought&gt;\n<b/>{response}");
@@ -41,7 +42,7 @@ fn count(path: &Path) -> i64 {
     db.query_row("SELECT count(*) FROM shares", [], |row| row.get(0)).unwrap()
 }
 
-/// The same, but its answer is held back until the turn is over.
+/// The same turn, but its response comes after the entry that repeats it.
 fn last_turn(thread: &str, first: u64, bytes: usize) -> Vec<Draft> {
     let mut turn = turn(thread, first, bytes);
     turn.swap(1, 2);
@@ -50,7 +51,7 @@ fn last_turn(thread: &str, first: u64, bytes: usize) -> Vec<Draft> {
     turn
 }
 
-/// A closed log of one turn in `a`, with an entry of `b` behind it.
+/// A closed log with one turn in the thread `a` and one in `b`.
 fn one_turn() -> (TempDir, PathBuf, Head) {
     let (directory, path) = place();
     let log = open(&path);
@@ -61,7 +62,7 @@ fn one_turn() -> (TempDir, PathBuf, Head) {
     (directory, path, head)
 }
 
-/// Holds every way to read a log against what was written to it, by position.
+/// Checks that every way to read a log returns what was written, by position.
 fn reads_as_written(path: &Path, written: &[Draft]) {
     let (writing, reading) = (open(path), SqliteLog::open_read_only(path).unwrap());
     for log in [&writing, &reading] {
@@ -97,7 +98,7 @@ fn reads_as_written(path: &Path, written: &[Draft]) {
     assert!(payloads.iter().eq(written.iter().map(|it| &it.body)));
 }
 
-/// A body of some texts, cut here and there, within tags or without any.
+/// Random bodies that are made of some texts, cut here and there, with or without tags.
 fn bodies() -> impl Strategy<Value = Vec<(bool, Vec<u8>)>> {
     let piece = prop_oneof![
         4 => (0..4u64).prop_map(|it| text(it, 600)),
@@ -208,10 +209,10 @@ fn what_never_came_into_the_file_is_no_source() {
     let log = open(&path);
     keep(&log, batch(&["a", "b"], &["a/1", "b/1"]));
     let mut written = batch(&[], &["a/1", "b/1"]).entries;
-    // One that is refused.
+    // A batch that is refused.
     let entries = [turn("a", 2, 900), vec![note("a/9")]].concat();
     assert!(wait(log.append(Batch { entries, ..Batch::default() })).is_err());
-    // One that there is no room for yet.
+    // A batch for which there is no room yet.
     log.shared.trouble.pages_max.store(1, Ordering::Relaxed);
     let mut entries = turn("a", 2, 900);
     entries.push(said("a/5", format!("<note>{}</note>", "x".repeat(1 << 20))));
@@ -255,7 +256,7 @@ fn whoever_changes_what_is_shared_is_found_out() {
             false => tamper::change(&path, sql),
         }
         let log = SqliteLog::open_read_only(&path).unwrap();
-        // Nothing panics, whatever is read.
+        // Reading must not panic, whatever the file has.
         let _ = (wait(log.tail(0, 99)), wait(log.read(&thread("a"), 0, 9, 9)));
         let db = Connection::open(&path).unwrap();
         let _ = db.query_row("SELECT sum(length(payload)) FROM messages", [], |_| Ok(()));
@@ -287,7 +288,7 @@ fn whoever_changes_what_is_shared_is_found_out() {
             }
         }
     }
-    // Absurd ones are said to be.
+    // Shares with absurd values are findings.
     for (column, value) in [("source", "3"), ("source", "4"), ("source", "99"), ("length", &max)] {
         let sql = format!("UPDATE shares SET {column} = {value} WHERE entry = 3");
         check(&sql, Wrong::Link, Some("a/3"));

@@ -1,4 +1,4 @@
-//! Whoever changes a log is found out, and nobody does by accident.
+//! A changed log is noticed, and nobody changes a log by accident.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::log::Wrong;
 use crate::log::suite::wait;
 
-/// Changes a log behind our backs.
+/// Changes a log's file by SQL, with its triggers out of the way.
 pub(super) fn change(path: &Path, sql: &str) {
     let db = Connection::open(path).unwrap();
     let triggers: Vec<(String, String)> = db
@@ -25,7 +25,7 @@ pub(super) fn change(path: &Path, sql: &str) {
     }
 }
 
-/// Changes a copy of a log behind our backs; says what `verify` and `open` find.
+/// Changes a log by SQL, and returns what `verify` and `open` find.
 fn tampered(sql: &str) -> (Vec<(Wrong, Option<String>)>, Option<Error>) {
     let (_directory, path, head) = written();
     change(&path, sql);
@@ -135,7 +135,8 @@ fn a_changed_commit_is_named() {
         check(&format!("UPDATE commits SET {change} WHERE number = 2"), Wrong::Chain, None);
     }
     check("UPDATE commits SET marks = x'ff' WHERE number = 2", Wrong::Mark, None);
-    // One listener `E`; one mark: it started on sequence 9 of thread 1, attempt 1.
+    // The bytes have one listener, `E`, and one mark: `E` started on entry 9 of thread 1, attempt
+    // 1.
     let nowhere = "UPDATE commits SET marks = x'0101450100010901' WHERE number = 2";
     check(nowhere, Wrong::Mark, Some("a/9"));
     check("UPDATE commits SET number = 9 WHERE number = 3", Wrong::Sequence, None);

@@ -1,4 +1,4 @@
-//! What tests do to the disk.
+//! Lets tests simulate a disk that is full or fails.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -7,11 +7,11 @@ use rusqlite::Connection;
 /// What goes wrong with the next commits.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// Pages that the disk has room for; 0 for any number.
+    /// How many pages the disk has room for; 0 stands for no limit.
     pub(crate) pages_max: AtomicU32,
-    /// A sync fails.
+    /// Whether commits fail as if a sync had failed.
     pub(crate) sync: AtomicBool,
-    /// Bytes that the disk has left for the write-ahead log; 0 for any number.
+    /// How many bytes the disk has left, with those of the write-ahead log; 0 stands for no limit.
     pub(crate) room: AtomicU64,
 }
 
