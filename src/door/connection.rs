@@ -1,4 +1,4 @@
-//! One connection: one task that carries bytes between a socket, its session and the pump.
+//! A connection: a task that passes bytes and events between a socket, its session and the pump.
 
 use std::cell::RefCell;
 use std::future::{self, poll_fn};
@@ -20,14 +20,15 @@ use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
 
-/// The size of the read buffer. Each thread has one buffer, so that idle connections cost none.
+/// The size of the read buffer. Each worker thread has one buffer, so that idle connections need
+/// none.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// A connection: its socket, its session, and what it waits for.
+/// A connection: its socket, its session, and the pushes that it waits for.
 pub(super) struct Connection<S> {
     pub(super) stream: S,
     pub(super) session: Session,
@@ -35,15 +36,15 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
-    /// Pushes that wait, and those behind them. Each may be ready in any order, but they continue
-    /// in their own order.
+    /// Pushes that wait for something, and those behind them. They may get ready in any order, but
+    /// are posted in the order in which they came.
     pub(super) waiting: FuturesOrdered<Pushing>,
 }
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Serves until everything has been sent, or the client is gone.
+    /// Serves the client until everything was sent or the client is gone.
     pub(super) async fn serve(mut self) {
         if let Err(error) = self.talk().await {
             tracing::debug!(%error, "the connection broke");
@@ -109,8 +110,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.follows.end(None);
     }
 
-    /// Pushes what has arrived, as far as there is room and the turn lasts. True if there may be
-    /// more.
+    /// Pushes the messages that have arrived, as long as there is room and the connection's turn
+    /// lasts. Returns true if there may be more.
     async fn push(&mut self, inlet: &Arc<dyn PushObserver>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
         while pushed < turn
@@ -213,8 +214,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// A timer that fires early costs one look at the clock. A timer for each message would cost
-    /// more.
+    /// Waits for the next deadline. A timer that fires early only costs a look at the clock, so it
+    /// isn't set anew for each message.
     fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let Some(next) = self.session.deadline_us() else {
             *timer = None;
@@ -229,8 +230,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(())
     }
 
-    /// Ends the connection: says that nothing more comes, then reads on for a while and drops what
-    /// comes. Unread bytes would turn the end into a reset, which may destroy the last answer.
+    /// Ends the connection. It closes its side, then reads for a while and drops what comes: if
+    /// bytes stayed unread, the system would reset the connection, and the client might lose the
+    /// last answer.
     async fn leave(&mut self, now_us: u64) -> io::Result<()> {
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);
@@ -256,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Reads once. Nothing read means the end.
+/// Reads once. An empty slice means that the client has closed its side.
 fn read<S: AsyncRead + Unpin>(
     stream: &mut S,
     context: &mut Context<'_>,

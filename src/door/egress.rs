@@ -1,13 +1,14 @@
-//! Outgoing bytes: whole messages in two buffers, one of which is being written.
+//! The bytes that wait to be written to a client: whole messages in two buffers. One of them is
+//! being written, the other takes new messages.
 
 use std::io::Write;
 
 use crate::xml::Framing;
 
-/// How much memory an idle connection's buffers may keep.
+/// How many bytes an idle connection's buffers may keep allocated.
 const IDLE_BYTES: usize = 4 * 1024;
 
-/// How much capacity a buffer keeps after a write.
+/// How many bytes a buffer keeps allocated after it was written.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// Messages that wait to be written to a connection.
@@ -26,8 +27,9 @@ struct Messages {
 }
 
 impl Egress {
-    /// Adds a message, as `framing` marks it. In element framing it gets a line of its own: a
-    /// line end in its text becomes a reference, which means the same.
+    /// Adds a message with this framing. In length framing, the message's length comes before it.
+    /// In element framing, the message becomes one line: a line end in its text is written as a
+    /// character reference, which means the same.
     pub(super) fn add(&mut self, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) {
         let Messages { bytes, ends } = &mut self.next;
         let start = bytes.len();
@@ -58,8 +60,8 @@ impl Egress {
         self.writing.bytes.len() - self.written + self.next.bytes.len()
     }
 
-    /// The memory that waiting messages take. The written part of a buffer counts until the whole
-    /// buffer is written.
+    /// The memory that waiting messages take, in bytes. The written part of a buffer counts until
+    /// the whole buffer is written.
     pub(super) fn held_bytes(&self) -> usize {
         if self.is_empty() { 0 } else { self.room() }
     }
@@ -82,13 +84,13 @@ impl Egress {
         &self.writing.bytes[self.written..]
     }
 
-    /// Notes that so many bytes were written.
+    /// Notes how many bytes were written.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.written += bytes;
         debug_assert!(self.written <= self.writing.bytes.len());
     }
 
-    /// Drops all messages, except the rest of one that is partly written.
+    /// Drops all messages that wait. If one is partly written, its rest stays.
     pub(super) fn cut(&mut self) {
         let ends = &self.writing.ends;
         let border = ends.partition_point(|end| *end < self.written);
@@ -99,7 +101,7 @@ impl Egress {
         self.next = Messages::default();
     }
 
-    /// Whether it holds more memory than an idle connection should.
+    /// Whether the buffers hold more memory than an idle connection should.
     pub(super) fn is_large(&self) -> bool {
         self.room() > IDLE_BYTES
     }
@@ -115,7 +117,7 @@ impl Messages {
     }
 }
 
-/// Writes text, through `escape` if a character may need it.
+/// Writes text, and calls `escape` only if a character may need it.
 pub(super) fn put_text(text: &str, escape: fn(&str, &mut String), out: &mut Vec<u8>) {
     let is_plain = |it: u8| it >= b' ' && !matches!(it, b'&' | b'<' | b'>' | b'"');
     if text.bytes().all(is_plain) {

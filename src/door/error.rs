@@ -1,4 +1,4 @@
-//! Why a door doesn't open.
+//! The errors of doors that can't be opened.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::door::tokens;
 
-/// Why a door doesn't open.
+/// The errors of doors that can't be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,14 +17,14 @@ pub enum Error {
     Exposed(SocketAddr),
     /// Other machines could reach the door, and it asks for no tokens.
     Shown(SocketAddr),
-    /// A socket can't be made there.
+    /// A Unix socket can't be made at the path.
     Socket {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The system's error, or why the path is refused.
         error: io::Error,
     },
-    /// The tokens can't be used.
+    /// The list of tokens can't be used.
     Tokens(tokens::Wrong),
 }
 

@@ -1,5 +1,5 @@
-//! The threads that a connection follows. Each has a position, and is read only as fast as the
-//! connection takes entries.
+//! The threads that a connection follows: it gets their entries as they come. Each followed thread
+//! has a position, and is read only as fast as the client takes entries.
 
 use std::task::{Context, Poll};
 
@@ -11,21 +11,22 @@ use crate::id::ThreadId;
 use crate::wire::meta::{Follow, Following};
 use crate::wire::{Code, Fault};
 
-/// Every thread that a connection follows.
+/// All threads that a connection follows.
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<Follower>,
-    /// Whether follows end with what the log has by now.
+    /// Whether each follow ends with the last entry that the log has now.
     ending: bool,
 }
 
 /// A thread that a connection follows.
 struct Follower {
-    /// The number of the push that asked for it.
+    /// The number of the request to follow the thread.
     number: u64,
-    /// Whether following was allowed.
+    /// Whether the pump has allowed to follow the thread.
     begun: bool,
-    /// Whether the client ended it before the answer was known. Only the answer is still sent then.
+    /// Whether the client ended the follow before the pump had answered. Then only the answer is
+    /// still sent.
     ended: bool,
     thread: ThreadId,
     /// The number of the last entry that was sent.
@@ -33,9 +34,9 @@ struct Follower {
     heard: BoxStream<'static, Result<Heard, Fault>>,
 }
 
-/// What comes of following a thread.
+/// What the stream of a followed thread yields.
 enum Heard {
-    /// It is allowed. The number is that of the thread's last entry so far.
+    /// Following is allowed. The number is that of the thread's last entry so far.
     Begun(u64),
     More(Box<Followed>),
 }
@@ -49,7 +50,7 @@ impl Follows {
         self.all.is_empty()
     }
 
-    /// Begins to follow a thread. The session hears whether that is allowed.
+    /// Begins to follow a thread. Whether that is allowed, the session hears later.
     pub(super) fn begin(
         &mut self,
         number: u64,
@@ -59,7 +60,8 @@ impl Follows {
         let thread = ThreadId::new(&follow.thread);
         self.end(Some(&thread));
         let max = self.pump.limits().follows_max;
-        // A follow that was ended before its answer is kept until the answer is sent.
+        // A follow that the client ended before its answer stays in the list until the answer is
+        // sent.
         if self.all.iter().filter(|it| !it.ended).count() >= max {
             let text = format!("follows_max is {max}, and this connection follows that many");
             return Err(Fault::new(Code::Limit, text));
@@ -76,7 +78,7 @@ impl Follows {
         Ok(())
     }
 
-    /// Ends following a thread, or every one.
+    /// Stops following a thread, or all threads.
     pub(super) fn end(&mut self, thread: Option<&ThreadId>) {
         self.all.retain_mut(|followed| {
             let stays = thread.is_some_and(|thread| followed.thread != *thread);
@@ -85,7 +87,7 @@ impl Follows {
         });
     }
 
-    /// Ends each follow at the last entry that the log has by now.
+    /// Lets each follow end at the last entry that the log has now.
     pub(super) fn come_to_an_end(&mut self) {
         if std::mem::replace(&mut self.ending, true) {
             return;
@@ -96,9 +98,10 @@ impl Follows {
         }
     }
 
-    /// Gives the session what has come, as far as it has room. True if there was anything.
+    /// Passes entries to the session as long as it has room. Returns whether there were any.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, session: &mut Session) -> bool {
-        // The first thread changes, so that none always fills the room first.
+        // Another thread comes first each time, so that no thread always takes the room from the
+        // others.
         if self.all.len() > 1 {
             self.all.rotate_left(1);
         }
@@ -130,7 +133,8 @@ impl Follows {
 }
 
 impl Follower {
-    /// Whether the session takes more. It takes entries only once the answer is sent.
+    /// Whether the session takes more of this thread. It takes entries only after the answer was
+    /// sent.
     fn may_tell(&self, session: &Session) -> bool {
         session.has_outbound_room() && (!self.begun || session.is_answered(self.number))
     }
@@ -152,7 +156,7 @@ impl Follower {
     }
 }
 
-/// The entries that a thread has, and those to come.
+/// The entries that the thread has, and those that follow.
 fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.next().await;
@@ -161,7 +165,7 @@ fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     stream::unfold(follow, next).boxed()
 }
 
-/// The entries that a thread has by now.
+/// The entries that the thread has now.
 fn logged(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.logged().await.transpose()?;

@@ -1,18 +1,19 @@
-//! Counts wrong tokens by machine. A machine that sends wrong tokens has to wait, longer each time.
+//! Counts wrong tokens by machine. A machine that sends several wrong tokens has to wait, longer
+//! each time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many wrong tokens cost no wait, since people mistype.
+/// From this many wrong tokens on, a machine has to wait. A few are free, since people mistype.
 const FREE: u32 = 5;
-/// The first wait, and the longest. The wait doubles with each further wrong token.
+/// The first wait and the longest one. The wait doubles with each further wrong token.
 const WAIT_US: (u64, u64) = (1_000_000, 60_000_000);
 /// How long a machine is remembered after its last wrong token.
 const KEPT_US: u64 = 600_000_000;
-/// How many machines are remembered. A further one replaces the one whose wrong token is the
-/// oldest.
+/// How many machines are remembered. Beyond that, the machine whose last wrong token is the oldest
+/// is forgotten.
 const MACHINES_MAX: usize = 4_096;
 
 /// The machines that have sent wrong tokens.
@@ -27,7 +28,8 @@ struct Guess {
 }
 
 impl Guesses {
-    /// How long a machine has to wait before its next token is checked.
+    /// How long a machine still has to wait before its next token is checked. `None` if it needn't
+    /// wait.
     pub(super) fn wait(&self, from: IpAddr, now_us: u64) -> Option<Duration> {
         let guess = *self.all().get(&machine(from))?;
         let over = guess.wrong.checked_sub(FREE)?;

@@ -11,26 +11,26 @@ use futures_util::task::AtomicWaker;
 use crate::door::silence::Silence;
 use crate::engine::{PushEvent, PushObserver};
 
-/// The news for one connection. What lies here is bounded by what the connection has pushed and
-/// by what handlers may emit for it.
+/// The events and orders for one connection. The number of events is bounded by what the connection
+/// has pushed and by what handlers may emit for it.
 pub(super) struct Mailbox {
-    /// The machine that the connection comes from, or its user.
+    /// The machine that the connection comes from; at a Unix socket, its user.
     pub(super) machine: Arc<str>,
     heard: Mutex<Heard>,
     waker: AtomicWaker,
-    /// A packed [`Silence`]: the time, and in the lowest bit whether the connection has sent a
-    /// message; 0 is [`Silence::Busy`].
+    /// A packed [`Silence`]. 0 is [`Silence::Busy`]. Otherwise, the lowest bit says whether the
+    /// connection has sent a message, and the other bits are the time.
     silence: AtomicU64,
 }
 
-/// What the door tells a connection.
+/// What the door tells a connection to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The pump has nothing more to tell: close.
+    /// Close, since the pump has nothing more to tell.
     Stop,
-    /// The tokens were read again: close, if yours is gone.
+    /// Close if the connection's token is no longer in the list, which was read again.
     CheckToken,
-    /// A newcomer needs the place of a silent connection: close.
+    /// Close, since a new connection needs the place of this silent one.
     MakeRoom,
 }
 
@@ -38,12 +38,12 @@ pub(super) enum Order {
 struct Heard {
     news: Vec<(u64, PushEvent)>,
     orders: Vec<Order>,
-    /// The connection is closed: new events and orders are dropped.
+    /// Whether the connection is closed, so that new events and orders are dropped.
     closed: bool,
 }
 
 impl Mailbox {
-    /// The mailbox of a connection that comes now.
+    /// Makes the mailbox of a new connection.
     pub(super) fn new(machine: &str, now_us: u64) -> Mailbox {
         let mailbox = Mailbox {
             machine: machine.into(),
@@ -75,7 +75,7 @@ impl Mailbox {
         }
     }
 
-    /// Waits until this order is queued. For a connection that has no session yet.
+    /// Waits until this order is queued. This is for a connection that has no session yet.
     pub(super) async fn ordered(&self, order: Order) {
         poll_fn(|context| {
             self.waker.register(context.waker());
@@ -95,7 +95,7 @@ impl Mailbox {
         std::mem::take(&mut heard.orders)
     }
 
-    /// Whether there is something to take; if not, `waker` is woken when there is.
+    /// Whether there is something to take. If there is nothing, `waker` is woken once there is.
     pub(super) fn poll(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
         let heard = self.heard();
@@ -113,7 +113,7 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// Drops the queued events, and all events and orders that come from now on.
+    /// Drops the queued events, and all further events and orders.
     pub(super) fn close(&self) {
         let mut heard = self.heard();
         heard.closed = true;

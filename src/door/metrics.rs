@@ -1,5 +1,5 @@
-//! A door that shows a pump's metrics in Prometheus's format. It accepts no pushes, and shows no
-//! payload, token or identity.
+//! A door that shows a pump's metrics in Prometheus's text format over HTTP. It accepts no pushes,
+//! and shows no payloads, tokens or identities.
 
 use std::fmt::Write as _;
 use std::io;
@@ -27,19 +27,20 @@ use crate::log::Health;
 use crate::model::{Asking, Load, Models};
 use crate::wire::{Code, Fault};
 
-/// How many connections there may be: a few scrapers, each with a connection or two.
+/// How many connections there may be. That is enough for a few scrapers with a connection or two
+/// each.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long one connection may stay, whatever it does. A client may connect again.
+/// How long one connection may last. A client may connect again.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait if the system has no descriptor left for another connection.
 const PAUSE_US: u64 = 50_000;
 
-/// The content type of the format.
+/// The content type of Prometheus's text format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A door that shows metrics over HTTP, at `/metrics`, to programs of this machine.
+/// A door that shows metrics over HTTP at the path `/metrics`.
 ///
 /// ```
 /// use pumphouse::door::Metrics;
@@ -66,25 +67,26 @@ pub struct Metrics {
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    /// The label that tells it from other gauges of its name, and the label's value.
+    /// The name and the value of the label that distinguishes gauges of one name.
     label: Option<(&'static str, String)>,
     value: Arc<AtomicU64>,
 }
 
 impl Metrics {
-    /// Listens at an address that only this machine reaches.
+    /// Listens at an address that only this machine can reach.
     ///
     /// # Errors
-    /// If the address can't be had, or other machines can reach it: the door asks for no tokens.
+    /// If the system doesn't let the door listen at the address, or if other machines can reach it:
+    /// the door asks for no tokens.
     pub async fn bind(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
         Metrics::listen(address, is_local).await
     }
 
-    /// Listens at an address that other machines may reach, in a network that keeps strangers away,
-    /// such as a container's.
+    /// Listens at an address that other machines may reach. This is for networks that keep
+    /// strangers away, such as a container's.
     ///
     /// # Errors
-    /// Where the address isn't to be had.
+    /// If the system doesn't let the door listen at the address.
     pub async fn bind_to_anyone(address: impl ToSocketAddrs) -> Result<Metrics, Error> {
         Metrics::listen(address, |_| true).await
     }
@@ -114,13 +116,14 @@ impl Metrics {
         Err(Error::Address(last))
     }
 
-    /// Shows the requests to these models, too, if they have limits.
+    /// Also shows the requests to these models: the load of models that have limits, and what
+    /// routers asked of their models.
     #[must_use]
     pub fn models(self, models: Models) -> Metrics {
         Metrics { models, ..self }
     }
 
-    /// Shows another gauge, too: `pumphouse_` and this name.
+    /// Also shows a gauge with the name `pumphouse_` and `name`.
     #[must_use]
     pub fn gauge(
         mut self,
@@ -132,8 +135,8 @@ impl Metrics {
         self
     }
 
-    /// Shows one of several gauges of a name, told apart by a label. They are given one after
-    /// another.
+    /// Also shows one of several gauges that have the same name and differ by a label. Gauges of
+    /// one name must be added one after another.
     #[must_use]
     pub fn labelled_gauge(
         mut self,
@@ -147,7 +150,7 @@ impl Metrics {
         self
     }
 
-    /// Where it listens.
+    /// The address that the door listens at.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
@@ -166,7 +169,7 @@ impl Door for Metrics {
     }
 }
 
-/// Shows the metrics until the pump is drained, so that its stop can be watched, too.
+/// Shows the metrics until the pump has finished its work, so that its stop can be watched, too.
 async fn serve(
     Metrics { listener, address, models, gauges }: Metrics,
     pump: Pump,
@@ -185,7 +188,7 @@ async fn serve(
         Arc::<[Gauge]>::from(gauges),
     ));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
-        // An error means that the pump is gone.
+        // If this is an error, the pump is gone.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
     });
     tracing::info!(%address, "a door for metrics is open");
@@ -198,7 +201,7 @@ async fn serve(
         served = serving => {
             served.map_err(|error| Fault::new(Code::Broken, error.to_string()))?;
         }
-        // A client that reads no answer isn't waited for.
+        // The stop doesn't wait for a client that doesn't read its answer.
         () = over => {}
     }
     tracing::info!(%address, "a door for metrics is closed");
@@ -275,7 +278,7 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> MetricsText {
     page
 }
 
-/// How often each router asked each of its models.
+/// Adds how often each router asked each of its models.
 fn asking(page: &mut MetricsText, models: &Models) {
     let all = models.iter().map(|(name, model)| (name, model.asking()));
     let all: Vec<(&str, Vec<Asking>)> = all.filter(|(_, it)| !it.is_empty()).collect();
@@ -298,7 +301,7 @@ fn asking(page: &mut MetricsText, models: &Models) {
     each("router_failed_over_total", over, |it| it.failed_over);
 }
 
-/// The requests to models that have limits.
+/// Adds the load of models that have limits.
 fn loads(page: &mut MetricsText, models: &Models) {
     let loads = models.iter().filter_map(|(name, it)| Some((name, it.load()?)));
     let loads: Vec<_> = loads.collect();
@@ -315,7 +318,7 @@ fn loads(page: &mut MetricsText, models: &Models) {
     each("model_held_up_total", "counter", held_up, |it| it.held_up);
 }
 
-/// Prometheus's text format 0.0.4, as far as it is used here.
+/// A page in Prometheus's text format 0.0.4.
 struct MetricsText(String);
 
 impl MetricsText {
@@ -345,7 +348,7 @@ impl MetricsText {
     }
 }
 
-/// Accepts connections: not too many, and none for ever.
+/// Accepts a bounded number of connections, each for a bounded time.
 struct Watchers {
     listener: TcpListener,
     port: Tokio,

@@ -1,8 +1,9 @@
-//! Doors: connections of clients that speak XML over TCP, TLS or a Unix socket, and metrics over
-//! HTTP.
+//! Doors: clients connect to them over TCP, TLS or a Unix socket and speak XML. One more kind of
+//! door shows metrics over HTTP.
 //!
-//! A session is a state machine without a socket: bytes in, pushes and bytes out. It knows no
-//! listeners and no log. The pump tells it what becomes of each push.
+//! A session is a connection's state machine without a socket. Bytes go in; pushes, which are
+//! payloads from outside, and bytes for the client come out. A session knows no listeners and no
+//! log. The pump tells it what becomes of each push.
 
 mod connection;
 mod egress;

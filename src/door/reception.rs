@@ -1,5 +1,5 @@
-//! What every door does with a connection: it gets a place and a task, and ends when the pump
-//! stops.
+//! What doors for TCP and Unix sockets have in common: they accept connections, give each a place
+//! and a task, and end them when the pump stops.
 
 use std::convert::Infallible;
 use std::io;
@@ -34,26 +34,28 @@ pub(super) trait Source: Send + Sync + 'static {
     /// A connection once messages can go over it.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The address that it listens at, for traces.
+    /// The address that the source listens at, for traces.
     fn place(&self) -> String;
 
-    /// The next connection, and the machine that it is from.
+    /// Waits for the next connection. The text says where it comes from.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Accepted, String)>> + Send;
 
-    /// Prepares a connection for messages, such as by a TLS handshake. It may wait for the client.
+    /// Prepares a connection for messages, for example by a TLS handshake. This may wait for the
+    /// client.
     fn open(&self, came: Self::Accepted) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
 }
 
 /// A connection that messages can go over.
 pub(super) struct Opened<S: Source + ?Sized> {
     pub(super) stream: S::Stream,
-    /// The identity of a client without a token, if it needs none; or why it can't be served.
+    /// The identity of a client that sends no token; `None` if it needs one. An error says why the
+    /// client can't be served.
     pub(super) who: Result<Option<Identity>, Fault>,
-    /// The machine that it comes from, if that is known.
+    /// The address that the connection comes from, if that is known.
     pub(super) peer: Option<IpAddr>,
 }
 
-/// Serves connections until the pump stops, then waits until all have ended.
+/// Serves connections until the pump stops, then waits until all of them have ended.
 pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> Result<(), Fault> {
     let (place, source) = (source.place(), Arc::new(source));
     let reception = Reception {
@@ -86,9 +88,9 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
         never = reception.look_after_tokens() => match never {},
         _ = stage.wait_for(|it| *it > Stage::Running) => {}
     }
-    // From now on, connections are to be refused at once.
+    // The listener is closed here, so that the system refuses new connections at once.
     drop(source);
-    // An error means that the pump is gone.
+    // If this is an error, the pump is gone.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
     reception.connected.mailboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
@@ -99,15 +101,15 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
 /// The open connections.
 #[derive(Default)]
 struct Connected {
-    /// Connections that have a place.
+    /// The mailboxes of connections that have a place, by the connections' numbers.
     sessions: DashMap<u64, Arc<Mailbox>>,
-    /// Counting in the map would lock all of its shards.
+    /// How many connections have a place. To count them in the map would lock all its shards.
     count: AtomicUsize,
     farewells: AtomicUsize,
 }
 
 impl Connected {
-    /// Closes silent connections to make room for new ones, a few at a time.
+    /// Closes a few silent connections to make room for new ones.
     fn make_room(&self, limits: &Limits, now_us: u64) {
         let seen = self.sessions.iter().map(|it| (*it.key(), it.machine.clone(), it.silence()));
         for number in silence::longest(seen.collect(), limits.frame_time_max, now_us) {
@@ -130,18 +132,19 @@ impl Connected {
     }
 }
 
-/// What every connection needs.
+/// What the door needs for every connection.
 struct Reception {
     port: Tokio,
     connected: Arc<Connected>,
-    /// Every connection holds a receiver.
+    /// Closed when all connections have ended, since each of them holds a receiver.
     left: watch::Sender<()>,
     pump: Pump,
     setting: Arc<Setting>,
 }
 
 impl Reception {
-    /// Cuts connections whose clients read nothing while much waits. Runs as long as it is polled.
+    /// Ends connections whose clients read nothing while too many bytes wait for all clients. Runs
+    /// as long as it is polled.
     async fn look_after_slow_readers(&self) -> Infallible {
         let unread = self.pump.unread();
         loop {
@@ -153,8 +156,8 @@ impl Reception {
         }
     }
 
-    /// Has connections check their tokens whenever the tokens are read again. Runs as long as it is
-    /// polled.
+    /// Tells all connections to check their tokens whenever the list of tokens was read again. Runs
+    /// as long as it is polled.
     async fn look_after_tokens(&self) -> Infallible {
         let mut changes = self.setting.tokens.changes();
         loop {
@@ -166,8 +169,8 @@ impl Reception {
         }
     }
 
-    /// The next connection. If the system can't give one, it waits a little, and other connections
-    /// may end meanwhile.
+    /// Returns the next connection. If the system can't give one, silent connections are closed and
+    /// it tries again a little later.
     async fn accept<S: Source>(&self, source: &S) -> (S::Accepted, String) {
         let mut told = false;
         loop {
@@ -187,7 +190,8 @@ impl Reception {
         }
     }
 
-    /// Serves a connection, or tells it that there are too many.
+    /// Serves a connection in a task, or tells its client that there are too many. If too many are
+    /// being told so, the connection is just closed.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.setting.limits;
         let now_us = self.port.now_us();
@@ -232,11 +236,11 @@ impl Reception {
     }
 }
 
-/// A connection that has a place, and is to be served.
+/// A connection that has a place and is about to be served.
 struct Guest<S> {
     source: Arc<S>,
     mailbox: Arc<Mailbox>,
-    /// Why it is refused, if it is.
+    /// Why the connection is refused, if it is.
     refused: Option<Fault>,
     setting: Arc<Setting>,
     pump: Pump,
@@ -258,14 +262,16 @@ impl<S: Source> Guest<S> {
             }
             _ = stage.wait_for(|it| *it == Stage::Drained) => return,
         };
-        // The door must close its listener while connections are still served.
+        // Only the door keeps the source now, so that it can close its listener while connections
+        // are still served.
         drop((source, stage));
         let Opened { stream, who, peer } = match opened {
             Ok(opened) => opened,
             Err(error) => return tracing::debug!(%error, "it doesn't come to speak"),
         };
         let who = who.and_then(|it| it.map(|it| checked(it, &pump)).transpose());
-        // A client that is `console` came to an address that only this machine reaches.
+        // A client with the name `console` came through an address that only this machine can
+        // reach.
         let is_console = matches!(&who, Ok(Some(it)) if *it.name == *CONSOLE);
         let is_open = is_console && setting.tokens.is_empty();
         let pump = if is_open { pump.without_secrets() } else { pump };
@@ -295,21 +301,21 @@ impl<S: Source> Guest<S> {
     }
 }
 
-/// The machine of an address, for counts of refusals.
+/// The machine that an address belongs to, as counts of refusals name it.
 fn sender(peer: &str) -> String {
     let address = peer.parse::<SocketAddr>();
     address.map_or_else(|_| peer.to_owned(), |it| machine(it.ip()).to_string())
 }
 
-/// An identity whose name is no listener's.
+/// Refuses an identity with the name of a listener.
 fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
     pump.speaking_as(who.clone()).checked_name().map(|()| who)
 }
 
-/// A connection's place. Dropping it frees the place.
+/// A connection's place. Dropping this value frees the place.
 struct Seat {
     connected: Arc<Connected>,
-    /// None for a connection that is only told that there is no place.
+    /// The connection's number. `None` if it is only told that there is no place.
     number: Option<u64>,
 }
 
@@ -339,7 +345,7 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
 impl Drop for Seat {
     fn drop(&mut self) {
         let sessions = &self.connected.sessions;
-        // A connection that was closed to make room has freed its place already.
+        // A connection that ends to make room for another has given up its place already.
         let has_place = self.number.is_some_and(|it| sessions.remove(&it).is_some());
         let count = match has_place {
             true => &self.connected.count,

@@ -1,5 +1,5 @@
-//! A session: a connection without its socket. Bytes from the client become pushes, and push events
-//! become bytes for the client. The caller gives the time.
+//! A session: a connection's state without its socket. Bytes from the client become pushes, and the
+//! pump's events about pushes become bytes for the client. The caller passes the time.
 
 mod deadlines;
 mod proof;
@@ -33,7 +33,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// The sender's name in messages of the pump itself.
 const CORE_NAME: &str = "core";
 
-/// What all sessions of a door share.
+/// The settings and counts that all sessions of a door share.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) limits: Limits,
@@ -43,56 +43,56 @@ pub(super) struct Setting {
     pub(super) unread: Arc<UnreadBytes>,
 }
 
-/// What a session asks of the pump.
+/// What a session asks its connection to do with the pump.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Push this under this number.
+    /// Push this message. The number identifies the push within the session.
     Push(u64, Envelope),
-    /// Follow a thread.
+    /// Follow a thread, as the request with this number.
     Follow(u64, Follow),
-    /// End following a thread.
+    /// Stop following a thread, as the request with this number.
     Unfollow(u64, Unfollow),
-    /// Count a refusal that the session hears under this number.
+    /// Count a refusal, then pass it to the session as the answer with this number.
     Refused(u64, Fault),
 }
 
-/// One connection.
+/// The state of one connection.
 pub(super) struct Session {
     setting: Arc<Setting>,
     who: Option<Identity>,
-    /// The token that proved it, if one did.
+    /// The token that proved the identity, if one did.
     proof: Option<Proof>,
-    /// The bytes that every answer begins with, up to the thread.
+    /// The text that every acceptance of a push begins with, up to the thread.
     head: String,
     splitter: Splitter,
     input: Input,
-    /// Whether everything that has arrived was taken, except the beginning of a message.
+    /// Whether every complete message that has arrived was taken.
     hungry: bool,
-    /// Whether the client has closed its side.
+    /// Whether the client has closed its side of the connection.
     is_half_closed: bool,
-    /// Whether it ends to make room for a new connection.
+    /// Whether the session ends to make room for a new connection.
     made_room: bool,
     pub(super) egress: Egress,
-    /// Pushes without an answer, and the pushes after them.
+    /// The first push without an answer, and all pushes after it.
     window: VecDeque<Slot>,
-    /// Their number and bytes, as part of the door's.
+    /// The number and bytes of the pushes in the window, as a part of the door's numbers.
     part: Part,
-    /// Its part of what all connections of the pump share.
+    /// The session's part of what all connections of the pump share.
     room: Room,
     /// The number of the first push in the window.
     first: u64,
-    /// Bytes of messages that wait for earlier answers.
+    /// How many bytes the messages have that wait for the answers to earlier pushes.
     held_bytes: usize,
-    /// When something last happened, if there is memory to free.
+    /// When something last happened, if the session has memory that it could free.
     busy_us: Option<u64>,
-    /// Whether anything happened since.
+    /// Whether something happened since the deadlines were last checked.
     moved: bool,
     /// When something last happened.
     moved_us: u64,
     /// The number of accepted pushes that aren't settled.
     unsettled: u64,
     opened_us: u64,
-    /// Whether earlier pushes wait, so that no later one may be taken.
+    /// Whether pushes wait for something, so that no later one may be taken.
     held: bool,
     /// When the deadlines were last checked.
     now_us: u64,
@@ -100,31 +100,31 @@ pub(super) struct Session {
     peer: Option<IpAddr>,
     /// When the first bytes of the unfinished message came.
     begun_us: Option<u64>,
-    /// Since when the client has read nothing although something waits.
+    /// Since when the client has read nothing although bytes wait for it.
     stuck_us: Option<u64>,
-    /// When the connection ends, even if something waits.
+    /// When the connection ends, even if bytes still wait.
     ends_us: Option<u64>,
 }
 
-/// Whether the session takes more from the client.
+/// Whether the session takes more messages from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Open,
-    /// No more bytes come, but messages may still wait.
+    /// No more bytes come, but messages that have arrived may still wait.
     Ended,
-    /// Nothing more is taken.
+    /// No further message is taken.
     Done,
 }
 
-/// A push that waits for its answer, or for that of an earlier push.
+/// A push that waits for its own answer, or for the answer to an earlier push.
 #[derive(Default)]
 struct Slot {
     /// The length of the push.
     bytes: usize,
     answer: Option<Answer>,
-    /// Messages that came of it and may not be sent before its answer.
+    /// Messages that the push caused. They may not be sent before its answer.
     replies: Vec<Entry>,
-    /// The permit of a large message.
+    /// The permit that a large message needed to arrive.
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -137,7 +137,7 @@ enum Answer {
 }
 
 impl Session {
-    /// A session of a client whose identity is known, or which has to authenticate first.
+    /// A session of a client whose identity is known, or that has to authenticate first.
     pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
@@ -171,7 +171,7 @@ impl Session {
         session
     }
 
-    /// A session that only says why the connection is refused.
+    /// A session that only tells the client why the connection is refused.
     pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
         let mut session = Session::new(setting, None, now_us);
         session.input = Input::Done;
@@ -185,12 +185,12 @@ impl Session {
         Session { peer, ..self }
     }
 
-    /// The identity, once it is known.
+    /// The client's identity, once it is known.
     pub(super) fn who(&self) -> Option<&Identity> {
         self.who.as_ref()
     }
 
-    /// The identity, or else the machine, for counts of refusals.
+    /// The client's identity, or else its machine, as counts of refusals name it.
     pub(super) fn sender(&self) -> Cow<'_, str> {
         match (&self.who, self.peer) {
             (Some(who), _) => Cow::Borrowed(&*who.name),
@@ -215,7 +215,8 @@ impl Session {
         }
     }
 
-    /// What the pump is to do next. None until more bytes have arrived or gone out.
+    /// Returns what to do next with the pump. `None` until more bytes have arrived or were sent, or
+    /// until there is room.
     pub(super) fn next(&mut self) -> Option<Step> {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
@@ -266,7 +267,7 @@ impl Session {
         })
     }
 
-    /// A number for a request that waits for an answer from now on.
+    /// Gives a number to a request, which waits for an answer from now on.
     fn number(&mut self, bytes: usize) -> u64 {
         let _place = self.room.take();
         self.window.push_back(Slot { bytes, _place, ..Slot::default() });
@@ -278,14 +279,14 @@ impl Session {
         Step::Refused(self.number(0), fault)
     }
 
-    /// Refuses the connection, and takes nothing more. Earlier answers are still sent, in their
-    /// order.
+    /// Refuses the connection, and takes no further message. The answers to earlier pushes are
+    /// still sent first, in their order.
     fn close(&mut self, fault: Fault) -> Step {
         self.input = Input::Done;
         self.refuse(fault)
     }
 
-    /// Takes no more from the client until the waiting pushes continue.
+    /// Takes no more messages from the client until the pushes that wait have gone on.
     pub(super) fn hold(&mut self) {
         self.held = true;
     }
@@ -298,7 +299,7 @@ impl Session {
         self.held
     }
 
-    /// Takes an event of a push.
+    /// Takes an event about a push.
     pub(super) fn hear(&mut self, number: u64, news: PushEvent) {
         self.moved = true;
         if self.ends_us.is_some() {
@@ -324,17 +325,18 @@ impl Session {
         }
     }
 
-    /// Answers that a thread is followed from here on.
+    /// Answers a request that the thread is followed from now on.
     pub(super) fn follow(&mut self, number: u64, following: Following) {
         self.answer(number, Answer::Following(following));
     }
 
-    /// Answers that a thread is followed no more.
+    /// Answers a request that the thread is no longer followed.
     pub(super) fn unfollow(&mut self, number: u64, unfollow: Unfollow) {
         self.answer(number, Answer::Unfollowed(Unfollowed { thread: unfollow.thread }));
     }
 
-    /// Answers why a thread isn't followed. If the client believes that it is, the connection ends.
+    /// Answers why a thread isn't followed. If the client was told before that it is, the
+    /// connection ends.
     pub(super) fn stop_following(&mut self, number: u64, fault: Fault) {
         if self.is_answered(number) {
             self.end(fault);
@@ -343,7 +345,7 @@ impl Session {
         }
     }
 
-    /// Whether the answer to a push was sent.
+    /// Whether the answer to the request with this number was sent.
     pub(super) fn is_answered(&self, number: u64) -> bool {
         number < self.first
     }
@@ -353,7 +355,7 @@ impl Session {
         self.window.get_mut(at)
     }
 
-    /// Notes an answer, and sends every answer that waits for no earlier one.
+    /// Notes an answer. Sends all answers that don't have to wait for an earlier one.
     fn answer(&mut self, number: u64, answer: Answer) {
         let Some(slot) = self.slot(number) else { return };
         slot.answer = Some(answer);
@@ -373,7 +375,7 @@ impl Session {
         self.splitter.framing().unwrap_or(Framing::Element)
     }
 
-    /// Whether entries of followed threads may be sent now.
+    /// Whether more may be queued for the client. It must not have too many bytes to read.
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
@@ -390,13 +392,14 @@ impl Session {
         self.part.has_one()
     }
 
-    /// How many pushes it takes before other connections have their turn.
+    /// How many pushes the session takes before other connections have their turn.
     pub(super) fn turn(&self) -> usize {
         self.part.turn()
     }
 
-    /// Whether to read from the client. Bytes that arrived before must be taken first. Room depends
-    /// on other connections, so a session that read whenever there is some would buffer everything.
+    /// Whether to read from the client. Messages that have arrived must be taken first. Whether
+    /// there is room depends on other connections, too: a session that read whenever there is room
+    /// would buffer more and more.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }
@@ -410,28 +413,29 @@ impl Session {
         self.egress.pending()
     }
 
-    /// Notes that so many bytes were written.
+    /// Notes how many bytes were written.
     pub(super) fn wrote(&mut self, bytes: usize) {
         self.egress.wrote(bytes);
         self.stuck_us = None;
     }
 
-    /// Whether every push is settled.
+    /// Whether no further message is taken, and all that the pushes caused is done.
     pub(super) fn is_settled(&self) -> bool {
         self.input == Input::Done && self.window.is_empty() && self.unsettled == 0
     }
 
-    /// Whether everything that is due was sent.
+    /// Whether the session is settled and all its bytes were sent.
     pub(super) fn is_over(&self) -> bool {
         self.is_settled() && self.egress.is_empty()
     }
 
-    /// Whether the client may still send bytes, which must be read and dropped.
+    /// Whether the client may still send bytes. They must be read and dropped.
     pub(super) fn expects_bytes(&self) -> bool {
         !self.is_half_closed && !self.made_room
     }
 
-    /// The pump has nothing more to tell. Bytes that wait may still go out.
+    /// Ends the session, since the pump has nothing more to tell. Bytes that wait may still be
+    /// sent.
     pub(super) fn stop(&mut self, now_us: u64) {
         self.input = Input::Done;
         self.forget();

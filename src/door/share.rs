@@ -1,28 +1,29 @@
-//! The door's window: how many pushes its connections have under way together, and how many more
-//! each may have.
+//! Counts the unanswered pushes of a door's connections, and decides how many more each connection
+//! may have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::Limits;
 
-/// How many pushes a connection takes before others have their turn. They take some tenths of a
-/// millisecond.
+/// How many pushes a connection takes before others have their turn. That many take some tenths of
+/// a millisecond.
 const IN_TURN: usize = 32;
-/// How many pushes all connections together take in a round, if there are many connections. A
-/// connection with a single push waits for no more than these.
+/// How many pushes all connections together take in a round, if there are many. So a connection
+/// with a single push waits for no more than these.
 const IN_ROUND: usize = 128;
 
-/// Unanswered pushes of all connections of a door.
+/// The numbers of unanswered pushes, and of their bytes, of all connections of a door.
 #[derive(Debug, Default)]
 pub(super) struct Share {
     pushes: AtomicUsize,
     bytes: AtomicUsize,
-    /// Connections that have unanswered pushes.
+    /// How many connections have unanswered pushes.
     busy: AtomicUsize,
 }
 
-/// The unanswered pushes of one connection. Dropping it subtracts them.
+/// The numbers of one connection's unanswered pushes and bytes. Dropping this value subtracts them
+/// from the door's.
 #[derive(Debug)]
 pub(super) struct Part {
     share: Arc<Share>,
@@ -57,12 +58,12 @@ impl Part {
         }
     }
 
-    /// Whether there is exactly one.
+    /// Whether the connection has exactly one unanswered push.
     pub(super) fn has_one(&self) -> bool {
         self.pushes == 1
     }
 
-    /// Subtracts all.
+    /// Subtracts all pushes of the connection.
     pub(super) fn clear(&mut self) {
         if self.pushes > 0 {
             self.share.busy.fetch_sub(1, Ordering::Relaxed);
@@ -72,18 +73,19 @@ impl Part {
         (self.pushes, self.bytes) = (0, 0);
     }
 
-    /// How many pushes may be taken before others have their turn. The more connections, the fewer.
+    /// How many pushes the connection may take before others have their turn. The more connections
+    /// have unanswered pushes, the fewer.
     pub(super) fn turn(&self) -> usize {
         let busy = self.share.busy.load(Ordering::Relaxed);
         (IN_ROUND / busy.max(1)).clamp(1, IN_TURN)
     }
 
-    /// Whether one more push may be taken.
+    /// Whether the connection may take one more push.
     ///
-    /// Beside its own bounds, a connection may have as many pushes as the door has room left. So a
-    /// single connection gets half of the door, each of `n` about an n-th, and a new connection
-    /// always finds some room. A connection without a push may always have one, since only its
-    /// answer makes it look again.
+    /// A connection has bounds of its own. Besides, it may have as many pushes as the door has room
+    /// left. So a single connection gets half of the door, each of `n` connections about 1/(n+1),
+    /// and a new one always finds some room. A connection without an unanswered push may always
+    /// take one: only an answer makes a connection look for room again.
     pub(super) fn has_room(&self, limits: &Limits) -> bool {
         let pushes = self.share.pushes.load(Ordering::Relaxed);
         let bytes = self.share.bytes.load(Ordering::Relaxed);
@@ -105,7 +107,7 @@ impl Drop for Part {
 mod tests {
     use super::*;
 
-    /// How many pushes each of some connections has once none may take more.
+    /// How many pushes each connection has once none may take more.
     fn filled(connections: usize, limits: &Limits) -> Vec<usize> {
         let share = Arc::new(Share::default());
         let mut parts: Vec<Part> = (0..connections).map(|_| Part::of(&share)).collect();

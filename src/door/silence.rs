@@ -1,19 +1,21 @@
-//! Silent connections, and which of them are closed when a new connection finds no place.
+//! Decides which silent connections are closed when there is no place for a new connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many are closed at a time, since each time all connections are looked at.
+/// How many connections are closed at a time at most. Several are, since each time all connections
+/// are looked at.
 const AT_ONCE: usize = 32;
 
-/// How long a connection may take to send its first message, however many others want its place.
+/// A connection that has sent no message isn't closed before this time, however many others wait
+/// for a place.
 const BEGINS_US: u64 = 500_000;
 
 /// The silence of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// Something is under way.
+    /// Something is under way, so the connection isn't silent.
     Busy,
     /// The connection hasn't sent a complete message yet.
     NeverSpoke { since_us: u64 },
@@ -21,12 +23,13 @@ pub(super) enum Silence {
     Rests { since_us: u64 },
 }
 
-/// The connections that are closed first, of these: their numbers, their machines, and their
-/// silence.
+/// Returns the numbers of the connections to close. `seen` has each connection's number, machine
+/// and silence.
 ///
-/// First come connections that haven't sent a message in at least half a second, then those that
-/// have been silent for at least `silent_min`. Of each kind, those whose machine has the most
-/// connections come first, and of these the ones that have been silent longest.
+/// First come connections that were opened at least half a second ago and haven't sent a complete
+/// message, then those that have been silent for at least `silent_min`. Within each kind,
+/// connections of the machine with the most connections come first, and among those the ones that
+/// have been silent longest.
 pub(super) fn longest(
     seen: Vec<(u64, Arc<str>, Silence)>,
     silent_min: Duration,

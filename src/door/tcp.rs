@@ -16,15 +16,15 @@ use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
 use crate::wire::{Code, Fault};
 
-/// Keep-alive: how long a connection may be silent before the system probes it.
+/// TCP keep-alive: how long a connection may be silent before the system probes it.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
-/// How often the system probes before it gives the connection up.
+/// The time between two probes of a silent connection.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// The first byte of every TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A TCP door.
+/// A door that listens on TCP, with TLS or without.
 ///
 /// ```
 /// use pumphouse::door::{Options, Tcp};
@@ -49,20 +49,21 @@ pub struct Tcp {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The tokens of clients. Beyond loopback there must be some, and every client needs one.
+    /// The tokens of clients. A TCP door that other machines can reach must have some, and then
+    /// every client needs one.
     pub tokens: Tokens,
     /// The certificate of a TCP door. With one, the door speaks TLS only.
     pub tls: Option<Tls>,
 }
 
 impl Options {
-    /// With these tokens.
+    /// Sets the tokens of clients.
     #[must_use]
     pub fn tokens(self, tokens: Tokens) -> Options {
         Options { tokens, ..self }
     }
 
-    /// With TLS, for TCP.
+    /// Lets a TCP door speak TLS with this certificate.
     #[must_use]
     pub fn tls(self, tls: Tls) -> Options {
         Options { tls: Some(tls), ..self }
@@ -70,10 +71,12 @@ impl Options {
 }
 
 impl Tcp {
-    /// Listens, so that the system lets clients wait; they are served when the pump starts.
+    /// Listens at an address. Clients may connect from now on; they are served when the pump has
+    /// started.
     ///
     /// # Errors
-    /// If the address can't be had, or other machines can reach it and there are no tokens.
+    /// If the system doesn't let the door listen at the address, or if other machines can reach it
+    /// and there are no tokens.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Tcp, Error> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no such address");
         for address in lookup_host(address).await.map_err(Error::Address)? {
@@ -94,7 +97,7 @@ impl Tcp {
         Err(Error::Address(last))
     }
 
-    /// The address that it listens at.
+    /// The address that the door listens at.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
@@ -115,10 +118,10 @@ impl Plugin for Tcp {
 impl Door for Tcp {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Tcp { listener, address, options: Options { tokens, tls } } = *self;
-        // Connections inherit both sizes. By default the system buffers tens of megabytes for each
-        // client that sends faster than the door reads, and a push waits there for minutes. It also
-        // buffers megabytes for each client that reads nothing, until all connections of the
-        // machine are short of buffers.
+        // Connections inherit the sizes of both buffers. By default, the system buffers tens of
+        // megabytes for each client that sends faster than the door reads, so a push may wait there
+        // for minutes. It also buffers megabytes for each client that reads nothing, until all
+        // connections of the machine are short of buffers.
         let (limits, socket) = (pump.limits(), SockRef::from(&listener));
         let bounds = [
             socket.set_recv_buffer_size(limits.receive_buffer_bytes),
@@ -158,7 +161,7 @@ impl Source for Listening {
         let (stream, peer) = self.listener.accept().await?;
         // Answers are batched already, so waiting for more gains nothing.
         drop(stream.set_nodelay(true));
-        // A client that vanished must not keep its place for ever.
+        // A client that vanished must not keep its place forever.
         let alive = TcpKeepalive::new().with_time(ALIVE_AFTER).with_interval(ALIVE_EVERY);
         drop(SockRef::from(&stream).set_tcp_keepalive(&alive));
         Ok(((stream, peer.ip()), peer.to_string()))
@@ -173,14 +176,15 @@ impl Source for Listening {
             }
             Some(tls) => Either::Right(Box::new(tls.acceptor().accept(stream).await?)),
         };
-        // Clients on this machine need no token, and share a name.
+        // At an address that only this machine can reach, clients need no token and share the name
+        // `console`.
         let console = || Identity { name: CONSOLE.into(), operator: false };
         let who = Ok(is_local(self.address.ip()).then(console));
         Ok(Opened { stream, who, peer })
     }
 }
 
-/// Whether a client doesn't speak TLS, by its first byte.
+/// Whether a client doesn't speak TLS, as its first byte shows.
 async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [TLS_HANDSHAKE];
     stream.peek(&mut first).await?;

@@ -1,4 +1,4 @@
-//! Sessions without sockets: time is a number.
+//! Tests of sessions. They have no sockets, and time is a number.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ fn nothing_is_read_while_something_waits_to_be_taken() {
     other.feed(A.repeat(3).as_bytes());
     assert_eq!(pushes(&mut one), [0, 1, 2]);
     assert_eq!(pushes(&mut other), [0, 1]);
-    // There is room again, for what has arrived.
+    // There is room again for the messages that have arrived.
     one.hear(0, accepted(1, None));
     one.hear(1, accepted(2, None));
     assert!(!other.wants_bytes());
@@ -179,7 +179,7 @@ fn a_slow_reader_is_cut_after_its_time() {
     assert!(session.is_over());
 }
 
-/// Replies of a session that nobody reads.
+/// Adds bytes that the client doesn't read.
 fn owe(session: &mut Session, bytes: usize) {
     session.egress.add(Framing::Length, |out| out.extend(vec![b'x'; bytes]));
 }
@@ -200,7 +200,7 @@ fn clients_that_read_nothing_are_cut_once_half_of_owed_bytes_max_is_used_up() {
     assert_eq!(tick(&mut reader, 200), None);
     assert_eq!(tick(&mut little, 200), None);
     assert!(setting.unread.is_over_half());
-    // The system's buffers take some of it: that is a sign of life.
+    // The system's buffers take some of the bytes, so the client counts as reading.
     assert_eq!(reader.pending().len(), 160_004);
     reader.wrote(10_000);
     assert_eq!(tick(&mut reader, 230), None);
@@ -252,7 +252,7 @@ fn a_large_message_arrives_only_with_a_place() {
     assert!(!other.poll_place(context), "until it is answered");
     one.hear(0, accepted(1, None));
     assert!(other.poll_place(context) && other.wants_bytes());
-    // A few bytes at a time are no progress, and the other waits for the place.
+    // A few bytes at a time are no progress, and the other session waits for the permit.
     one.feed(&text.as_bytes()[..70_000]);
     assert!(pushes(&mut one).is_empty());
     assert_eq!(other.tick(900_000).map(|it| it.code), None);

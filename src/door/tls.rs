@@ -1,4 +1,5 @@
-//! The certificate and the key of a TLS door, from files that may change.
+//! The certificate and the private key of a TLS door. They are read from files, which may change
+//! while the pump runs.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -19,11 +20,11 @@ use crate::door::tokens::check_access;
 
 /// The most bytes of a file of certificates or of a key.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// How long before its end a certificate is warned about.
+/// A certificate that expires within this time gets a warning.
 const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// A certificate and its key. Clones and doors share them. Reading them again changes new
-/// connections only.
+/// A certificate and its private key. Clones share them, so several doors may have them. When the
+/// files are read again, only new connections use what they have now.
 ///
 /// ```no_run
 /// use pumphouse::door::{Options, Tcp, Tls};
@@ -40,19 +41,20 @@ pub struct Tls {
     certificate: Arc<Path>,
     key: Arc<Path>,
     config: Arc<RwLock<Arc<ServerConfig>>>,
-    /// The state of the files at the last reading, even if it failed.
+    /// The state of both files when they were last read, even if that failed.
     seen: Arc<Mutex<[Look; 2]>>,
 }
 
-/// The state of a file: when it was written, its length, and who may read it.
+/// The state of a file: when it was written, its length, and who may read it. `None` if it isn't
+/// there.
 type Look = Option<(SystemTime, u64, Permissions)>;
 
 impl Tls {
-    /// Reads a certificate and its private key, both in PEM. The certificate's file may have its
-    /// intermediate certificates after it.
+    /// Reads a certificate and its private key, both in PEM. Intermediate certificates may follow
+    /// in the certificate's file.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// If one of the files can't be used.
     pub fn read(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Tls, Unusable> {
         let (certificate, key) = (certificate.as_ref(), key.as_ref());
         let seen = Arc::new(Mutex::new(look(certificate, key)));
@@ -60,18 +62,19 @@ impl Tls {
         Ok(Tls { certificate: certificate.into(), key: key.into(), config, seen })
     }
 
-    /// Checks a certificate alone: that it is one, and valid now.
+    /// Checks only a certificate: that the file holds one, and that it is valid now.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file can't be used.
     pub fn check_certificate(path: &Path) -> Result<(), Unusable> {
         check_time(&chain(path)?).map(drop).map_err(|why| Unusable::of(path, why))
     }
 
-    /// Checks a private key alone: that it is one, and that only its owner may read it.
+    /// Checks only a private key: that the file holds one, and, on Unix, that other users can't
+    /// read it. The file's group may.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file can't be used.
     pub fn check_key(path: &Path) -> Result<(), Unusable> {
         secret(path).map(drop)
     }
@@ -79,7 +82,7 @@ impl Tls {
     /// Reads the files again.
     ///
     /// # Errors
-    /// What is wrong with the files. What was read before stays then.
+    /// If one of the files can't be used. In that case the old certificate and key stay in use.
     pub fn reload(&self) -> Result<(), Unusable> {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
             look(&self.certificate, &self.key);
@@ -89,11 +92,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Reads the files again if they have changed since the last reading. True if they have. A file
-    /// that can't be used is reported once, not each time.
+    /// Reads the files again if they have changed since the last time. Returns whether they have.
+    /// So a file that can't be used is an error once, not each time.
     ///
     /// # Errors
-    /// What is wrong with the files. What was read before stays then.
+    /// If one of the files can't be used. In that case the old certificate and key stay in use.
     pub fn reload_if_changed(&self) -> Result<bool, Unusable> {
         let now = look(&self.certificate, &self.key);
         if *self.seen.lock().unwrap_or_else(PoisonError::into_inner) == now {
@@ -187,7 +190,7 @@ enum Lasts {
     NotLong,
 }
 
-/// Whether a certificate is valid now, as clients would check first.
+/// How long the certificate is still valid, or why it isn't valid now.
 fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     let [first, between @ ..] = chain else { return Ok(Lasts::Long) };
     let mut roots = RootCertStore::empty();
@@ -213,7 +216,7 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
             return Err("it is not valid yet: look at this machine's clock".into());
         }
         Some(CertificateError::BadEncoding) => return Err("it is no certificate".into()),
-        // The issuer and the name are for clients to judge.
+        // Whether the issuer and the name are right is for clients to judge.
         _ => {}
     }
     match at(now + WARN_BEFORE) {
@@ -222,13 +225,13 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     }
 }
 
-/// The error of a certificate or a key.
+/// The error of a file that can't be used as a certificate or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unusable {
-    /// The file.
+    /// The file's path.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub why: String,
 }
 

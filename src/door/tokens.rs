@@ -1,4 +1,5 @@
-//! The tokens of clients: a file of lines `NAME:TOKEN` or `NAME:TOKEN:operator`.
+//! The tokens of clients, which prove their identities. They are lines `NAME:TOKEN` or
+//! `NAME:TOKEN:operator` of a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,17 +14,17 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::engine::{CONSOLE, Identity};
 
-/// The most bytes of a token file. That is some thousands of tokens.
+/// The most bytes of a token file. That is enough for some thousands of tokens.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The error of a list that has become empty.
+/// The error if a list has become empty.
 const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybody out";
-/// The error of a list that was empty and isn't any more.
+/// The error if a list was empty and isn't any more.
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
-/// The tokens that a door knows. It keeps only their digests under a key of its own.
+/// The tokens that a door accepts. Only their digests are in memory, computed with a random key.
 ///
-/// Clones and doors share them. Reading the list again changes it for all of them, and ends the
-/// connections of tokens that it no longer has.
+/// Clones share the same list, so several doors may have it. When the list is read again, it
+/// changes for all of them, and connections whose tokens are no longer in it end.
 ///
 /// ```
 /// use pumphouse::door::Tokens;
@@ -35,15 +36,15 @@ const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pum
 #[derive(Clone)]
 pub struct Tokens {
     key: [u8; 32],
-    /// The file that they were read from, which can be read again.
+    /// The file that the tokens were read from, if they can be read again.
     file: Option<Arc<Path>>,
     known: watch::Sender<Arc<Known>>,
 }
 
-/// Identities by the digests of their tokens.
+/// The digests of tokens, each with its identity.
 type Known = Vec<([u8; 32], Identity)>;
 
-/// Proof that a connection authenticated: the token's identity and its digest.
+/// The proof of a connection that has authenticated: the digest of its token, and its identity.
 #[derive(Debug)]
 pub(super) struct Proof {
     digest: [u8; 32],
@@ -57,20 +58,22 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Reads a token file. It must be a regular file that not everybody may read.
+    /// Reads a token file. It must be a regular file. On Unix, only its owner may write it, and
+    /// only its owner and its group may read it.
     ///
     /// # Errors
-    /// What is wrong with the file, or with every one of its lines.
+    /// If the file can't be used, or with every line that is wrong.
     pub fn read(path: impl AsRef<Path>) -> Result<Tokens, Wrong> {
         let (key, path) = (clock::random_bytes(), path.as_ref());
         let tokens = Tokens::of(key, known_in(path, &key)?);
         Ok(Tokens { file: Some(path.into()), ..tokens })
     }
 
-    /// Reads lines `NAME:TOKEN` or `NAME:TOKEN:operator`; `#` begins a comment line.
+    /// Parses lines `NAME:TOKEN` or `NAME:TOKEN:operator`. Empty lines and lines that begin with
+    /// `#` are skipped.
     ///
     /// # Errors
-    /// What is wrong with every line. It never quotes a token.
+    /// With every line that is wrong. The error never quotes a token.
     pub fn parse(text: &str) -> Result<Tokens, Wrong> {
         let key = clock::random_bytes();
         Ok(Tokens::of(key, parsed(text, &key)?))
@@ -80,11 +83,12 @@ impl Tokens {
         Tokens { key, file: None, known: watch::Sender::new(Arc::new(known)) }
     }
 
-    /// Reads the file again, if they came from one. Returns how many there are now.
+    /// Reads the file again, if the tokens came from one. Returns how many there are now, or `None`
+    /// without a file.
     ///
     /// # Errors
-    /// What is wrong with the file, or with one of its names by what `check` says of it. Then
-    /// what was read before stays.
+    /// If the file can't be used, or if `check` refuses one of its identities. In that case the old
+    /// tokens stay in use.
     pub(crate) fn reload(
         &self,
         check: impl Fn(&Identity) -> Result<(), String>,
@@ -94,8 +98,8 @@ impl Tokens {
         for (_, identity) in &known {
             check(identity).map_err(|why| Wrong::of(path, why))?;
         }
-        // A door without tokens trusts its clients, so a list can't become empty or stop being so
-        // while the door is open.
+        // A door without tokens trusts its clients. So while the door is open, an empty list must
+        // stay empty, and another list must not become empty.
         match (self.is_empty(), known.is_empty()) {
             (false, true) => return Err(Wrong::of(path, NONE_LEFT.to_owned())),
             (true, false) => return Err(Wrong::of(path, NONE_BEFORE.to_owned())),
@@ -106,25 +110,25 @@ impl Tokens {
         Ok(Some(count))
     }
 
-    /// A receiver that hears when they are read again.
+    /// A receiver that is notified when the tokens were read again.
     pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.borrow().is_empty()
     }
 
-    /// The identities that have a token.
+    /// The names of the identities that have a token.
     pub fn names(&self) -> impl Iterator<Item = String> + use<> {
         let names: Vec<String> = self.known().iter().map(|(_, it)| it.name.to_string()).collect();
         names.into_iter()
     }
 
-    /// The identity of a token. The time that this takes reveals nothing about any token: every
-    /// digest is compared to its end, and all have one length.
+    /// Finds the identity of a token. The time that this takes reveals nothing about the tokens:
+    /// the digest is compared with every known one, and to the end.
     pub(super) fn find(&self, token: &str) -> Option<Proof> {
         let (digest, known) = (digest(&self.key, token), self.known());
         let mut found = u64::MAX;
@@ -135,7 +139,7 @@ impl Tokens {
         Some(Proof { digest, identity: identity.clone() })
     }
 
-    /// Whether a proven token is still listed, for the same identity.
+    /// Whether a token that was proven is still in the list, with the same identity.
     pub(super) fn has(&self, proof: &Proof) -> bool {
         let is_it = |(digest, identity): &([u8; 32], Identity)| {
             *digest == proof.digest && *identity == proof.identity
@@ -158,7 +162,7 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// The tokens in a file's text.
+/// Reads the tokens of a file.
 fn known_in(path: &Path, key: &[u8; 32]) -> Result<Known, Wrong> {
     let text = text_of(path).map_err(|why| Wrong::of(path, why))?;
     parsed(&text, key).map_err(|wrong| Wrong { path: Some(path.to_owned()), ..wrong })
@@ -187,7 +191,8 @@ fn parsed(text: &str, key: &[u8; 32]) -> Result<Known, Wrong> {
     }
 }
 
-/// The token of a line. `names` are those that earlier lines have taken.
+/// Parses the token of a line. `names` has the names of earlier lines and the numbers of these
+/// lines.
 fn taken<'a>(
     text: &'a str,
     line: usize,
@@ -211,7 +216,7 @@ fn digest(key: &[u8; 32], token: &str) -> [u8; 32] {
     *blake3::keyed_hash(key, token.as_bytes()).as_bytes()
 }
 
-/// A line's name, token, and whether it is an operator's.
+/// Splits a line into the name, the token, and whether it is an operator's.
 fn parts(line: &str) -> Result<(&str, &str, bool), String> {
     let mut parts = line.split(':');
     let name = parts.next().unwrap_or_default().trim_end();
@@ -233,7 +238,7 @@ fn parts(line: &str) -> Result<(&str, &str, bool), String> {
     Ok((name, token, operator))
 }
 
-/// Whether an identity may have this name.
+/// Checks that an identity may have this name.
 pub(super) fn is_name(name: &str) -> Result<(), String> {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(fits) {
@@ -248,7 +253,7 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a file of secrets, if the file is safe.
+/// Reads a file of secrets. It must be a regular file with safe permissions, and no link.
 fn text_of(path: &Path) -> Result<String, String> {
     let named = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
     if named.file_type().is_symlink() {
@@ -283,7 +288,8 @@ fn check_same(_: &fs::Metadata, _: &fs::Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether only a file's owner, or also its group, may read it.
+/// Checks the permissions of a file of secrets. Its group may read it, but not write it. Other
+/// users may do nothing with it.
 #[cfg(unix)]
 pub(super) fn check_access(opened: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -303,13 +309,13 @@ pub(super) fn check_access(_: &fs::Metadata) -> Result<(), String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wrong {
-    /// The file.
+    /// The file, if the tokens came from one.
     pub path: Option<PathBuf>,
-    /// The line, from 1.
+    /// The number of the line, from 1, if it is about a line.
     pub line: Option<usize>,
-    /// What is wrong, without any token.
+    /// What is wrong. It doesn't quote a token.
     pub why: String,
-    /// Further lines, and what is wrong with each.
+    /// The numbers of further lines, and what is wrong with each.
     pub more: Vec<(usize, String)>,
 }
 
@@ -318,7 +324,7 @@ impl Wrong {
         Wrong { path: Some(path.to_owned()), line: None, why, more: Vec::new() }
     }
 
-    /// Everything that is wrong, with its place.
+    /// All that is wrong, a text for each line, with the file and the line's number.
     pub fn all(&self) -> impl Iterator<Item = String> {
         let more = self.more.iter().map(|(line, why)| (Some(*line), why));
         [(self.line, &self.why)].into_iter().chain(more).map(|(line, why)| {

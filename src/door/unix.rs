@@ -1,5 +1,5 @@
-//! A door at a Unix socket. A client that may open the socket has its user's name as its identity,
-//! and is an operator.
+//! A door that listens on a Unix socket. A client that may open the socket has its user's name as
+//! its identity, and is an operator.
 
 use std::fs;
 use std::io;
@@ -18,11 +18,11 @@ use crate::door::{Error, Options, Tokens};
 use crate::engine::{Builder, Door, Identity, Plugin, Port, Pump, Tokio};
 use crate::listener::Boxed;
 
-/// A Unix socket, for programs on this machine.
+/// A door on a Unix socket, for programs on this machine.
 ///
-/// Its mode is 0600 from its first moment, so only this user and root can connect. Clients have
-/// their user's name as their identity and are operators: the file's permissions guard the door. A
-/// client that begins with `<authenticate>` has its token's identity instead.
+/// The socket has mode 0600 from the moment that it appears at its path, so only this user and root
+/// can connect. The file's permissions guard the door: a client has its user's name as its identity
+/// and is an operator. A client that begins with `<authenticate>` has its token's identity instead.
 ///
 /// ```
 /// use pumphouse::door::{Options, Unix};
@@ -46,19 +46,19 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// Listens at a path. A socket that no process answers is replaced.
+    /// Listens at a path. A socket at which no process listens is replaced.
     ///
     /// # Errors
-    /// If a process answers there, if another kind of file is there, or if the folder can't be
-    /// written.
+    /// If a process listens there already, if another kind of file is there, if the path is too
+    /// long for a socket, or if the folder can't be written to.
     pub async fn at(path: impl AsRef<Path>, options: Options) -> Result<Unix, Error> {
         let path = path.as_ref();
         let wrong = |error| Error::Socket { path: path.to_owned(), error };
         check_length(path).map_err(wrong)?;
         let place = Nest::beside(path).map_err(wrong)?;
         clear(path, &place).await.map_err(wrong)?;
-        // The socket is made in a private folder, made private itself, and only then moved to its
-        // path.
+        // The socket is made in a private folder and gets its permissions there. Only then is it
+        // linked to its path.
         let made = place.0.join("s");
         let listener = std_net::UnixListener::bind(&made).map_err(wrong)?;
         fs::set_permissions(&made, fs::Permissions::from_mode(0o600)).map_err(wrong)?;
@@ -69,14 +69,14 @@ impl Unix {
         Ok(Unix { listener, file, tokens: options.tokens })
     }
 
-    /// The path that it listens at.
+    /// The path that the door listens at.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 }
 
-/// Whether the path is short enough for a socket.
+/// Checks that the path is short enough for a socket.
 fn check_length(path: &Path) -> io::Result<()> {
     let fits = std_net::SocketAddr::from_pathname(path);
     fits.map(drop).map_err(|_| {
@@ -85,8 +85,8 @@ fn check_length(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Removes a socket that no process answers. It is moved aside first and tried again there, so that
-/// of two pumps which start at once neither removes the other's.
+/// Removes a socket at which no process listens. It is first moved into the private folder and
+/// tried again there. So if two pumps start at the same time, neither removes the other's socket.
 async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
@@ -114,7 +114,7 @@ async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a process listens there. A process that is too busy to answer counts, too.
+/// Whether a process listens at a path. A process that is too busy to answer counts, too.
 async fn answers(path: &Path) -> bool {
     match UnixStream::connect(path).await {
         Ok(_) => true,
@@ -125,13 +125,13 @@ async fn answers(path: &Path) -> bool {
     }
 }
 
-/// A private folder beside a path. Dropping it removes it.
+/// A private folder beside a path. Dropping this value removes it.
 struct Nest(PathBuf);
 
 impl Nest {
     fn beside(path: &Path) -> io::Result<Nest> {
         let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
-        // A socket's path has room for a hundred bytes or so: the name is short.
+        // The name is short, since a socket's path may have only about a hundred bytes.
         let name = format!(".{:08x}", clock::random() >> 32);
         let nest = parent.unwrap_or(Path::new(".")).join(name);
         fs::DirBuilder::new().mode(0o700).create(&nest)?;
@@ -141,12 +141,12 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // If this fails, the folder is empty or holds a dead socket.
+        // If this fails, what stays is a folder that is empty or holds an unused socket.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The file of a socket. Dropping it removes the file, if it is still the same.
+/// The file of a socket. Dropping this value removes the file, if it is still the same one.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -162,13 +162,13 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if inode(&self.path).is_ok_and(|it| it == self.inode) {
-            // The next door at this path replaces what is left.
+            // If this fails, the next door at this path replaces the file.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The file, whatever its name.
+/// Identifies a file by its device and inode number. A link isn't followed.
 fn inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()))
 }
@@ -217,7 +217,7 @@ impl Source for Listening {
 
     async fn open(&self, stream: UnixStream) -> io::Result<Opened<Listening>> {
         let uid = Uid::from_raw(stream.peer_cred()?.uid());
-        // The names may lie in a directory on another machine.
+        // The lookup runs on a thread of its own, since users' names may come from another machine.
         let (done, found) = tokio::sync::oneshot::channel();
         Tokio::current().spawn_blocking(async move { drop(done.send(name_of(uid))) });
         let name = found.await.map_err(io::Error::other)?;
@@ -226,7 +226,7 @@ impl Source for Listening {
     }
 }
 
-/// A user's name if it can be an identity's, else such as `uid-1000`.
+/// A user's name if it may be an identity's name. Otherwise, its number, such as `uid-1000`.
 fn name_of(uid: Uid) -> Arc<str> {
     let user = User::from_uid(uid).ok().flatten();
     let name = user.map(|it| it.name).filter(|it| is_name(it).is_ok());

@@ -1,4 +1,4 @@
-//! Tells a client's requests to the door from its pushes.
+//! Tells apart what clients send: requests to the door, such as to follow a thread, and pushes.
 
 use crate::limits::XmlLimits;
 use crate::name::{META, Name};
@@ -7,7 +7,7 @@ use crate::wire::meta::{Follow, Unfollow};
 use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 
-/// The kinds of requests in envelopes.
+/// What an envelope asks for.
 pub(super) enum Asks {
     Push(Box<Envelope>),
     Follow(Follow),
@@ -15,7 +15,7 @@ pub(super) enum Asks {
 }
 
 impl Asks {
-    /// Determines what an envelope asks for.
+    /// Finds out what an envelope asks for.
     pub(super) fn of(envelope: Envelope) -> Result<Asks, Fault> {
         let id = envelope.id.clone();
         Asks::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))

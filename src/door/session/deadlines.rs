@@ -1,4 +1,5 @@
-//! The deadlines of a session: when it refuses a client, ends the connection and frees memory.
+//! The deadlines of a session. They decide when it refuses a client, ends the connection, or frees
+//! memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,16 +8,17 @@ use crate::door::egress::Egress;
 use crate::door::session::{Answer, Input, Session};
 use crate::wire::{Code, Fault};
 
-/// The capacity that an idle connection's window may keep.
+/// How many slots an idle connection's window may keep allocated.
 const IDLE_SLOTS: usize = 16;
 /// How long an idle connection keeps large buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
-/// The reason for refusing a large message that comes slowly.
+/// Why a large message that comes slowly is refused.
 const SLOW_AND_LARGE: &str = "the rest of a large message came at less than 64 KiB a second, and \
                               other large messages wait for their turn";
 
 impl Session {
-    /// Checks the deadlines. Returns a fault to count, if there is one.
+    /// Checks the deadlines. If one was missed, the session ends. Returns the fault, which the
+    /// caller counts.
     pub(in crate::door) fn tick(&mut self, now_us: u64) -> Option<Fault> {
         self.now_us = now_us;
         self.rest(now_us);
@@ -72,7 +74,8 @@ impl Session {
         after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
     }
 
-    /// Takes nothing more, and sends the reason.
+    /// Takes no further message. Sends the fault as the last answer, after the answers to earlier
+    /// pushes.
     pub(super) fn end(&mut self, fault: Fault) -> Fault {
         self.input = Input::Done;
         self.begun_us = None;
@@ -81,7 +84,7 @@ impl Session {
         fault
     }
 
-    /// Drops what waits, and sends the reason.
+    /// Drops all bytes and answers that wait, and sends only the fault.
     pub(super) fn cut(&mut self, fault: Fault, now_us: u64) -> Fault {
         self.input = Input::Done;
         self.forget();
@@ -91,7 +94,7 @@ impl Session {
         fault
     }
 
-    /// When to check the deadlines again.
+    /// The next time at which the deadlines must be checked.
     pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
         let limits = &self.setting.limits;
         if self.ends_us.is_some() {
@@ -108,7 +111,7 @@ impl Session {
         waits.into_iter().flatten().min()
     }
 
-    /// Whether the connection's time is up, even if something waits.
+    /// Whether the connection must end now, even if bytes still wait.
     pub(in crate::door) fn is_overdue(&self, now_us: u64) -> bool {
         self.ends_us.is_some_and(|it| it <= now_us)
     }

@@ -8,8 +8,8 @@ use crate::wire::{Code, Fault, Payload};
 use crate::xml::{Element, escape_text};
 
 impl Session {
-    /// Authenticates the client by its first element. A later `<authenticate>` would leave the
-    /// senders of the messages around it in doubt, so it ends the connection.
+    /// Authenticates the client. `<authenticate>` must be the first element of the connection. A
+    /// later one ends the connection: it would be unclear who sends the messages around it.
     pub(super) fn authenticate(&mut self, element: &Element) -> Option<Step> {
         let fault = |text: &str| Fault::new(Code::Authentication, text).at(element.place());
         if self.first > 0 || !self.window.is_empty() {
@@ -39,7 +39,8 @@ impl Session {
         None
     }
 
-    /// Ends the session if its token is no longer listed. The client is told why, and nothing else.
+    /// Ends the session if its token is no longer in the list for the same identity. Bytes that
+    /// wait are dropped, and the client is told why.
     pub(in crate::door) fn check_token(&mut self, now_us: u64) -> Option<Fault> {
         let proof = self.proof.as_ref().filter(|it| !self.setting.tokens.has(it))?;
         if self.ends_us.is_some() {
@@ -50,7 +51,7 @@ impl Session {
         Some(self.cut(Fault::new(Code::Authentication, text), now_us))
     }
 
-    /// Gives the session its identity.
+    /// Sets the session's identity.
     pub(super) fn is(&mut self, who: Option<Identity>) {
         self.head = format!("<message xmlns=\"{ENVELOPE}\"><meta><from>{CORE_NAME}</from>");
         if let Some(who) = &who {

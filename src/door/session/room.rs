@@ -1,5 +1,5 @@
-//! What a session shares with all others: the unread bytes of all clients, and the permits for
-//! large messages on their way in.
+//! A session's part in two things that all connections of a pump share: the number of bytes that
+//! clients haven't read, and the permits for large messages on their way in.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -17,19 +17,21 @@ use crate::xml::Splitter;
 
 /// How many bytes of a message may arrive without a permit.
 const LARGE_BYTES: usize = 64 * 1024;
-/// How long so many bytes of a message with a permit may take, while others wait for the permit.
+/// While others wait for a permit, a message that has one must bring [`LARGE_BYTES`] within this
+/// time.
 const STALL: Duration = Duration::from_secs(1);
-/// How many bytes of a half-written message a client still gets when it is cut.
+/// If a session is cut, the client still gets the rest of a half-written message of at most this
+/// many bytes.
 const LAST_BYTES_MAX: usize = 64 * 1024;
 
-/// A session's unread bytes, and its permit.
+/// A session's unread bytes, and its permit for a large message.
 pub(super) struct Room {
     pub(super) unread: ConnectionBytes,
     places: PollSemaphore,
     /// Whether the session waits for a permit.
     is_queued: bool,
     place: Option<OwnedSemaphorePermit>,
-    /// When the message with the permit last made progress, and its bytes since.
+    /// When the message with the permit last made progress, and how many bytes of it came since.
     fed_us: u64,
     fed_bytes: usize,
 }
@@ -46,7 +48,7 @@ impl Room {
         }
     }
 
-    /// Notes that bytes came. A few bytes at a time are no progress.
+    /// Notes that bytes came. Only [`LARGE_BYTES`] together count as progress.
     pub(super) fn fed(&mut self, bytes: usize, now_us: u64) {
         self.fed_bytes += bytes;
         if self.fed_bytes >= LARGE_BYTES {
@@ -54,24 +56,25 @@ impl Room {
         }
     }
 
-    /// Takes the permit of a complete message, which keeps it until its answer.
+    /// Takes the permit out. It belongs to a complete message, which keeps it until its answer.
     pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.place.take()
     }
 
-    /// When to check whether the rest of a message has come.
+    /// When to check whether the message with the permit made progress.
     pub(super) fn deadline_us(&self) -> Option<u64> {
         self.place.as_ref().map(|_| after(self.fed_us, STALL))
     }
 }
 
 impl Session {
-    /// Whether a large message on its way in has no permit yet.
+    /// Whether a large message is on its way in and has no permit yet.
     pub(super) fn lacks_place(&self) -> bool {
         self.room.place.is_none() && self.splitter.waiting_bytes() >= LARGE_BYTES
     }
 
-    /// Waits for a permit if a large message needs one. True if the message got it just now.
+    /// Waits for a permit if a large message needs one. Returns true if the message has just got
+    /// it.
     pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
         if !self.could_read() || !self.lacks_place() {
             return false;
@@ -85,13 +88,14 @@ impl Session {
         true
     }
 
-    /// Whether the session is to be cut. If not, `context` is woken once it is.
+    /// Whether the session is to be cut, since too many bytes wait for all clients. If not,
+    /// `context` is woken once it is.
     pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
 
-    /// Notes the unread bytes, and gives a permit back that isn't needed now, so that a session
-    /// which doesn't read keeps it from nobody.
+    /// Notes how many bytes wait. A session that can't read now gives its permit back, so that
+    /// others can have it.
     pub(super) fn share_room(&mut self) {
         let bytes = self.egress.held_bytes() + self.held_bytes + self.splitter.held_bytes();
         self.room.unread.note(bytes, self.stuck_us, self.now_us);
@@ -105,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Whether the rest of a message hasn't come while others wait for its permit.
+    /// Whether a message with a permit came too slowly while others wait for the permit.
     pub(super) fn stalls(&mut self) -> bool {
         let is_due = self.room.deadline_us().is_some_and(|it| it <= self.now_us);
         if is_due && self.room.places.available_permits() > 0 {
@@ -115,7 +119,8 @@ impl Session {
         is_due
     }
 
-    /// Drops all that waits, and sends the reason: too many bytes wait for all clients.
+    /// Cuts the session, since too many bytes wait for all clients. Drops all that waits, and tells
+    /// the client why if little of a message is left to write.
     pub(super) fn give_way(&mut self) -> Fault {
         let (bytes, max) =
             (self.egress.len() + self.held_bytes, self.setting.limits.owed_bytes_max);

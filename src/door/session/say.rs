@@ -1,4 +1,4 @@
-//! Writes a session's answers and messages of threads as bytes.
+//! Writes a session's answers and the messages of threads as bytes.
 
 use crate::door::egress::{put_number, put_text};
 use crate::door::session::{Answer, CORE_NAME, Session};
@@ -31,7 +31,8 @@ impl Session {
         }
     }
 
-    /// Writes an `Accepted` as `enclose` would, but faster: every push has one.
+    /// Writes the acceptance of a push: the same bytes that `enclose` writes, but faster, since
+    /// every push has one.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
         let thread = id.thread.as_str();
@@ -59,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Writes a message of the pump that is in no thread.
+    /// Writes a message of the pump that belongs to no thread.
     fn speak(&mut self, element: &Element) {
         let who = self.who.as_ref().map(|it| it.name.clone());
         let (from, to) = (CORE_NAME, who.as_deref());
@@ -72,7 +73,8 @@ impl Session {
         enclose(outside, element, &mut text);
         let framing = self.framing();
         self.egress.add(framing, |out| {
-            // Room for the line end, too, so that a large message doesn't double its buffer for it.
+            // The reserved room includes the line end. Otherwise, a large message would double its
+            // buffer for it.
             out.reserve(text.len() + 1);
             out.extend_from_slice(text.as_bytes());
         });
@@ -97,12 +99,13 @@ impl Session {
         }
     }
 
-    /// Writes an entry for its receiver.
+    /// Writes an entry for the client as its receiver.
     pub(super) fn tell(&mut self, entry: &Entry) {
         self.pass(entry, entry.thread(), None);
     }
 
-    /// A follower of a fork gets shared entries with the fork's id.
+    /// Writes an entry as a message of `thread`. A follower of a fork gets shared entries as
+    /// messages of the fork.
     fn pass(&mut self, entry: &Entry, thread: &ThreadId, shown: Option<Shown<'_>>) {
         let element = match entry.element() {
             Ok(element) => element,

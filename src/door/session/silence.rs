@@ -1,4 +1,4 @@
-//! Whether a session is silent, and its end when a new connection needs its place.
+//! Says whether a session is silent, and ends it when a new connection needs its place.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use crate::door::silence::Silence;
 use crate::wire::{Code, Fault};
 
 impl Session {
-    /// The session's silence, for its door. An unfinished message doesn't count as a message.
+    /// The session's silence, for its door. A client that has sent only part of its first message
+    /// has never spoken.
     pub(in crate::door) fn silence(&self) -> Silence {
         let is_silent = self.window.is_empty()
             && self.unsettled == 0
@@ -21,7 +22,7 @@ impl Session {
         }
     }
 
-    /// Ends the session to make room for a new connection. What the client has sent by now is still
+    /// Ends the session to make room for a new connection. Pushes that were taken before are still
     /// answered.
     pub(in crate::door) fn make_room(&mut self, now_us: u64) -> Option<Fault> {
         if self.ends_us.is_some() || self.input == Input::Done {
