@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::client::tls;
 
-/// Where a pump listens: `HOST:PORT`, `tls:HOST:PORT`, or `unix:PATH`.
+/// The address of a pump's door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
 ///
 /// ```
 /// use pumphouse::client::Address;
@@ -23,20 +23,21 @@ use crate::client::tls;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
-    /// A host's name or number, and a port.
+    /// A host's name or IP address, and a port.
     Tcp(String),
-    /// The same, by TLS.
+    /// A door that speaks TLS.
     Tls {
-        /// A host's name or number, and a port.
+        /// A host's name or IP address, and a port.
         address: String,
-        /// A file of certificates whose issuers are trusted; none trusts whom this system does.
+        /// A file with the certificates of trusted issuers. Without one, the issuers that this
+        /// system trusts are trusted.
         authority: Option<PathBuf>,
     },
-    /// A socket in the file system.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// The text is no address.
+/// The error of a text that isn't an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAddress(String);
 
@@ -90,7 +91,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Address {
-    /// Trusts the issuers of the certificates in a file. This is for TLS addresses only.
+    /// Trusts the issuers whose certificates are in a file. Only TLS addresses use this.
     #[must_use]
     pub fn trusting(self, authority: impl Into<PathBuf>) -> Address {
         match self {

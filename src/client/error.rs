@@ -1,4 +1,4 @@
-//! Errors of clients.
+//! The errors of clients.
 
 use std::fmt;
 use std::io;
@@ -7,23 +7,23 @@ use crate::wire::Fault;
 use crate::wire::core::{Huh, SystemThreadError};
 use crate::xml;
 
-/// Why a client doesn't get what it asked for.
+/// Why a client didn't get what it asked for.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The connection ended first.
+    /// The connection ended before an answer came.
     Closed,
-    /// The connection can't be had, or broke.
+    /// The connection can't be made, or broke.
     Io(io::Error),
-    /// The pump refused it.
+    /// The pump refused the request or the connection.
     Refused(Box<Huh>),
-    /// The pump doesn't know the thread, or it is another's.
+    /// The pump doesn't know the thread, or the thread belongs to another identity.
     UnknownThread(SystemThreadError),
-    /// What came is not what a pump sends.
+    /// A message came that pumps don't send.
     Unexpected(String),
-    /// What came is no XML.
+    /// Bytes came that aren't XML, or are beyond the client's limits.
     Xml(xml::Error),
-    /// What was to be sent or read is not what its type says.
+    /// A payload that was to be sent or read doesn't fit its type.
     Invalid(Fault),
 }
 

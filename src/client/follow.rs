@@ -1,4 +1,4 @@
-//! A client that follows a thread.
+//! Following a thread: the client gets the thread's entries as they are recorded.
 
 use crate::client::{Client, Error, Incoming, Message, Push, Shown};
 use crate::id::ThreadId;
@@ -20,8 +20,8 @@ use crate::wire::meta::{self, Following};
 /// # Ok(()) }
 /// ```
 ///
-/// [`recv`](Client::recv) returns later what else comes meanwhile. Dropping a `Follow` doesn't end
-/// following; [`end`](Follow::end) does.
+/// [`recv`](Client::recv) returns later what else comes meanwhile. To stop following, call
+/// [`end`](Follow::end); dropping a `Follow` isn't enough.
 #[derive(Debug)]
 pub struct Follow<'a> {
     client: &'a mut Client,
@@ -39,10 +39,10 @@ impl<'a> Follow<'a> {
         Follow { client, thread, after: following.after, last: following.last }
     }
 
-    /// The thread's next entry, or a live payload. None once the connection has ended.
+    /// Waits for the thread's next entry or live payload. `None` once the connection has ended.
     ///
     /// # Errors
-    /// Where the connection breaks.
+    /// If the connection breaks, or if the pump ends it with a fault.
     pub async fn next(&mut self) -> Result<Option<Message>, Error> {
         let next = self.client.waiting.iter().position(|it| is_of(&self.thread, it));
         let next = next.and_then(|at| self.client.waiting.remove(at));
@@ -67,22 +67,22 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// The number of the last entry that came. A new follow continues from it.
+    /// The number of the last entry that came. A new follow may go on after it.
     #[must_use]
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// Whether all that the thread had when the following began has come.
+    /// Whether all entries have come that the thread had when the following began.
     #[must_use]
     pub fn has_caught_up(&self) -> bool {
         self.after >= self.last
     }
 
-    /// Ends following, and waits for the pump's answer.
+    /// Stops following, and waits for the pump's answer.
     ///
     /// # Errors
-    /// Where the connection breaks.
+    /// If the connection breaks, or if the pump ends it with a fault.
     pub async fn end(self) -> Result<(), Error> {
         let thread = Some(self.thread.as_str().to_owned());
         let number = self.client.push(&Push::of(&meta::Unfollow { thread })?);
@@ -104,7 +104,7 @@ fn is_shown(thread: &ThreadId, message: &Message) -> bool {
     message.shown != Shown::Sent && message.thread.as_ref() == Some(thread)
 }
 
-/// The request to follow a thread.
+/// Makes the request to follow a thread.
 pub(super) fn asked(thread: &ThreadId, after: u64, live: Option<bool>) -> Result<Push, Fault> {
     let (thread, after) = (thread.as_str().to_owned(), Some(after));
     Push::of(&meta::Follow { thread, after, live })

@@ -1,4 +1,4 @@
-//! The messages of a pump: answers to pushes, and messages of threads.
+//! What a pump sends to a client: answers to pushes, and messages of threads.
 
 use crate::client::{Error, is_of_the_connection};
 use crate::id::{EntryId, ThreadId};
@@ -8,7 +8,8 @@ use crate::wire::meta::{Following, Unfollowed};
 use crate::wire::{Fault, Payload};
 use crate::xml::{Element, View};
 
-/// What a pump sends.
+/// A message of a pump, sorted by its kind. Pushes and other requests of a client are numbered
+/// together from 0, and each is answered by its number.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incoming {
@@ -16,37 +17,37 @@ pub enum Incoming {
     Accepted {
         /// The number of the push.
         push: u64,
-        /// Where it is.
+        /// Where the push is in the log.
         accepted: Accepted,
     },
-    /// A push was refused, or the connection is ended.
+    /// A push was refused, or the pump ends the connection.
     Refused {
-        /// The number of the push; none where it is about the connection.
+        /// The number of the push. `None` if the refusal is about the connection.
         push: Option<u64>,
-        /// Why.
+        /// Why it was refused.
         huh: Huh,
     },
-    /// A push named a thread that isn't there, or that is another's.
+    /// A push or a request named a thread that doesn't exist or that belongs to another identity.
     UnknownThread {
         /// The number of the push.
         push: u64,
-        /// What the pump says.
+        /// The pump's message about it.
         error: SystemThreadError,
     },
     /// The pump has accepted the token.
     Authenticated(Authenticated),
-    /// A thread is followed from here on.
+    /// The pump has agreed to a request to follow a thread.
     Following {
-        /// The number of the push that asked for it.
+        /// The number of the request.
         push: u64,
-        /// From where.
+        /// The thread, and where following begins.
         following: Following,
     },
-    /// A thread is followed no more.
+    /// A thread is no longer followed, as requested.
     Unfollowed {
-        /// The number of the push that asked for it.
+        /// The number of the request.
         push: u64,
-        /// Which.
+        /// The thread.
         unfollowed: Unfollowed,
     },
     /// A message of a thread.
@@ -57,22 +58,23 @@ pub enum Incoming {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Who it is from: a listener, or `core`.
+    /// The sender: a listener, or `core` for the pump itself. In a followed thread, also an
+    /// identity.
     pub from: String,
-    /// Who it is for.
+    /// The receiver, if the message has one.
     pub to: Option<String>,
-    /// The thread it stands in.
+    /// The thread that the message belongs to.
     pub thread: Option<ThreadId>,
-    /// Its place in the log; answers to pushes have none.
+    /// The message's entry in the log. Answers to pushes and live payloads have none.
     pub entry: Option<EntryId>,
-    /// The entry that caused it.
+    /// The entry that caused the message.
     pub cause: Option<EntryId>,
-    /// When the pump took it, in ISO 8601.
+    /// When the pump accepted the message, in ISO 8601.
     pub time: Option<String>,
-    /// Whether it reports a failure: a fault, an `Err` of a listener, or an agent that stopped
-    /// although nothing interrupted it.
+    /// Whether the message reports a failure: a fault, an `Err` of a listener, failed work, or an
+    /// agent that stopped although nothing interrupted it.
     pub failed: bool,
-    /// Why it came.
+    /// Why the message came.
     pub shown: Shown,
     /// The payload.
     pub payload: Element,
@@ -82,20 +84,21 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shown {
-    /// It is for this client's identity.
+    /// The message is for this client's identity.
     #[default]
     Sent,
-    /// Its thread is followed.
+    /// The client follows the message's thread.
     Followed,
-    /// Its thread is followed, and it is a live payload, which the log doesn't have.
+    /// The client follows the message's thread, and the message is a live payload, which the log
+    /// doesn't have.
     Live,
 }
 
 impl Message {
-    /// Opens the `<message>` that a pump sends.
+    /// Reads a `<message>` that a pump has sent.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If the element is something else.
     pub fn open(document: &Element) -> Result<Message, Error> {
         let unexpected = || Error::Unexpected(format!("{document:?}"));
         let mut parts = document.elements();
@@ -147,26 +150,26 @@ impl Message {
         }
     }
 
-    /// Whether its payload is a `P`, by name.
+    /// Whether the payload has the name of a `P`.
     #[must_use]
     pub fn is<P: Payload>(&self) -> bool {
         self.payload.is(P::NAME.namespace(), P::NAME.local())
     }
 
-    /// The payload as a `P`.
+    /// Decodes the payload as a `P`.
     ///
     /// # Errors
-    /// Where it isn't one.
+    /// If the payload isn't a `P`.
     pub fn decode<P: Payload>(&self) -> Result<P, Fault> {
         P::decode(&self.payload)
     }
 
-    /// Whether it is an answer to the sender of an accepted push.
+    /// Whether this message was caused by an accepted push and is for its sender.
     pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
         self.is_sent() && self.comes_of(accepted)
     }
 
-    /// Whether it came of an accepted push, whoever its receiver is.
+    /// Whether this message was caused by an accepted push, whoever the receiver is.
     pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
         self.cause.as_ref().is_some_and(is_it)
@@ -176,7 +179,7 @@ impl Message {
         self.shown == Shown::Sent
     }
 
-    /// Determines the kind of a message. An answer is that of push `next`.
+    /// Finds out what kind of message it is. If it is an answer, it gets the number `next`.
     pub(super) fn sort(self, next: u64) -> Result<Incoming, Error> {
         if self.entry.is_some() || self.shown != Shown::Sent {
             return Ok(Incoming::Message(self));

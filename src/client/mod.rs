@@ -1,4 +1,5 @@
-//! The client of a pump: it pushes over a socket and hears what becomes of each push.
+//! The client of a pump. It connects to a door, pushes payloads, and gets the answers and the
+//! messages that follow.
 //!
 //! ```
 //! use pumphouse::client::{Client, Incoming, Push};
@@ -71,30 +72,32 @@ pub struct Client {
     buffer: Box<[u8]>,
     out: Vec<u8>,
     written: usize,
-    /// Messages that came while the client waited for something else.
+    /// Messages that came while the client waited for something else. [`recv`](Client::recv)
+    /// returns them later.
     waiting: VecDeque<Incoming>,
     pushed: u64,
     answered: u64,
-    /// The identity that the pump knows this client by.
+    /// The identity under which the pump knows this client.
     identity: Option<String>,
-    /// Answers that were found by following: they may still come by themselves.
+    /// The entries of answers that were found by following a thread. The same answers may still
+    /// come by themselves, and are dropped then.
     found: VecDeque<EntryId>,
     is_over: bool,
 }
 
 impl Client {
-    /// Connects, with one element after another on the wire.
+    /// Connects over TCP. On the wire, messages are elements one after another.
     ///
     /// # Errors
-    /// Where nobody listens there.
+    /// If no connection can be made.
     pub async fn connect(address: impl ToSocketAddrs) -> Result<Client, Error> {
         Client::connect_framed(address, Framing::Element).await
     }
 
-    /// Connects, with this framing of messages.
+    /// Connects over TCP, with this framing of messages.
     ///
     /// # Errors
-    /// Where nobody listens there.
+    /// If no connection can be made.
     pub async fn connect_framed(
         address: impl ToSocketAddrs,
         framing: Framing,
@@ -104,10 +107,10 @@ impl Client {
         Ok(Client::over(Box::new(stream), framing))
     }
 
-    /// Connects to whatever kind of door is there, with one element after another on the wire.
+    /// Connects to a door of any kind. On the wire, messages are elements one after another.
     ///
     /// # Errors
-    /// Where nobody listens there.
+    /// If no connection can be made.
     pub async fn connect_to(address: &Address) -> Result<Client, Error> {
         Ok(Client::over(address.connect().await?, Framing::Element))
     }
@@ -129,11 +132,11 @@ impl Client {
         }
     }
 
-    /// Authenticates by a token, and waits until the pump has accepted it. This comes before
-    /// everything else.
+    /// Authenticates by a token, and waits until the pump has accepted it. Returns the identity
+    /// that the token proves. This must come before any push.
     ///
     /// # Errors
-    /// Where nobody has the token.
+    /// If the pump doesn't know the token, or if the connection breaks.
     pub async fn authenticate(&mut self, token: &str) -> Result<String, Error> {
         let element = Authenticate { token: token.into() }.encode()?;
         xml::frame(self.framing, &element.canonical(), &mut self.out);
@@ -145,26 +148,27 @@ impl Client {
         }
     }
 
-    /// Queues a push. Returns the number that its answer will have.
+    /// Queues a push. Returns its number, which its answer will have, too.
     pub fn push(&mut self, push: &Push) -> u64 {
         let mut text = String::new();
         push.write(&mut text);
         self.push_raw(text.as_bytes())
     }
 
-    /// Queues the bytes of one element, as they are.
+    /// Queues the bytes of one element as they are. Returns the push's number.
     pub fn push_raw(&mut self, element: &[u8]) -> u64 {
         xml::frame(self.framing, element, &mut self.out);
         self.pushed += 1;
         self.pushed - 1
     }
 
-    /// Pushes, and waits until it is in the log. Whatever else comes meanwhile
-    /// [`recv`](Client::recv) gives later.
+    /// Pushes, and waits until the push is in the log. [`recv`](Client::recv) returns later what
+    /// else comes meanwhile.
     ///
     /// # Errors
-    /// Why it was refused, or that the connection broke: then nobody knows whether it was taken,
-    /// and the same push under the same [id](Push::with_id) may be sent again.
+    /// If the push was refused, or if the connection broke. In the second case it is unknown
+    /// whether the push was accepted. If it has an [id](Push::with_id), it may safely be sent again
+    /// with the same id.
     pub async fn tell(&mut self, push: &Push) -> Result<Accepted, Error> {
         let number = self.push(push);
         loop {
@@ -175,11 +179,11 @@ impl Client {
         }
     }
 
-    /// Pushes, and waits for the first message that comes of it. Under an [id](Push::with_id) it
-    /// may be asked again: the answer is then looked for in the thread.
+    /// Pushes, and waits for the first message that the push causes. A push with an
+    /// [id](Push::with_id) may be asked again: its answer is then looked for in the thread.
     ///
     /// # Errors
-    /// As [`tell`](Client::tell), or that the connection ended before an answer came.
+    /// As [`tell`](Client::tell). Also if the connection ended before an answer came.
     pub async fn ask(&mut self, push: &Push) -> Result<Message, Error> {
         let accepted = self.tell(push).await?;
         if push.id().is_some() {
@@ -201,8 +205,8 @@ impl Client {
         }
     }
 
-    /// Looks in a thread for the first answer to what was accepted so: it was told already, if
-    /// this is not the first time that it is pushed.
+    /// Follows the thread of an accepted push to find the first answer. If the same push was sent
+    /// before, its answer is in the thread already and doesn't come again by itself.
     async fn find(&mut self, accepted: &Accepted) -> Result<Message, Error> {
         let identity = self.identity.clone();
         let mut follow = self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
@@ -225,19 +229,21 @@ impl Client {
         }
     }
 
-    /// Follows a thread from the entry after a number on, and waits until the pump does.
+    /// Follows a thread from the entry after number `after` on, and waits until the pump has
+    /// agreed.
     ///
     /// # Errors
-    /// Where there is no such thread, or it is another's.
+    /// If there is no such thread, or if it belongs to another identity.
     pub async fn follow(&mut self, thread: &ThreadId, after: u64) -> Result<Follow<'_>, Error> {
         let number = self.push(&follow::asked(thread, after, None)?);
         self.begin(number, thread).await
     }
 
-    /// The same, which sees live payloads as well.
+    /// Follows a thread as [`follow`](Client::follow) does, and also gets its live payloads, which
+    /// aren't in the log.
     ///
     /// # Errors
-    /// Where there is no such thread, or it is another's.
+    /// If there is no such thread, or if it belongs to another identity.
     pub async fn follow_live(
         &mut self,
         thread: &ThreadId,
@@ -258,8 +264,8 @@ impl Client {
         }
     }
 
-    /// Keeps a message that comes while the client waits for something else, unless it is a refusal
-    /// of that.
+    /// Keeps a message that came while the client waited for the answer to request `number`. If it
+    /// refuses that request, it becomes an error.
     fn keep(&mut self, incoming: Incoming, number: u64) -> Result<(), Error> {
         match incoming {
             Incoming::Refused { push: Some(push), huh } if push == number => {
@@ -276,10 +282,10 @@ impl Client {
         }
     }
 
-    /// The next message. None once the pump has closed the connection.
+    /// Waits for the next message. `None` once the pump has closed the connection.
     ///
     /// # Errors
-    /// Where the connection breaks, or what comes is not what a pump sends.
+    /// If the connection breaks, or if what comes isn't what a pump sends.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         match self.waiting.pop_front() {
             Some(it) => Ok(Some(it)),
@@ -287,10 +293,10 @@ impl Client {
         }
     }
 
-    /// Sends all that is queued.
+    /// Sends everything that is queued.
     ///
     /// # Errors
-    /// Where the connection breaks.
+    /// If the connection breaks.
     pub async fn flush(&mut self) -> Result<(), Error> {
         while self.written < self.out.len() {
             poll_fn(|context| self.poll(context)).await?;
@@ -298,11 +304,11 @@ impl Client {
         Ok(())
     }
 
-    /// Sends all that is queued, and closes the client's side. The pump ends the connection when
-    /// every push is settled.
+    /// Sends everything that is queued, and closes the client's side. The pump ends the connection
+    /// once all that the pushes caused is done.
     ///
     /// # Errors
-    /// Where the connection breaks.
+    /// If the connection breaks.
     pub async fn finish(&mut self) -> Result<(), Error> {
         self.flush().await?;
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
@@ -331,14 +337,16 @@ impl Client {
         }
     }
 
-    /// Whether this answer was returned already, since it was found by following. Forgets it then.
+    /// Whether this answer was returned already, since it was found by following. If so, it is
+    /// forgotten.
     fn take_known(&mut self, message: &Message) -> bool {
         let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
         let at = self.found.iter().position(is_it);
         at.and_then(|at| self.found.remove(at)).is_some()
     }
 
-    /// Assigns answers to pushes, whose order they have, and passes everything else on.
+    /// Gives an answer the number of its push: answers come in the order of the pushes. Other
+    /// messages are passed on.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
         if message.entry.is_none() && message.is_sent() {
             self.identity = message.to.clone().or(self.identity.take());
@@ -359,14 +367,14 @@ impl Client {
         Ok(incoming)
     }
 
-    /// Writes as much as it can, and reads what there is.
+    /// Writes as much as possible, and reads what has come.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut busy = false;
         while self.written < self.out.len() {
             let stream = Pin::new(&mut self.stream);
             match stream.poll_write(context, &self.out[self.written..]) {
                 Poll::Ready(Ok(bytes)) => self.written += bytes,
-                // The pump may have closed the connection and sent the reason, which is still to be
+                // The pump may have closed the connection and sent the reason, which must still be
                 // read.
                 Poll::Ready(Err(_)) if !self.is_over => self.written = self.out.len(),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -402,7 +410,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A refusal that ends the connection instead of answering a push.
+/// Whether a refusal ends the connection instead of answering a push.
 fn is_of_the_connection(huh: &Huh) -> bool {
     use crate::wire::Code;
     let codes = [Code::HalfMessage, Code::SlowReader, Code::Connections];

@@ -1,4 +1,4 @@
-//! A push of a client: a payload with its envelope.
+//! Pushes: payloads that a client sends, with their envelopes.
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
@@ -6,64 +6,64 @@ use crate::limits::XmlLimits;
 use crate::wire::{Envelope, Fault, Payload};
 use crate::xml::{self, Element, Profile};
 
-/// A payload to push, with its envelope.
+/// A payload to push, with its envelope: receiver, thread and client id.
 #[derive(Clone, Debug)]
 pub struct Push(Envelope);
 
 impl Push {
-    /// A payload of a type.
+    /// Makes a push of a typed payload.
     ///
     /// # Errors
-    /// Where it holds what XML can't.
+    /// If the payload can't be written as XML.
     pub fn of(payload: &impl Payload) -> Result<Push, Fault> {
         payload.encode().map(Push::element)
     }
 
-    /// An element as it is.
+    /// Makes a push of an element.
     #[must_use]
     pub fn element(payload: Element) -> Push {
         Push(Envelope::bare(payload))
     }
 
-    /// An element as text.
+    /// Makes a push of an element that is given as text.
     ///
     /// # Errors
-    /// Where it isn't one.
+    /// If the text isn't one XML element.
     pub fn text(payload: impl AsRef<[u8]>) -> Result<Push, xml::Error> {
         xml::read(payload, Profile::Document, &XmlLimits::INSIDE).map(Push::element)
     }
 
-    /// Addresses this listener. Without it the push goes to the owners of the payload's name.
+    /// Sets the listener that gets the push. Without this, the push goes to the owners of the
+    /// payload's name.
     #[must_use]
     pub fn to(mut self, listener: &str) -> Push {
         self.0.to = Some(listener.into());
         self
     }
 
-    /// Sends it into this thread. Without it the push opens a session.
+    /// Sends the push into this thread. Without this, the push opens a new session.
     #[must_use]
     pub fn in_thread(mut self, thread: &ThreadId) -> Push {
         self.0.thread = Some(thread.as_str().into());
         self
     }
 
-    /// Into a session that goes on from this entry: a fork of its thread.
+    /// Sends the push into a new fork of the entry's thread, which goes on after this entry.
     #[must_use]
     pub fn fork_at(mut self, entry: &EntryId) -> Push {
         self.0.thread = Some(entry.to_string());
         self
     }
 
-    /// Gives it a client id. However often the same push is sent with the same id, it is recorded
-    /// once.
+    /// Sets the client id. However often the push is sent with the same id, it is recorded once.
     #[must_use]
     pub fn with_id(mut self, id: &str) -> Push {
         self.0.id = Some(id.into());
         self
     }
 
-    /// Gives it a new client id, a UUID of version 7. If it is sent again after a lost connection,
-    /// it is recorded once.
+    /// Sets a new client id, a UUID of version 7. If the push is sent again after a lost
+    /// connection, it is recorded once.
     #[must_use]
     pub fn with_fresh_id(self) -> Push {
         let (millis, chance) = (clock::wall_us() / 1_000, clock::random_bytes());
@@ -71,13 +71,13 @@ impl Push {
         self.with_id(&id.to_string())
     }
 
-    /// The sender's own id, where it has one.
+    /// The client id, if the push has one.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.0.id.as_deref()
     }
 
-    /// Writes it as it goes over the wire, without a line end.
+    /// Writes the push as it is sent over the wire, without a line end.
     pub fn write(&self, out: &mut String) {
         self.0.write(out);
     }

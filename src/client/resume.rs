@@ -1,5 +1,5 @@
-//! A client that survives lost connections: it connects again, repeats unanswered pushes with their
-//! ids, and continues to follow threads at its positions.
+//! A client that survives lost connections. It connects again, repeats unanswered pushes with their
+//! ids, and goes on following threads where it was.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use crate::clock;
 use crate::id::ThreadId;
 use crate::wire::Code;
 
-/// How many pushes may be unanswered. A further push waits.
+/// How many pushes may be unanswered. A further push has to wait.
 const UNANSWERED_MAX: usize = 1_024;
 /// How long the client waits before it connects again: the first time, and at most.
 const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
-/// How long it tries to connect.
+/// How long the client tries to connect before it gives up, unless the caller sets another time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client that survives lost connections.
 ///
-/// Every push has an id, so that a repeated push is recorded once. Answers go to the connection
-/// that sent the push, and are lost with it. A program that needs them follows the thread, where
-/// nothing is missed and nothing comes twice.
+/// Every push has an id, so that a repeated push is recorded once. The pump sends answers only over
+/// the connection that sent the push, so they are lost if it breaks. A program that needs all
+/// answers follows the thread: then it misses nothing and gets nothing twice.
 ///
 /// ```no_run
 /// use pumphouse::client::{Incoming, Push, Resuming};
@@ -43,14 +43,14 @@ pub struct Resuming {
     token: Option<String>,
     patience: Duration,
     client: Option<Client>,
-    /// Pushes without an answer, by number, in their order.
+    /// The pushes without an answer, with their numbers, in their order.
     unanswered: VecDeque<(u64, Push)>,
-    /// Requests of this connection without an answer, in order.
+    /// What the current connection was asked and hasn't answered, in order.
     asked: VecDeque<Asked>,
     follows: BTreeMap<ThreadId, Position>,
     waiting: VecDeque<Incoming>,
     pushed: u64,
-    /// How often it connected.
+    /// How often the client has connected.
     connections: u64,
 }
 
@@ -60,19 +60,19 @@ enum Asked {
     Following(u64),
 }
 
-/// The position of a followed thread.
+/// A followed thread, and how far its entries have come.
 #[derive(Clone, Copy, Debug)]
 struct Position {
-    /// The number of the request to follow it.
+    /// The number of the request to follow the thread.
     number: u64,
     after: u64,
     live: Option<bool>,
-    /// Whether the pump has said that it follows.
+    /// Whether the pump has agreed once.
     begun: bool,
 }
 
 impl Resuming {
-    /// A client of the pump at an address. It connects when it first has something to do.
+    /// A client of the pump at an address. It connects when it is first asked for something.
     #[must_use]
     pub fn new(address: Address) -> Resuming {
         Resuming {
@@ -89,23 +89,23 @@ impl Resuming {
         }
     }
 
-    /// Says who is sending, at the beginning of each connection.
+    /// Sets a token, by which the client authenticates on each connection.
     #[must_use]
     pub fn token(self, token: &str) -> Resuming {
         Resuming { token: Some(token.to_owned()), ..self }
     }
 
-    /// Tries to connect for so long before it gives up; 30 seconds unless said.
+    /// Sets how long the client tries to connect before it gives up. The default is 30 seconds.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Resuming {
         Resuming { patience, ..self }
     }
 
-    /// Pushes, under an id of its own where it has none; the number under which its answer will
-    /// come. It waits while 1,024 have no answer.
+    /// Queues a push, and returns the number that its answer will have. A push without an id gets a
+    /// new one. If 1,024 pushes have no answer, this waits for one.
     ///
     /// # Errors
-    /// Where the pump can't be reached.
+    /// If the pump can't be reached.
     pub async fn push(&mut self, push: &Push) -> Result<u64, Error> {
         while self.unanswered.len() >= UNANSWERED_MAX {
             let incoming = self.fetch().await?;
@@ -123,19 +123,20 @@ impl Resuming {
         Ok(number)
     }
 
-    /// Follows a thread from the entry after a number on; the number under which the answer will
-    /// come. After a refusal it is followed no more.
+    /// Follows a thread from the entry after number `after` on. Returns the number that the answer
+    /// will have. If the pump refuses, the thread is no longer followed.
     ///
     /// # Errors
-    /// Where the thread's name holds what XML can't.
+    /// If the thread's id has characters that XML doesn't allow.
     pub fn follow(&mut self, thread: &ThreadId, after: u64) -> Result<u64, Error> {
         self.begin(thread, after, None)
     }
 
-    /// The same, which sees live payloads as well.
+    /// Follows a thread as [`follow`](Resuming::follow) does, and also gets its live payloads,
+    /// which aren't in the log.
     ///
     /// # Errors
-    /// Where the thread's name holds what XML can't.
+    /// If the thread's id has characters that XML doesn't allow.
     pub fn follow_live(&mut self, thread: &ThreadId, after: u64) -> Result<u64, Error> {
         self.begin(thread, after, Some(true))
     }
@@ -152,7 +153,8 @@ impl Resuming {
         Ok(number)
     }
 
-    /// The number of the last entry that came of a thread it follows.
+    /// The number of the last entry that came of a followed thread. `None` if the thread isn't
+    /// followed.
     #[must_use]
     pub fn after(&self, thread: &ThreadId) -> Option<u64> {
         self.follows.get(thread).map(|it| it.after)
@@ -164,16 +166,17 @@ impl Resuming {
         self.unanswered.len()
     }
 
-    /// How often it has connected.
+    /// How often the client has connected.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections
     }
 
-    /// The next that comes: answers by the numbers of their pushes, each once, and messages.
+    /// Waits for the next answer or message. Each push and each request to follow is answered once,
+    /// with its number. If the connection breaks, the client connects again.
     ///
     /// # Errors
-    /// Where the pump can't be reached, or doesn't know the token.
+    /// If the pump can't be reached, or doesn't know the token.
     pub async fn recv(&mut self) -> Result<Incoming, Error> {
         match self.waiting.pop_front() {
             Some(it) => Ok(it),
@@ -199,7 +202,7 @@ impl Resuming {
         }
     }
 
-    /// Connects, and repeats requests without an answer.
+    /// Connects, follows all threads again, and repeats the pushes that have no answer.
     async fn connect(&mut self) -> Result<&mut Client, Error> {
         let patience = u64::try_from(self.patience.as_micros()).unwrap_or(u64::MAX);
         let (first, longest) = PAUSE_US;
@@ -213,8 +216,8 @@ impl Resuming {
             if clock::now_us().saturating_add(pause) >= until {
                 return Err(error);
             }
-            // Clients that lost their connections at the same time don't come back at the same
-            // time.
+            // The pause is partly random, so that clients that lost their connections at the same
+            // time don't all come back at the same time.
             wait(pause / 2 + clock::random() % (pause / 2)).await;
             pause = (2 * pause).min(longest);
         };
@@ -239,8 +242,8 @@ impl Resuming {
         Ok(client)
     }
 
-    /// The message to return, if any: none that was returned before, and none about a request that
-    /// is tried again.
+    /// Decides which message to return. One that was returned before isn't returned again, nor one
+    /// about a request that is tried again.
     fn take(&mut self, incoming: Incoming) -> Option<Incoming> {
         match incoming {
             Incoming::Accepted { accepted, .. } => {
@@ -251,7 +254,8 @@ impl Resuming {
                 let push = self.refused()?;
                 Some(Incoming::UnknownThread { push, error })
             }
-            // The pump is stopping. It will come back, or another in its place.
+            // The pump is stopping. The client tries again, since this pump or another will take
+            // its place.
             Incoming::Refused { huh, .. } if huh.code == Code::Stopping.to_string() => {
                 self.client = None;
                 None
@@ -267,7 +271,7 @@ impl Resuming {
             Incoming::Following { following, .. } => {
                 let Some(Asked::Following(push)) = self.asked.pop_front() else { return None };
                 let at = self.follows.values_mut().find(|it| it.number == push)?;
-                // The caller needn't know that following continues after a lost connection.
+                // The caller is told only once, and not again after a lost connection.
                 let begun = std::mem::replace(&mut at.begun, true);
                 (!begun).then_some(Incoming::Following { push, following })
             }
@@ -277,7 +281,7 @@ impl Resuming {
                     return Some(Incoming::Message(message));
                 };
                 match (message.shown, &message.entry) {
-                    // It comes once, by following.
+                    // This message also comes by following, and is returned only then.
                     (Shown::Sent, Some(_)) => return None,
                     (Shown::Followed, Some(entry)) if entry.seq <= at.after => return None,
                     (Shown::Followed, Some(entry)) => at.after = entry.seq,
@@ -289,7 +293,7 @@ impl Resuming {
         }
     }
 
-    /// Handles a refusal: a push has its answer then, and a thread is followed no more.
+    /// Handles a refusal. It is the answer to a push, or a thread is no longer followed.
     fn refused(&mut self) -> Option<u64> {
         if let Some(Asked::Following(number)) = self.asked.front().copied() {
             self.asked.pop_front();
@@ -299,7 +303,7 @@ impl Resuming {
         self.answered()
     }
 
-    /// Removes the push that an answer is for.
+    /// Removes the push that was answered, and returns its number.
     fn answered(&mut self) -> Option<u64> {
         let Some(Asked::Push(number)) = self.asked.pop_front() else { return None };
         let at = self.unanswered.iter().position(|(it, _)| *it == number);

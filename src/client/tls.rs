@@ -1,4 +1,4 @@
-//! TLS to a pump.
+//! Connects to a pump by TLS.
 
 use std::io;
 use std::path::Path;
@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::trust;
 
-/// Speaks TLS over a connection to a host. It trusts the issuers of the certificates in a file, or
-/// else those that this system trusts.
+/// Makes a TLS connection to a host. The certificates of trusted issuers are in the file
+/// `authority`. Without a file, the issuers that this system trusts are trusted.
 pub(super) async fn connect(
     stream: TcpStream,
     host: &str,
@@ -26,7 +26,7 @@ pub(super) async fn connect(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(explained)
 }
 
-/// Adds advice if the certificate is wrong, or the pump doesn't speak TLS.
+/// Explains the error if the certificate is wrong or the pump doesn't speak TLS.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(trust::explained) {

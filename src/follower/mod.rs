@@ -1,9 +1,9 @@
-//! A follower of the whole log beside a running pump. It hands each entry to a target at least
-//! once, in the order of the log.
+//! A follower reads the whole log while a pump runs. It passes each entry to a target at least
+//! once, in the order of the log, unless the target asks to skip some.
 //!
-//! The log is the buffer. While a [`Target`] is unreachable, the follower keeps its position. The
-//! position is in a file beside the log, so that the next start continues there. OpenTelemetry and
-//! sinks are such targets.
+//! A target sends entries elsewhere, for example to OpenTelemetry or a sink. The log is its buffer:
+//! while a [`Target`] is unreachable, the follower stays at its position. The position is kept in a
+//! file beside the log, so that the next start goes on there.
 
 mod position;
 
@@ -19,7 +19,7 @@ use crate::log::{Entry, Error, Log};
 pub(crate) use position::NoPosition;
 pub(crate) use position::{KeptPosition, check, file_beside};
 
-/// Entries that are read at a time.
+/// How many entries are read at a time.
 const PAGE: usize = 256;
 /// How often the log is read if no pump reports that it has grown.
 const LOOK_EVERY_US: u64 = 200_000;
@@ -29,40 +29,42 @@ const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 #[derive(Debug)]
 pub(crate) struct Away(pub(crate) String);
 
-/// How much of its entries a target has sent.
+/// How much of what a target has taken it has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// All of it is sent.
+    /// Everything is sent.
     All,
-    /// A part of it is sent, and the target takes more soon.
+    /// A part is sent, and the target can send more soon.
     Partly,
-    /// The target is reachable again, and wants only entries from now on.
+    /// The target is reachable again, and wants only entries that are recorded from now on.
     FromNowOn,
 }
 
-/// What a follower hands entries to.
+/// A place to which a follower passes entries, and which sends them elsewhere.
 pub(crate) trait Target: Send + 'static {
-    /// How often the follower tries before it rests until the next entry. None means for ever.
+    /// How often the follower tries to send before it waits for the next entry of the log. `None`
+    /// stands for any number.
     fn attempts_max(&self) -> Option<u32> {
         None
     }
 
-    /// Takes the next entry, which is to be sent.
+    /// Takes the next entry, to send it later.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes what else there is after this position of the log, such as live payloads.
+    /// Takes what else is to be sent after the entries up to this position, such as live payloads.
     fn take_live(&mut self, _position: u64) {}
 
-    /// Whether something that was taken isn't sent yet.
+    /// Whether something was taken and isn't sent yet.
     fn has_waiting(&self) -> bool;
 
-    /// Sends what was taken. It is called again after a failure, and now and then.
+    /// Sends what was taken. The follower also calls this again after a failure, and from time to
+    /// time.
     fn send(&mut self) -> impl Future<Output = Result<Sent, Away>> + Send;
 
-    /// Notes that so many entries are skipped, and all that waits with them.
+    /// Drops all that was taken and isn't sent. Notes how many entries are skipped in total.
     fn skip(&mut self, _entries: u64) {}
 
-    /// Makes what was sent durable, before the position is kept.
+    /// Makes durable what was sent. This comes before the follower's position is kept.
     fn settle(&mut self) -> impl Future<Output = Result<(), Away>> + Send {
         async { Ok(()) }
     }
@@ -72,7 +74,7 @@ pub(crate) trait Target: Send + 'static {
         std::future::pending()
     }
 
-    /// Ends it.
+    /// Ends the target, when the follower stops.
     fn end(&mut self) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -80,7 +82,7 @@ pub(crate) trait Target: Send + 'static {
     /// Reports once that the target is unreachable.
     fn is_gone(&self, reason: &str);
 
-    /// Reports once that the target is reachable again.
+    /// Reports that the target is reachable again.
     fn is_back(&self);
 }
 
@@ -102,20 +104,20 @@ impl From<Away> for Stuck {
     }
 }
 
-/// Hands the entries of a log to a target.
+/// Passes the entries of a log to a target.
 pub(crate) struct Follower<T> {
     log: Arc<dyn Log>,
     target: T,
     position: KeptPosition,
-    /// The position up to which the target took entries.
+    /// The position up to which the target has taken entries.
     read: u64,
     /// The position up to which everything is sent.
     sent: u64,
-    /// How often in a row the target was unreachable.
+    /// How many attempts in a row the target was unreachable.
     failures: u32,
-    /// How long is waited for it: at first, and at the most.
+    /// The waits while the target is unreachable: the first and the longest.
     away_us: (u64, u64),
-    /// How many entries it is behind.
+    /// How many entries the target is behind the log.
     lag: Arc<AtomicU64>,
 }
 
@@ -138,7 +140,8 @@ impl<T: Target> Follower<T> {
         Follower { away_us, ..self }
     }
 
-    /// Follows until `stopped`. Then it sends what the log has by then, within a time limit.
+    /// Follows until `stopped` is ready. Then it sends what the log has by then, within a time
+    /// limit.
     pub(crate) async fn run(
         mut self,
         stopped: impl Future<Output = ()> + Send,
@@ -166,7 +169,7 @@ impl<T: Target> Follower<T> {
         self.target.end().await;
     }
 
-    /// Makes step after step. No step is interrupted.
+    /// Makes one step after another until `stopped` is ready. It doesn't interrupt a step.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = self.away_us.0;
         loop {
@@ -210,7 +213,7 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Reads a page and sends it. True if there may be more to do now.
+    /// Reads a page of entries and sends it. Returns true if there may be more to do now.
     async fn step(&mut self) -> Result<bool, Stuck> {
         let sent = self.read_and_send().await;
         if let Err(Stuck::Away(Away(reason))) = &sent {
@@ -258,7 +261,7 @@ impl<T: Target> Follower<T> {
         Ok(true)
     }
 
-    /// Keeps the position, once what was sent is durable at the target.
+    /// Keeps the position, after the target has made durable what was sent.
     async fn keep(&mut self) -> Result<(), Away> {
         if self.position.is_behind(self.sent) {
             self.target.settle().await?;
@@ -267,7 +270,7 @@ impl<T: Target> Follower<T> {
         Ok(())
     }
 
-    /// Whether the target was tried often enough for now.
+    /// Whether the target was unreachable so often that the follower waits for a new entry.
     fn is_to_rest(&self) -> bool {
         let most = self.target.attempts_max();
         self.failures > 0 && most.is_some_and(|it| self.failures.is_multiple_of(it.max(1)))
@@ -285,7 +288,7 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Traces how many entries the follower is behind.
+    /// Measures how many entries the target is behind the log.
     async fn measure(&self) -> Result<(), Error> {
         let last = audit::last_position_from(&*self.log, self.read).await?;
         self.lag.store(last.saturating_sub(self.sent), Ordering::Relaxed);

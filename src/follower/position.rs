@@ -1,4 +1,5 @@
-//! The position of a follower, kept in a file beside the log and never in the log.
+//! The position of a follower in the log. It is kept in a file beside the log, and never in the log
+//! itself.
 
 use std::fmt;
 use std::io::{ErrorKind, Write as _};
@@ -22,10 +23,10 @@ struct Kept {
     position: u64,
 }
 
-/// Why a follower has no position to begin from.
+/// Why a follower has no position to begin at.
 #[derive(Debug)]
 pub(crate) enum NoPosition {
-    /// The file of the position is unusable; the text says why, and what to do.
+    /// The position's file can't be used. The text says why, and what to do.
     File(String),
     /// The log can't be read.
     Log(Error),
@@ -47,7 +48,7 @@ pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
     file.into()
 }
 
-/// A position that survives the process, if the log does.
+/// A follower's position. With a file, it survives the process.
 pub(crate) struct KeptPosition {
     /// The UUID of the log.
     log: String,
@@ -57,7 +58,8 @@ pub(crate) struct KeptPosition {
 }
 
 impl KeptPosition {
-    /// Reads the position for this log from the file. Without one it is the log's beginning.
+    /// Reads the position for this log from the file. Without a file, or if the file is for another
+    /// log, it is the log's beginning.
     pub(crate) async fn read(
         log: &dyn Log,
         file: Option<PathBuf>,
@@ -74,28 +76,28 @@ impl KeptPosition {
         Ok(KeptPosition { log: uuid, file, kept, kept_us: 0 })
     }
 
-    /// A position that isn't kept.
+    /// A position without a file.
     pub(crate) fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
         let log = log.identity().uuid.to_string();
         KeptPosition { log, file: None, kept: position, kept_us: 0 }
     }
 
-    /// The position that the file has.
+    /// The position that was kept last.
     pub(crate) fn get(&self) -> u64 {
         self.kept
     }
 
-    /// Whether the file should be written now that the follower has reached this position.
+    /// Whether the file should be written now that the follower is at this position.
     pub(crate) fn is_due(&self, position: u64) -> bool {
         self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
     }
 
-    /// Whether the file has an earlier position than this.
+    /// Whether there is a file, and it has another position than this.
     pub(crate) fn is_behind(&self, position: u64) -> bool {
         self.file.is_some() && self.kept != position
     }
 
-    /// Writes a position into the file.
+    /// Writes a position into the file, if there is one.
     pub(crate) fn keep(&mut self, position: u64) {
         let Some(file) = self.file.as_deref().filter(|_| self.kept != position) else { return };
         self.kept_us = clock::now_us();
