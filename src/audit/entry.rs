@@ -1,4 +1,5 @@
-//! An entry, a thread: as lines for people, as an object for programs.
+//! Shows entries and threads: as lines for people, and as objects for programs. Widths are in
+//! cells, the columns of a terminal.
 
 use std::fmt::Write as _;
 
@@ -10,23 +11,24 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::{Entry, Flags, State, ThreadRecord, ThreadSummary};
 use crate::wire::iso_time;
 
-/// Bytes of a digest that people compare.
+/// How many bytes of a digest are shown to people.
 const DIGEST_SHOWN: usize = 4;
-/// Cells that a session's id takes.
+/// How many cells a session's id takes.
 const ID_CELLS: usize = 13;
-/// Cells of a payload that are shown however narrow the terminal is.
+/// How many cells of a payload are shown, however narrow the terminal is.
 const LEFT_MIN: usize = 16;
-/// Characters of a time down to its seconds, and to its milliseconds.
+/// How many characters of a time are shown: down to the seconds, or to the milliseconds.
 const SECONDS: usize = "2026-11-21T22:15:36".len();
 const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
 
-/// An entry, its payload whole: a header, then the payload behind a margin. Ends in a line end.
+/// An entry with its whole payload: a header line, then the payload, indented by a margin. Ends in
+/// a line end.
 #[must_use]
 pub fn lines(entry: &Entry, style: Style) -> String {
     below(header(entry, style), entry, style)
 }
 
-/// The same of an entry that a prompt wouldn't show, which its header says.
+/// An entry as [`lines`] shows it, but the header says that prompts don't show the entry.
 #[must_use]
 pub fn hidden_lines(entry: &Entry, style: Style) -> String {
     let mut header = header(entry, style);
@@ -34,7 +36,7 @@ pub fn hidden_lines(entry: &Entry, style: Style) -> String {
     below(header, entry, style)
 }
 
-/// What is known of an entry, below its header.
+/// Adds an entry's `<meta>` and payload below its header.
 fn below(header: String, entry: &Entry, style: Style) -> String {
     let mut out = header;
     out.push('\n');
@@ -47,7 +49,7 @@ fn below(header: String, entry: &Entry, style: Style) -> String {
     out
 }
 
-/// What is known of an entry but its payload, in one line.
+/// What is known of an entry, without its payload, in one line.
 #[must_use]
 pub fn header(entry: &Entry, style: Style) -> String {
     let mut out = format!(
@@ -82,7 +84,7 @@ pub fn header(entry: &Entry, style: Style) -> String {
     out
 }
 
-/// An entry in one line, cut where the style's width ends. No line end.
+/// An entry in one line, which is cut at the style's width. No line end.
 #[must_use]
 pub fn brief(entry: &Entry, style: Style) -> String {
     let at = time(entry.at_us, SECONDS);
@@ -108,7 +110,8 @@ pub fn brief(entry: &Entry, style: Style) -> String {
     )
 }
 
-/// An entry as an object, its payload's text unchanged.
+/// An entry as an object. The payload is text, exactly as in the log. If it is encrypted or isn't
+/// UTF-8, `payload_hex` has its bytes.
 #[must_use]
 pub fn json(entry: &Entry) -> Value {
     let id = entry.id.to_string();
@@ -145,7 +148,7 @@ pub fn json(entry: &Entry) -> Value {
     object
 }
 
-/// What is known of a thread, above its entries.
+/// What is known of a thread, in a line that stands above its entries.
 #[must_use]
 pub fn thread(record: &ThreadRecord, style: Style) -> String {
     let mut out = format!("thread {}", style.paint(Paint::Strong, &line(record.id.as_str())));
@@ -162,7 +165,7 @@ pub fn thread(record: &ThreadRecord, style: Style) -> String {
     out
 }
 
-/// A thread in a list, with the entry it begins with.
+/// A thread in a list, in a line that also shows the thread's first entry.
 #[must_use]
 pub fn summary(it: &ThreadSummary, record: &ThreadRecord, style: Style) -> String {
     let id = line(it.id.as_str()).into_owned();
@@ -208,7 +211,7 @@ pub fn summary_json(it: &ThreadSummary, record: &ThreadRecord) -> Value {
     })
 }
 
-/// Every line behind one more margin.
+/// Indents every line by one more margin.
 #[must_use]
 pub fn margin(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
@@ -220,19 +223,19 @@ pub fn margin(text: &str) -> String {
     out
 }
 
-/// A number of things.
+/// A number with its noun, such as `1 entry` or `2 entries`.
 #[must_use]
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// An id, short within its own thread.
+/// An entry's id. Within its own thread it is short, such as `/3`.
 #[must_use]
 pub fn link(id: &EntryId, within: &ThreadId) -> String {
     if id.thread == *within { format!("/{}", id.seq) } else { line(&id.to_string()).into_owned() }
 }
 
-/// Two digits a byte.
+/// Bytes in hexadecimal, two digits for each.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, it| {
@@ -242,7 +245,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The payload in a line.
+/// The payload in one line.
 pub(super) fn said(entry: &Entry) -> String {
     match entry.key {
         Some(key) => encrypted(key, entry.body.len()),
@@ -266,13 +269,13 @@ fn ends(entry: &Entry, style: Style) -> String {
     format!("{} → {}", style.paint(Paint::Who, &from), style.paint(Paint::Who, &to))
 }
 
-/// Whom it is from and for, with nothing done to the names.
+/// The sender and the receiver. Their names are not made safe for a terminal.
 pub(super) fn ends_plain(entry: &Entry) -> (String, String) {
     let to = entry.to.as_deref().map_or_else(|| to(entry), str::to_owned);
     (entry.from.as_ref().to_owned(), to)
 }
 
-/// Whom it is for.
+/// The receiver, or words for it if the entry has none or several.
 pub(super) fn to(entry: &Entry) -> String {
     match (&entry.to, entry.receivers) {
         (Some(to), _) => line(to).into_owned(),
@@ -281,12 +284,12 @@ pub(super) fn to(entry: &Entry) -> String {
     }
 }
 
-/// When it came, to the second.
+/// When the entry was recorded, to the second.
 pub(super) fn time_of(entry: &Entry) -> String {
     time(entry.at_us, SECONDS)
 }
 
-/// The time, with as many characters as asked for, in UTC.
+/// A time in UTC, with this many characters.
 fn time(at_us: u64, characters: usize) -> String {
     let time = iso_time(at_us);
     format!("{}Z", time.get(..characters).unwrap_or(&time))

@@ -1,5 +1,5 @@
-//! A thread as one document that can be checked again: XML, in the namespace [`EXPORT`].
-//! `docs/audit.md` says what stands in it.
+//! Writes a thread as one XML document in the namespace [`EXPORT`]. From it, a program can check
+//! the digests again. `docs/audit.md` says what the document has.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::xml::{self, Profile, escape_attribute};
 /// The namespace of an exported thread.
 pub const EXPORT: &str = "https://xml-pipeline.org/ns/export/v1";
 
-/// What an export begins with: which thread, of which log, up to which head.
+/// The beginning of an export: the log, its head, and the thread.
 #[must_use]
 pub fn xml_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<x:export");
@@ -28,7 +28,8 @@ pub fn xml_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
     out
 }
 
-/// Where a thread comes from, above its first entry: a fork begins with its source's.
+/// The origin of a thread, which stands before the first entry of that thread. In the export of a
+/// fork, the source has one, too.
 #[must_use]
 pub fn xml_thread(thread: &ThreadRecord) -> String {
     let mut out = String::from("  <x:thread");
@@ -39,7 +40,7 @@ pub fn xml_thread(thread: &ThreadRecord) -> String {
     out
 }
 
-/// An entry: all that its digest is over, and the digest.
+/// An entry: its digest, and all that the digest covers except the thread's origin.
 #[must_use]
 pub fn xml_entry(entry: &Entry) -> String {
     let mut out = String::from("  <x:entry");
@@ -69,14 +70,15 @@ pub fn xml_entry(entry: &Entry) -> String {
     out
 }
 
-/// What an export ends with.
+/// The end of an export.
 #[must_use]
 pub fn xml_foot() -> &'static str {
     "</x:export>\n"
 }
 
-/// Bytes of the log in an element of ours: as they stand where they are whole elements whose
-/// canonical bytes are these again, otherwise in hexadecimal digits.
+/// Writes bytes of the log into an element. If they are whole elements that have the same canonical
+/// bytes when they are read again, they are written as they are. Otherwise, they are written in
+/// hexadecimal.
 fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
     let shown = std::str::from_utf8(bytes).ok().filter(|_| !encrypted).and_then(same_again);
     // Writing to a string can't fail.
@@ -87,12 +89,13 @@ fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
     .unwrap_or_default();
 }
 
-/// The text, with references for what a terminal would obey, if it reads as the same again.
+/// Writes canonical text with character references for hidden characters. `None` if it would not be
+/// read as the same canonical text again.
 fn same_again(canonical: &str) -> Option<String> {
     let mut shown = String::with_capacity(canonical.len());
     for it in canonical.chars() {
         match it {
-            // As they are, also in canonical bytes.
+            // Line ends and tabs stand for themselves in canonical bytes, too.
             '\n' | '\t' => shown.push(it),
             it if is_hidden(it) => reference(&mut shown, it),
             it => shown.push(it),
@@ -124,7 +127,7 @@ fn attribute(out: &mut String, name: &str, value: &str) {
     write!(out, " {name}=\"").unwrap_or_default();
     for it in escaped.chars() {
         match it {
-            // No XML holds it; the log's own doors let none in.
+            // XML doesn't allow these characters, and a pump's doors let none in.
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             it if is_hidden(it) => reference(out, it),
             it => out.push(it),
@@ -161,7 +164,8 @@ pub(super) mod tests {
         log.append(batch).await.unwrap().entries[0].clone()
     }
 
-    /// What stands in `<x:payload>`, and that the whole is well-formed.
+    /// Exports an entry with this payload, checks that the document is well-formed, and returns
+    /// what follows `<x:payload`.
     async fn payload(body: &'static [u8]) -> String {
         let entry = xml_entry(&*kept(|it| it.body = Bytes::from_static(body)).await);
         let whole = format!("<x:export xmlns:x=\"{EXPORT}\">{entry}</x:export>");

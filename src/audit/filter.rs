@@ -1,4 +1,4 @@
-//! Which entries are wanted, and which threads.
+//! Filters that choose entries and threads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,25 +10,26 @@ use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
 
-/// What is wanted: one of each kind that has any, and all kinds together.
+/// Which entries or threads are wanted. A field without a value lets all through. An entry must fit
+/// every other field, and in a list, one of the values.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Sent by one of these listeners, or to one of them.
+    /// Entries that one of these listeners sent or got.
     pub listeners: Vec<String>,
-    /// Sent by one of these identities, or to one of them.
+    /// Entries that one of these identities sent or got.
     pub identities: Vec<String>,
-    /// Of one of these names.
+    /// Entries whose payload has one of these names.
     pub payloads: Vec<Called>,
-    /// With one of these texts in it.
+    /// Entries with one of these texts in their payload or `<meta>`.
     pub texts: Vec<Words>,
-    /// In a thread that was in one of these states once the entry was in it.
+    /// Entries whose thread was in one of these states right after the entry.
     pub states: Vec<State>,
-    /// Failures only: faults, `Err`s, agents that stopped.
+    /// Only entries that report failures, such as faults, `Err`s, and agents that stopped.
     pub failed: bool,
-    /// At this time or later, in microseconds since the epoch.
+    /// Entries of this time or later, in microseconds since the epoch.
     pub since_us: Option<u64>,
-    /// Before this time.
+    /// Entries of before this time, in microseconds since the epoch.
     pub before_us: Option<u64>,
 }
 
@@ -43,19 +44,19 @@ impl Filter {
         names && times && texts.is_empty() && states.is_empty() && !failed
     }
 
-    /// Whether an entry is wanted; entries are asked about in their order.
+    /// Whether an entry is wanted. If states matter, all entries must be passed in their order.
     pub fn wants(&self, entry: &Entry, states: &mut States) -> bool {
         let fits = !self.asks_for_states() || self.states.contains(&states.with(entry));
         fits && self.wants_aside(entry)
     }
 
-    /// Whether the states of threads matter, so that entries must be read from the first.
+    /// Whether the states of threads matter, so that entries must be read from the first one on.
     #[must_use]
     pub fn asks_for_states(&self) -> bool {
         !self.states.is_empty()
     }
 
-    /// Whether an entry is wanted, leaving states aside.
+    /// Whether an entry is wanted, whatever the state of its thread.
     fn wants_aside(&self, entry: &Entry) -> bool {
         let is_end = |name: &str, outside: bool| {
             let from = entry.flags.contains(Flags::FROM_IDENTITY) == outside;
@@ -71,10 +72,11 @@ impl Filter {
             && any(&self.texts, |it| it.are_in(entry))
     }
 
-    /// Whether a thread is wanted: it is in one of the states now, and some entry of it is wanted.
+    /// Whether a thread is wanted: it must be in one of the states now, and one of its entries must
+    /// be wanted.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn wants_thread(&self, log: &dyn Log, it: &ThreadRecord) -> Result<bool, Error> {
         if !any(&self.states, |state| *state == it.state) {
             return Ok(false);
@@ -92,18 +94,18 @@ impl Filter {
     }
 }
 
-/// Whether one of them is, where there are any.
+/// Whether one of the values fits, or there are none.
 fn any<T>(wanted: &[T], is: impl Fn(&T) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(is)
 }
 
-/// What a payload is called, in whatever namespace or in one.
+/// A payload's name, with or without its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Called {
-    /// So, in any namespace.
+    /// This local name, in any namespace.
     Local(String),
-    /// So, in this one.
+    /// This name in its namespace.
     Whole(Name),
 }
 
@@ -135,7 +137,7 @@ impl FromStr for Called {
     }
 }
 
-/// What was given is no payload's name.
+/// The error of a text that isn't a payload's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCalled;
 
@@ -147,7 +149,7 @@ impl fmt::Display for NotCalled {
 
 impl std::error::Error for NotCalled {}
 
-/// A text that is looked for in payloads, as it was typed or as XML writes it.
+/// A text that is looked for in payloads and in `<meta>`, as it was typed and as XML escapes it.
 #[derive(Clone, Debug)]
 pub struct Words {
     typed: Finder<'static>,
@@ -155,7 +157,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// To be looked for; upper and lower case differ.
+    /// Makes a text to look for. Upper and lower case differ.
     #[must_use]
     pub fn new(text: &str) -> Words {
         let mut written = String::new();
@@ -169,7 +171,7 @@ impl Words {
             let written = self.written.as_ref().is_some_and(|it| it.find(bytes).is_some());
             written || self.typed.find(bytes).is_some()
         };
-        // What is encrypted says nothing.
+        // Encrypted bytes can't be searched.
         entry.key.is_none() && (within(&entry.body) || entry.meta.as_deref().is_some_and(within))
     }
 }
@@ -191,7 +193,7 @@ mod tests {
         Draft { to: Some(to.into()), ..draft }
     }
 
-    /// One thread with a question and its answer, one that was closed.
+    /// A log with two threads: one with a question and its answer, and one that was closed.
     async fn log() -> MemoryLog {
         let log = MemoryLog::new();
         let new = |id| NewThread { id: ThreadId::new(id), parent: None, fork: None };
@@ -208,7 +210,7 @@ mod tests {
         log
     }
 
-    /// The entries and the threads that a filter takes.
+    /// The entries and the threads that a filter lets through.
     async fn taken(filter: &Filter) -> (Vec<String>, Vec<String>) {
         let log = log().await;
         let all: Vec<Arc<Entry>> = log.tail(0, 10).await.unwrap();
@@ -251,7 +253,7 @@ mod tests {
         let listener = |it: &[&str]| Filter { listeners: own(it), ..Filter::default() };
         let identity = |it: &[&str]| Filter { identities: own(it), ..Filter::default() };
         check(listener(&["work"]), &["sess-a/1", "sess-a/2"], &["sess-a"]).await;
-        // In the second thread it is a listener that is called ada.
+        // In the second thread, a listener has the name `ada`.
         check(listener(&["ada"]), &["sess-b/1", "sess-b/2"], &["sess-b"]).await;
         let all = ["sess-a/1", "sess-a/2", "sess-b/1", "sess-b/2"];
         check(listener(&["plan", "work"]), &all, &["sess-a", "sess-b"]).await;

@@ -1,26 +1,28 @@
-//! Finding an entry, a thread, an end; and what was probably meant where there is none.
+//! Finds the last position of a log, and threads whose ids are like one that doesn't exist.
 
 use crate::id::ThreadId;
 use crate::log::{Error, Log, ThreadPages};
 
-/// Threads that are compared with one that doesn't exist.
+/// After this many threads, no more are compared.
 const COMPARED_MAX: usize = 100_000;
 
-/// The position of the last entry, 0 where there is none.
+/// The position of the last entry. 0 if the log has no entry.
 ///
 /// # Errors
-/// Where the log can't be read.
+/// If the log can't be read.
 pub async fn last_position(log: &dyn Log) -> Result<u64, Error> {
     last_position_from(log, 0).await
 }
 
-/// The same for readers that know a position which isn't beyond the last: near it that is quick.
+/// The position of the last entry, for callers that know an earlier position or the last one. If it
+/// is near, few queries are needed.
 ///
 /// # Errors
-/// Where the log can't be read.
+/// If the log can't be read.
 pub async fn last_position_from(log: &dyn Log, known: u64) -> Result<u64, Error> {
     let (mut there, mut step) = (known, 1_u64);
-    // Positions have no gaps: doubling finds one that is too far, halving the last that is not.
+    // Positions have no gaps. The step is doubled until it leads too far, then halved until the
+    // last position is found.
     while is_beyond(log, there.saturating_add(step)).await? {
         there = there.saturating_add(step);
         step = step.saturating_mul(2);
@@ -35,15 +37,15 @@ pub async fn last_position_from(log: &dyn Log, known: u64) -> Result<u64, Error>
     Ok(there + u64::from(beyond))
 }
 
-/// Whether an entry stands beyond a position.
+/// Whether there is an entry after a position.
 async fn is_beyond(log: &dyn Log, position: u64) -> Result<bool, Error> {
     Ok(!log.tail(position, 1).await?.is_empty())
 }
 
-/// The threads whose ids look much like this one, the likeliest first.
+/// The threads whose ids are most like this one, at most three. The most similar one comes first.
 ///
 /// # Errors
-/// Where the log can't be read.
+/// If the log can't be read.
 pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
     const SHOWN_MAX: usize = 3;
     let mut found: Vec<(usize, ThreadId)> = Vec::new();
@@ -64,7 +66,7 @@ pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// How many characters must change to make one of the other; a part of it counts as close.
+/// How many characters must change to turn `a` into `b`. 0 if `b` contains `a`.
 fn distance(a: &str, b: &str) -> usize {
     const CHARACTERS_MAX: usize = 64;
     if !a.is_empty() && b.contains(a) {

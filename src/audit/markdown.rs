@@ -1,7 +1,9 @@
-//! A thread as a page of Markdown, to be read: a heading an entry, who says what to whom.
+//! Writes a thread as a page of Markdown for people. Each entry has a heading that says who says
+//! what to whom.
 //!
-//! What was said can't pass for more of the page than it is. A short text is quoted, each mark of
-//! Markdown in it escaped; all else stands in a fence that is longer than any within.
+//! Text of a message can't look like another part of the page. Short text is quoted, with all marks
+//! of Markdown escaped. Everything else stands in a fenced block, whose fence is longer than any
+//! run of backticks within.
 
 use bytes::Bytes;
 
@@ -13,16 +15,16 @@ use crate::log::{Entry, Flags, Head, Identity, State, ThreadRecord};
 use crate::wire::iso_time;
 use crate::xml::{Attribute, Element};
 
-/// Lines of a text that is quoted; what has more is no remark.
+/// A text with more lines than this isn't quoted, but fenced.
 const QUOTED_LINES_MAX: usize = 16;
-/// Lines in a fence that stand open.
+/// A fenced block with more lines than this is folded.
 const OPEN_LINES_MAX: usize = 32;
-/// Bytes of an attribute that is told in a line with others.
+/// An attribute with more bytes than this isn't shown in the line above the text.
 const VALUE_BYTES_MAX: usize = 80;
-/// Characters of a time down to its milliseconds.
+/// How many characters of a time are shown: down to the milliseconds.
 const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
 
-/// What a page about a thread begins with.
+/// The beginning of a page about a thread.
 #[must_use]
 pub fn markdown_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
     let mut facts = vec![count(thread.last_seq, "entry", "entries")];
@@ -64,7 +66,7 @@ pub fn markdown_entry(entry: &Entry, thread: &ThreadId) -> String {
     format!("\n## {}. {from} → {to}: {what}\n\n{facts}\n{}", entry.id.seq, payload.body)
 }
 
-/// What is told of a payload in a line, and what stands below.
+/// A payload on the page: what the line of facts says of it, and what stands below that line.
 struct Payload {
     facts: Vec<String>,
     body: String,
@@ -97,13 +99,13 @@ fn is_short(it: &Attribute<'_>) -> bool {
     it.namespace.is_empty() && it.value.len() <= VALUE_BYTES_MAX
 }
 
-/// Whether nothing is lost where a text is set as running words.
+/// Whether a text may be quoted: it is short, and its spaces don't matter.
 fn is_remark(text: &str) -> bool {
     let is_set_in = |it: &str| it.starts_with([' ', '\t']) || it.contains("  ");
     text.lines().count() <= QUOTED_LINES_MAX && !text.lines().any(is_set_in)
 }
 
-/// A text as a quotation, each of its lines one of the page's.
+/// A text as a quotation that keeps the text's lines.
 fn quoted(text: &str) -> String {
     let mut lines: Vec<&str> = text.split('\n').collect();
     lines.dedup_by(|one, other| one.trim().is_empty() && other.trim().is_empty());
@@ -115,14 +117,14 @@ fn quoted(text: &str) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// A line that Markdown makes nothing of.
+/// A line in which all marks of Markdown are escaped.
 fn escaped(words: &str) -> String {
     let words = line(words.trim_end());
     let (mut out, mut before) = (String::with_capacity(words.len() + 8), ' ');
     let begins = mark(&words);
     for (at, it) in words.char_indices() {
         let after = words[at + it.len_utf8()..].chars().next();
-        // What stands within a word marks nothing.
+        // An underscore within a word isn't a mark.
         let is_within = before.is_alphanumeric() && after.is_some_and(char::is_alphanumeric);
         let is_mark = match it {
             '_' => !is_within,
@@ -137,7 +139,8 @@ fn escaped(words: &str) -> String {
     out
 }
 
-/// Where the mark stands with which a line would begin a list, a heading or a rule.
+/// If Markdown would read the line as a list item, a heading or a rule: the place of the mark that
+/// begins it.
 fn mark(line: &str) -> Option<usize> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest = line[digits..].chars();
@@ -153,7 +156,7 @@ fn mark(line: &str) -> Option<usize> {
 }
 
 fn xml(bytes: &Bytes) -> String {
-    // In a fence no text passes for what stands around it.
+    // The margin isn't needed here: in a fenced block, no text can look like what stands around it.
     let shown = pretty(bytes, Style::PLAIN);
     let bare = |it: &str| {
         let line = it.strip_prefix(MARGIN).or_else(|| it.strip_prefix(BAR)).unwrap_or(it);
@@ -163,7 +166,7 @@ fn xml(bytes: &Bytes) -> String {
     fenced("xml", &lines.join("\n"))
 }
 
-/// A text in a fence, folded where it is long.
+/// A text in a fenced block, which is folded if it is long.
 fn fenced(language: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let block = format!("{fence}{language}\n{text}\n{fence}\n");
@@ -175,7 +178,7 @@ fn fenced(language: &str, text: &str) -> String {
     }
 }
 
-/// An entry's number, or where another thread has it.
+/// An entry's number. For an entry of another thread, its whole id.
 fn link(id: &EntryId, within: &ThreadId) -> String {
     if id.thread == *within { id.seq.to_string() } else { code(&id.to_string()) }
 }
@@ -185,7 +188,7 @@ fn time(at_us: u64) -> String {
     format!("{} UTC", time.get(..MILLISECONDS).unwrap_or(&time).replace('T', " "))
 }
 
-/// A name as it is, where Markdown makes nothing of it.
+/// A name as it is if it has no marks of Markdown. Otherwise, as code.
 fn name(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_. ".contains(it);
     let ends = |it: char| it.is_ascii_alphanumeric();
@@ -193,7 +196,7 @@ fn name(text: &str) -> String {
     if is_plain { text.to_owned() } else { code(text) }
 }
 
-/// A text between backticks, one more than it has in a row.
+/// A text as code, between runs of backticks that are longer than any run within.
 fn code(text: &str) -> String {
     let text = line(text);
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -201,7 +204,7 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// How many backticks stand in a row.
+/// The longest run of backticks in a text.
 fn longest_run(text: &str) -> usize {
     text.split(|it| it != '`').map(str::len).max().unwrap_or(0)
 }
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
     use crate::audit::export::tests::kept;
 
-    /// What stands below the heading of a payload, after its time.
+    /// The page of an entry with this payload, without the heading and the time.
     async fn page(body: &str) -> String {
         let body = Bytes::copy_from_slice(body.as_bytes());
         let entry = kept(|it| it.body = body).await;

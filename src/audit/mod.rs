@@ -1,5 +1,5 @@
-//! Readers of the log, for people: entries and threads as text, why an entry is there, what a
-//! verification found. Knows no running engine.
+//! Reads a log for people. It shows entries and threads as text, JSON, XML or Markdown, finds out
+//! why an entry is there, and reports what a verification found. It needs no running engine.
 
 mod entry;
 mod export;

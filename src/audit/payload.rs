@@ -1,22 +1,22 @@
-//! Canonical bytes laid out for people. Only white space between elements is changed: a text
-//! stands as it is, and what stands among text does too.
+//! Lays out the canonical bytes of a payload for people. Only white space between elements is
+//! changed. Text stays as it is, and so do elements that stand among text.
 //!
-//! A line that is ours begins with a margin of spaces. One that goes on with a text begins with a
-//! bar, and what stands right of the bar is the text, its own spaces included.
+//! A line of the layout begins with a margin of spaces. If a text has a line end, the next line
+//! begins with a bar. Everything to the right of the bar is the text, including its spaces.
 
 use crate::audit::text::{Paint, Style, text};
 
-/// Cells in front of every line of a payload: no text can pass for the line above it.
+/// Begins every line of a payload, so that no text can look like the header above it.
 pub(super) const MARGIN: &str = "  ";
-/// The same where a text goes on.
+/// Begins a line in which a text goes on after a line end.
 pub(super) const BAR: &str = "│ ";
-/// What one level is indented by.
+/// The indentation of one level.
 const INDENT: &str = "  ";
-/// Levels that are indented; deeper ones stand below each other.
+/// How many levels are indented. Deeper levels have the same indentation.
 const LEVELS_MAX: usize = 64;
 
-/// A payload with each element on its own line, where no text stands between elements; each line
-/// behind its margin, and ended.
+/// A payload with each element on a line of its own, except among text. Each line is indented by
+/// the margin and ended.
 #[must_use]
 pub fn pretty(canonical: &[u8], style: Style) -> String {
     let whole = String::from_utf8_lossy(canonical);
@@ -29,7 +29,7 @@ pub fn pretty(canonical: &[u8], style: Style) -> String {
     out
 }
 
-/// A text behind the margin, its further lines behind the bar; the last one is ended.
+/// A text after the margin. Its further lines begin with the bar, and the last one is ended.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut out = MARGIN.to_owned();
@@ -38,7 +38,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Adds a text to the line that stands there.
+/// Adds a text to the current line. Further lines of the text begin with the bar.
 fn go_on(it: &str, out: &mut String) {
     for (number, line) in text(it).split('\n').enumerate() {
         if number > 0 {
@@ -98,7 +98,7 @@ fn lay_out(tokens: &[Token<'_>], style: Style, out: &mut String) {
 /// A payload in one line, without its namespaces, for a list.
 #[must_use]
 pub fn compact(canonical: &[u8]) -> String {
-    /// No line is longer; the rest would be cut.
+    /// Only this many bytes of the payload are read, since the line is cut anyway.
     const BYTES_MAX: usize = 4_096;
     let whole = String::from_utf8_lossy(&canonical[..canonical.len().min(BYTES_MAX)]);
     let mut out = String::new();
@@ -126,14 +126,14 @@ pub fn compact(canonical: &[u8]) -> String {
     crate::audit::text::line(&words.join(" ")).into_owned()
 }
 
-/// A piece of canonical XML, which has start tags, end tags and text and nothing else.
+/// A piece of canonical XML. There are only start tags, end tags and text.
 enum Token<'a> {
     Open(&'a str),
     Close(&'a str),
     Text(&'a str),
 }
 
-/// All of them; nothing where this is no whole element.
+/// Splits XML into its pieces. `None` if elements aren't closed or there is text outside of them.
 fn tokens(whole: &str) -> Option<Vec<Token<'_>>> {
     let (mut tokens, mut depth, mut rest) = (Vec::new(), 0_usize, whole);
     while !rest.is_empty() {
@@ -166,7 +166,7 @@ fn next(rest: &str) -> Option<(Token<'_>, &str)> {
     Some((token, after))
 }
 
-/// A start tag's name and its attributes.
+/// Splits a start tag into its name and its attributes.
 fn parts(tag: &str) -> Vec<&str> {
     let mut quoted = false;
     let between = |it: char| {
@@ -176,7 +176,7 @@ fn parts(tag: &str) -> Vec<&str> {
     tag.split(between).collect()
 }
 
-/// For each start tag, whether only elements stand directly within.
+/// For each start tag: whether the element directly contains elements and no text.
 fn blocks(tokens: &[Token<'_>]) -> Vec<bool> {
     struct Open {
         at: usize,
@@ -213,7 +213,8 @@ fn blocks(tokens: &[Token<'_>]) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    /// Compares what stands right of the margin; at a `¶` a text goes on in the next line.
+    /// Compares the lines without the margin. In `expected`, a `¶` stands for a line end within a
+    /// text.
     fn check(canonical: &str, expected: &str) {
         let shown = pretty(canonical.as_bytes(), Style::PLAIN);
         let expected = expected.replace('\n', "\n  ").replace('¶', "\n│ ");

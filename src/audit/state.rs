@@ -1,4 +1,5 @@
-//! What state a thread is in: a fold over its entries, for the log has no column for it.
+//! The states of threads at each entry, such as open or closed. They are computed from the flags of
+//! the entries, since the log stores none.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,13 +8,13 @@ use std::str::FromStr;
 use crate::id::ThreadId;
 use crate::log::{Entry, State};
 
-/// The states of threads whose entries are read in their order. It grows with the threads that
-/// aren't open, and with nothing else.
+/// The states of threads, for a reader that passes all entries in their order. Only threads that
+/// aren't open need memory here.
 #[derive(Debug, Default)]
 pub struct States(HashMap<ThreadId, State>);
 
 impl States {
-    /// The state that the entry's thread is in, once the entry is in it.
+    /// Takes the next entry. Returns the state of its thread right after the entry.
     pub fn with(&mut self, entry: &Entry) -> State {
         match entry.flags.state() {
             None => self.0.get(&entry.id.thread).copied().unwrap_or_default(),
@@ -35,7 +36,7 @@ impl States {
 pub struct StateWord(pub State);
 
 impl StateWord {
-    /// Every state.
+    /// All states.
     pub const ALL: [State; 6] = [
         State::Open,
         State::Paused,
@@ -54,7 +55,7 @@ impl FromStr for StateWord {
     }
 }
 
-/// What was given is no state.
+/// The error of a text that isn't a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoState;
 
@@ -75,7 +76,7 @@ mod tests {
     use crate::log::{Batch, Draft, Flags, Log as _, MemoryLog, NewThread};
     use crate::name::Name;
 
-    /// A thread of entries with these flags.
+    /// A log with a thread whose entries have these flags.
     async fn log(flags: &[Flags]) -> (MemoryLog, ThreadId) {
         let (log, id) = (MemoryLog::new(), ThreadId::new("sess-a"));
         let draft = |(seq, flags): (u64, &Flags)| {

@@ -1,4 +1,5 @@
-//! Text that a terminal can be trusted with: nothing in it moves the cursor, hides or turns.
+//! Makes text safe to show in a terminal: nothing in it moves the cursor, is invisible, or changes
+//! the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,17 +8,17 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "whoever shows says both")]
 pub struct Style {
-    /// Whether there is colour.
+    /// Whether text is coloured.
     pub colour: bool,
-    /// How many cells a line has that may be cut.
+    /// The width at which lines are cut, in cells of the terminal.
     pub width: usize,
 }
 
 impl Style {
-    /// No colour, and lines that are long for a terminal.
+    /// No colour, and lines of up to 160 cells.
     pub const PLAIN: Style = Style { colour: false, width: 160 };
 
-    /// The text in a colour, where there is colour.
+    /// The text in its colour, if the style has colour.
     #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
         let code = match paint {
@@ -33,38 +34,39 @@ impl Style {
     }
 }
 
-/// What a text is, for its colour.
+/// What a text is about. This decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Paint {
-    /// What one looks for.
+    /// What a reader looks for, such as an id.
     Strong,
-    /// What one rarely looks at.
+    /// What a reader rarely needs, such as a digest.
     Faint,
-    /// What is wrong.
+    /// Something that is wrong.
     Wrong,
-    /// What is well.
+    /// Something that is well.
     Well,
-    /// Who sent or gets it.
+    /// A sender or a receiver.
     Who,
     /// A tag of a payload.
     Tag,
 }
 
-/// A text of several lines. Whatever a terminal would obey, or show as nothing, is written as the
-/// character reference that XML has for it.
+/// Makes a text of several lines safe. Each character that a terminal would obey, or show as
+/// nothing, is replaced by its character reference in XML.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     escape(text, |it| matches!(it, '\n' | '\t'))
 }
 
-/// A text of one line: as [`text`], and its line ends and tabs are references too.
+/// Makes a text safe in one line: as [`text`] does, but line ends and tabs are replaced as well.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// JSON that a terminal can be trusted with: the same characters, by JSON's own escapes.
+/// Makes JSON safe to show in a terminal. Each hidden character is replaced by its escape in JSON,
+/// so the values stay the same.
 #[must_use]
 pub fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -98,8 +100,9 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, changes of direction, line separators, and what is shown as nothing: Unicode's
-/// `Default_Ignorable_Code_Point`, and blanks that aren't white space of a keyboard.
+/// Whether a terminal would obey the character or show it as nothing. These are controls, changes
+/// of direction, line separators, Unicode's `Default_Ignorable_Code_Point`, and all blanks but the
+/// usual space.
 #[must_use]
 pub fn is_hidden(it: char) -> bool {
     it.is_control()
@@ -135,7 +138,7 @@ pub fn cells(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// As much of a line as fits into so many cells, with a mark where something is missing.
+/// Cuts a line to at most `max` cells. A line that was cut ends with `…`.
 #[must_use]
 pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max || cells(text) <= max {
@@ -153,7 +156,8 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The cells of one character: marks that sit on another take none, East Asian ones two.
+/// How many cells a character takes. A mark that combines with another character takes none, and an
+/// East Asian one takes two.
 fn width(it: char) -> usize {
     match u32::from(it) {
         0x0300..=0x036f

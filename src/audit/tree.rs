@@ -1,4 +1,5 @@
-//! A tree of threads, drawn: each below the one it belongs to, in the order they were opened.
+//! Draws a tree of threads. Each thread stands below its parent, and children stand in the order in
+//! which they were opened.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use crate::id::ThreadId;
 use crate::log::{Entry, State, ThreadRecord};
 use crate::wire::iso_time;
 
-/// Cells of a first message that are shown however narrow the terminal is.
+/// How many cells of a line are shown after the state, however narrow the terminal is.
 const LEFT_MIN: usize = 16;
 
 /// A thread and its place in the drawing.
@@ -19,35 +20,38 @@ const LEFT_MIN: usize = 16;
 pub struct Placed {
     /// The thread.
     pub thread: ThreadRecord,
-    /// For each level from the root down to it, whether it is the last one there; none for a root.
+    /// For each level from the root down to the thread: whether the thread on this level is the
+    /// last child of its parent. Empty for the root.
     pub lasts: Vec<bool>,
 }
 
-/// What is left to do in a thread.
+/// How much is left to do in a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Left {
-    /// How many messages a listener has yet to finish, or to begin.
+    /// How many messages listeners have yet to begin or to finish.
     pub under_way: usize,
-    /// How many steps of its checklists are not done.
+    /// How many steps of the thread's checklists aren't done.
     pub steps_open: u64,
-    /// How many there are, in those of them that are open.
+    /// How many steps the thread's open checklists have in all.
     pub steps: u64,
 }
 
-/// What branches are drawn with.
+/// The characters that branches are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive: a terminal shows the one or the other.
 pub enum Branches {
-    /// Lines and corners.
+    /// Lines and corners of Unicode.
     Boxes,
-    /// What every terminal has.
+    /// ASCII characters, which every terminal has.
     Ascii,
 }
 
-/// A tree's threads in the order of the drawing: each right after its parent's earlier children.
+/// The threads of a tree in the order in which they are drawn: each thread, then its children with
+/// all below them.
 ///
-/// The first is the root, as [`Log::tree`](crate::log::Log::tree) has it.
+/// The first of `threads` must be the root, as in the answer of
+/// [`Log::tree`](crate::log::Log::tree).
 #[must_use]
 pub fn placed(threads: Vec<ThreadRecord>) -> Vec<Placed> {
     let mut below: HashMap<ThreadId, Vec<ThreadRecord>> = HashMap::new();
@@ -71,7 +75,7 @@ pub fn placed(threads: Vec<ThreadRecord>) -> Vec<Placed> {
     drawn
 }
 
-/// A thread of the drawing, in a line that is cut where the style's width ends. No line end.
+/// A thread of the drawing in one line, which is cut at the style's width. No line end.
 #[must_use]
 pub fn branch(
     it: &Placed,
@@ -109,7 +113,7 @@ pub fn branch(
     )
 }
 
-/// The same as an object.
+/// A thread of the drawing as an object for programs.
 #[must_use]
 pub fn branch_json(it: &Placed, first: Option<&Entry>, left: Left) -> Value {
     json!({
@@ -145,7 +149,7 @@ fn entries(thread: &ThreadRecord) -> String {
     count(own_entries(thread), "entry", "entries")
 }
 
-/// How many entries are its own: a fork doesn't copy those of its source.
+/// How many entries the thread has, without those that a fork shares with its source.
 fn own_entries(thread: &ThreadRecord) -> u64 {
     thread.last_seq - thread.fork.as_ref().map_or(0, |it| it.seq)
 }

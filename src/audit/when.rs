@@ -1,4 +1,5 @@
-//! A time as people write it: `10m` ago, a day, a minute of it.
+//! Reads times as people write them: how long ago, such as `10m`, or a date, with or without a time
+//! of day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +8,18 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
-/// A moment, or how long ago it was.
+/// A moment, given by itself or by how long ago it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
-    /// In microseconds since the epoch.
+    /// A moment, in microseconds since the epoch.
     At(u64),
-    /// So many microseconds before now.
+    /// How many microseconds before now the moment was.
     Ago(u64),
 }
 
 impl When {
-    /// The moment, in microseconds since the epoch.
+    /// The moment in microseconds since the epoch, if it is `now_us` now.
     #[must_use]
     pub const fn at_us(self, now_us: u64) -> u64 {
         match self {
@@ -37,7 +38,7 @@ impl FromStr for When {
         if let Ok(it) = text.parse::<Timestamp>() {
             return at(it).map_err(|_| NoWhen);
         }
-        // What has no zone is UTC, as all times are that we show.
+        // A time without a zone is in UTC, as all times are that we show.
         let is_time = text.contains(['T', ' ']) && text.contains(':');
         if let Some(it) = text.parse::<DateTime>().ok().filter(|_| is_time) {
             return utc(it).ok().and_then(|it| at(it).ok()).ok_or(NoWhen);
@@ -51,7 +52,7 @@ impl FromStr for When {
     }
 }
 
-/// What was given is no time.
+/// The error of a text that isn't a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoWhen;
 

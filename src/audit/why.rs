@@ -1,4 +1,5 @@
-//! Why an entry is there: the messages whose handling led to it, the first one first.
+//! Finds out why an entry is there: the messages that caused each other and led to it, the first
+//! one first.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,26 +13,27 @@ use crate::wire::Payload;
 use crate::wire::core::ThreadResult;
 use crate::xml::Element;
 
-/// Entries of a thread that are looked at for what a step rests on, and that are read at a time.
+/// How many entries of a thread are searched for results that a step rests on.
 const LOOKED_AT_MAX: u64 = 10_000;
-/// What tells a listener that waited for threads which of them have ended.
+/// The name of the message that tells a listener which of the threads that it waited for have
+/// ended.
 const AWAITED: &str = "threads-awaited";
-/// Steps that are told; a thread that thinks on for longer is told from where this many began.
+/// How many steps are shown at most. Of a longer way, the last ones are shown.
 const STEPS_MAX: usize = 1_000;
 
-/// One message on the way to the entry.
+/// One message on the way to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
     /// The message.
     pub entry: Arc<Entry>,
-    /// Whether the way goes further back than this.
+    /// Whether earlier steps were left out.
     pub is_cut: bool,
-    /// What the core said of it, where it was refused.
+    /// If the message was refused: the pump's message about that.
     pub verdict: Option<Arc<Entry>>,
-    /// Where its thread was forked, if it is what opened the fork.
+    /// If the message opened a fork: the entry that the fork begins after.
     pub fork: Option<EntryId>,
-    /// Threads below its own that it rests on, beside those that the way leads through.
+    /// Other child threads whose results led to the message, too.
     pub joined: Vec<Joined>,
 }
 
@@ -39,16 +41,17 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Joined {
-    /// The thread below.
+    /// The child thread.
     pub thread: ThreadId,
-    /// The `thread-result`.
+    /// The `thread-result` in the parent.
     pub result: EntryId,
 }
 
-/// The way to an entry: from what began it to the entry itself.
+/// The way to an entry: from the message that began it to the entry itself. `None` if the thread
+/// has no such entry.
 ///
 /// # Errors
-/// Where there is no such thread, or the log can't be read.
+/// If there is no such thread, or if the log can't be read.
 pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error> {
     let Some(entry) = log.entry(id).await? else { return Ok(None) };
     let mut steps = vec![step(log, entry).await?];
@@ -65,7 +68,7 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     steps.reverse();
     for at in 0..steps.len() {
         let next = steps.get(at + 1).map(|it| &it.entry);
-        // What a thread came to: its last step on the way.
+        // A step that is the last one of its thread on the way may rest on child threads.
         let thread = &steps[at].entry.id.thread;
         if let Some(awaited) = awaited(&steps[at].entry) {
             steps[at].joined = ended(log, &steps, at, &awaited).await?;
@@ -76,8 +79,8 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     Ok(Some(steps))
 }
 
-/// The threads that had ended when this was said to whoever waited for them; none where it is
-/// something else.
+/// If the entry tells a listener about threads that it waited for: the ids of those that had ended.
+/// `None` for any other entry.
 fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     if entry.name.namespace() != ThreadResult::NAME.namespace() || entry.name.local() != AWAITED {
         return None;
@@ -87,7 +90,7 @@ fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     Some(threads.filter_map(|it| it.attribute("id").map(str::to_owned)).collect())
 }
 
-/// The results of these threads that stand before a step, but for those on the way.
+/// Finds the results of these threads before a step, except those of threads on the way.
 async fn ended(
     log: &dyn Log,
     steps: &[Step],
@@ -113,8 +116,8 @@ async fn ended(
     Ok(ended)
 }
 
-/// The threads below that a step rests on, but for those on the way: those that were opened because
-/// of what it answers, and that had come to their end before it.
+/// Finds the child threads that a step rests on, except those on the way. They were opened because
+/// of the message that the step answers, and had ended before the step.
 async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>, Error> {
     let last = &steps[at].entry.id;
     let own = |it: &&EntryId| it.thread == last.thread;
@@ -146,7 +149,7 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
 }
 
 async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
-    /// What the core says of a refusal follows it at once.
+    /// The pump's message about a refusal is within this many entries after it.
     const FOLLOWING: usize = 8;
     let mut verdict = None;
     if entry.flags.contains(Flags::REFUSED) {
@@ -161,7 +164,7 @@ async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
     Ok(Step { entry, is_cut: false, verdict, fork, joined: Vec::new() })
 }
 
-/// The way to an entry, for people: a sentence and a message for each step.
+/// The way to an entry, for people: each step as a sentence and a message.
 #[must_use]
 pub fn told(steps: &[Step], style: Style) -> String {
     let mut out = String::new();
@@ -194,7 +197,7 @@ pub fn told(steps: &[Step], style: Style) -> String {
     out
 }
 
-/// What a step was, in words.
+/// A sentence that says what a step did.
 fn sentence(step: &Step, before: Option<&Step>) -> String {
     let Entry { id, from, to, reply_to, cause, flags, receivers, .. } = &*step.entry;
     let (from, whom) = (line(from), entry::to(&step.entry));
@@ -320,7 +323,8 @@ mod tests {
         assert!(told(&steps, Style::PLAIN).contains("It was refused, and this was said of it:"));
     }
 
-    /// A session whose first message opened three threads below, and whose second opened one.
+    /// A log with a session. Its first message opened three child threads, and its second opened
+    /// one.
     async fn joins() -> MemoryLog {
         let log = MemoryLog::new();
         let id = |thread: &str, seq| EntryId::new(&ThreadId::new(thread), seq);

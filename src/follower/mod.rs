@@ -79,7 +79,7 @@ pub(crate) trait Target: Send + 'static {
         async {}
     }
 
-    /// Reports once that the target is unreachable.
+    /// Reports that the target has become unreachable.
     fn is_gone(&self, reason: &str);
 
     /// Reports that the target is reachable again.
