@@ -10,8 +10,8 @@ use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
 
-/// Which entries or threads are wanted. A field without a value lets all through. An entry must fit
-/// every other field, and in a list, one of the values.
+/// Which entries or threads are wanted. An entry must fit every field that has a value. In a list,
+/// it must fit one of the values.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {

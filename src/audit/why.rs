@@ -1,5 +1,5 @@
-//! Finds out why an entry is there: the messages that caused each other and led to it, the first
-//! one first.
+//! Finds out why an entry is there. The way to an entry is the list of messages that led to it:
+//! each was sent while the one before it was handled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -214,8 +214,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// Waits for the next deadline. A timer that fires early only costs a look at the clock, so it
-    /// isn't set anew for each message.
+    /// Waits for the next deadline. A timer may fire too early, which only costs a look at the
+    /// clock. To set a timer for each message would cost more.
     fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let Some(next) = self.session.deadline_us() else {
             *timer = None;

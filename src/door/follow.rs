@@ -15,7 +15,7 @@ use crate::wire::{Code, Fault};
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<Follower>,
-    /// Whether each follow ends with the last entry that the log has now.
+    /// Whether the follows are to end: each with the last entry that the log had when this was set.
     ending: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Follows {
 struct Follower {
     /// The number of the request to follow the thread.
     number: u64,
-    /// Whether the pump has allowed to follow the thread.
+    /// Whether the pump has allowed the client to follow the thread.
     begun: bool,
     /// Whether the client ended the follow before the pump had answered. Then only the answer is
     /// still sent.

@@ -398,8 +398,8 @@ impl Session {
     }
 
     /// Whether to read from the client. Messages that have arrived must be taken first. Whether
-    /// there is room depends on other connections, too: a session that read whenever there is room
-    /// would buffer more and more.
+    /// there is room changes with other connections, too. So a session that read whenever there is
+    /// room would buffer more and more.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }

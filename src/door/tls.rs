@@ -71,7 +71,7 @@ impl Tls {
     }
 
     /// Checks only a private key: that the file holds one, and, on Unix, that other users can't
-    /// read it. The file's group may.
+    /// read or change it. The file's group may read it.
     ///
     /// # Errors
     /// If the file can't be used.

@@ -293,9 +293,9 @@ impl MarkRow {
 /// The kinds of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marked {
-    /// A handler is about to run; this is the attempt's number.
+    /// The number of the attempt that begins, or 0 as in [`Mark::Started`].
     Started(u32),
-    /// The listener has consumed the entry; this is the attempt's number.
+    /// The number of the attempt that consumed the entry.
     Consumed(u32),
     /// The delivery waits until this time, in microseconds since the epoch.
     Waits(u64),

@@ -32,7 +32,7 @@ pub struct Entry {
     pub reply_to: Option<EntryId>,
     /// The entry's flags.
     pub flags: Flags,
-    /// How many listeners must consume it.
+    /// How many listeners must consume the entry.
     pub receivers: u32,
     /// The client's own id for the push.
     pub client_id: Option<Arc<str>>,
@@ -70,7 +70,7 @@ pub struct Draft {
     pub reply_to: Option<EntryId>,
     /// The entry's flags.
     pub flags: Flags,
-    /// How many listeners must consume it.
+    /// How many listeners must consume the entry.
     pub receivers: u32,
     /// The client's own id for the push.
     pub client_id: Option<Arc<str>>,
@@ -321,8 +321,8 @@ pub struct NewThread {
     pub id: ThreadId,
     /// The parent thread. `None` for a session, the first thread of a tree.
     pub parent: Option<ThreadId>,
-    /// The entry of another thread that this one is forked at. The new thread shares all entries up
-    /// to this one; its own entries follow.
+    /// For a fork: the entry of another thread that it is forked at. The new thread shares all
+    /// entries up to that entry, and its own entries follow.
     pub fork: Option<EntryId>,
 }
 
@@ -330,13 +330,14 @@ pub struct NewThread {
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since recovery must treat every mark.
 pub enum Mark {
-    /// A handler that must not run twice unknowingly is about to run.
+    /// A handler is about to run that must not run twice unnoticed. Or, with attempt 0, the
+    /// listener was recorded as a receiver of an entry that names none.
     Started {
         /// The entry that the handler handles.
         entry: EntryId,
-        /// The listener of the handler.
+        /// The handler's listener.
         listener: Arc<str>,
-        /// The attempt, from 1. 0 means that a shared listener was chosen.
+        /// The number of the attempt, from 1. 0 means that no handler runs yet.
         attempt: u32,
     },
     /// A listener gets the entry, but not before this time.
@@ -456,7 +457,7 @@ pub struct Open {
     pub started: Vec<(Arc<str>, u32)>,
     /// The listeners that have consumed the entry, by name.
     pub consumed: Vec<Arc<str>>,
-    /// The listeners that get the entry only at a time, by name, each with that time in
+    /// The listeners that get the entry at a later time, by name, each with that time in
     /// microseconds since the epoch.
     pub waits: Vec<(Arc<str>, u64)>,
 }

@@ -192,14 +192,14 @@ pub enum Durability {
     /// An append survives a power cut: the batch is on the disk before any client hears of it.
     #[default]
     Full,
-    /// An append survives when the process is killed. A power cut loses about the last second.
+    /// An append survives if the process is killed. A power cut loses about the last second.
     Normal,
     /// An append doesn't survive the process: the log is in memory only.
     Memory,
 }
 
 impl Durability {
-    /// The word for it in a manifest: `full`, `normal` or `memory`.
+    /// The durability's word in a manifest: `full`, `normal` or `memory`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

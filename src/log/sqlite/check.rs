@@ -11,7 +11,7 @@ use crate::log::sqlite::write::Tip;
 use crate::log::verify::{Report, Verifier, Wrong};
 use crate::log::{Error, Identity};
 
-/// How many findings about pages are reported. Nobody reads more of them.
+/// How many findings about pages are reported at most.
 const PAGES_MAX: usize = 100;
 
 /// Finds where a log ends. It is an error if its tables were changed or its last commit isn't

@@ -75,7 +75,8 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         // On macOS, a plain fsync leaves bytes in the drive's cache.
         db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
         db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
-        // SQLite never copies by itself. The writer and the copier thread do it, and see a failure.
+        // SQLite must not copy the write-ahead log by itself. The writer and the copier thread do
+        // it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
         // After a long read made the write-ahead log grow, its file is truncated again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;

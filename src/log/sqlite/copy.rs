@@ -44,8 +44,9 @@ const LOOK_WAIT: Duration = Duration::from_millis(400);
 /// itself. SQLite starts the write-ahead log from its beginning only when all of it is copied. A
 /// copy that runs during steady writing never quite reaches the end.
 const PAGES_LEFT: i64 = 32;
-/// Beyond the length at which copying begins, the writer copies one more page itself for each this
-/// many pages. With large commits, there are never as few as [`PAGES_LEFT`] pages left.
+/// The longer the write-ahead log is, the more pages the writer copies itself: [`PAGES_LEFT`], and
+/// one more for each this many pages beyond the length at which copying begins. With large commits,
+/// there are never as few as [`PAGES_LEFT`] left.
 const PART_BEYOND: i64 = 8;
 /// After so many quick copies in a row, each of at least one page, the file is most likely synced:
 /// see [`Settling`].

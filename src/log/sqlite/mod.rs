@@ -49,7 +49,7 @@ use write::{Command, Commits, Known, Writer};
 /// How many batches may wait in the channel to the writer. Later callers wait until there is room.
 /// The writer's own queue takes up to as many batches that aren't in the priority lane.
 const BATCHES_MAX: usize = 1_024;
-/// How many entries half a page must have, so that two readers read a half each.
+/// If each half of a page has at least this many entries, two readers read the page.
 const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.
@@ -158,7 +158,7 @@ impl SqliteLog {
         Ok(SqliteLog { identity, durability, path, origins, shared, readers, writer })
     }
 
-    /// Opens a log for reading, while another process writes to it or not.
+    /// Opens a log for reading. Another process may write to it meanwhile.
     ///
     /// Entries are returned even if they don't fit their digests, so that people can look at a
     /// damaged log. [`Log::verify`] finds the damage.

@@ -32,7 +32,7 @@ use crate::name::Name;
 
 /// How many threads' records are cached between commits. A thread that isn't cached costs a query.
 const THREADS_MAX: usize = 65_536;
-/// How many payload names' numbers are cached between commits.
+/// How many numbers of payload names are cached between commits.
 const NAMES_MAX: usize = 16_384;
 /// How soon a copy is tried again if another copy was in the way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
@@ -72,8 +72,8 @@ pub(super) struct Writer {
     pub(super) copier: Copier,
     /// The length of the write-ahead log, in pages, when the writer last copied its end.
     pub(super) ended_at: i64,
-    /// The lengths of the write-ahead log at which it is copied, and below, its length when they
-    /// were last computed.
+    /// The lengths of the write-ahead log at which it is copied. They were last computed when its
+    /// length was `looked_at`.
     pub(super) bounds: Bounds,
     pub(super) looked_at: i64,
     pub(super) lock: Lock,
@@ -376,7 +376,7 @@ pub(super) enum Retry {
 }
 
 pub(super) fn retry(error: &rusqlite::Error) -> Retry {
-    /// SQLite's code for: there is no room for the index of the write-ahead log.
+    /// The code of SQLite's error if there is no room for the index of the write-ahead log.
     const SHARED_MEMORY_SIZE: i32 = 10 | 19 << 8;
     match error.sqlite_error() {
         Some(it) if it.code == ErrorCode::DiskFull => Retry::WhenThereIsRoom,

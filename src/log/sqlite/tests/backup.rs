@@ -35,7 +35,7 @@ fn a_backup_is_the_log_as_it_was_when_it_began() {
     assert_eq!(wait(restored.head()).unwrap(), head);
     keep(&restored, batch(&[], &["a/4"]));
     assert!(wait(restored.verify(Some(head))).unwrap().is_sound());
-    // With a head kept elsewhere, it shows that later entries are missing.
+    // A head that was kept elsewhere shows that later entries are missing.
     let later = wait(open(&path).head()).unwrap();
     let report = wait(restored.verify(Some(later))).unwrap();
     assert_eq!(report.findings[0].wrong, crate::log::Wrong::Head);
