@@ -21,7 +21,8 @@ const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybo
 /// The error if a list was empty and isn't any more.
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
-/// The tokens that a door accepts. Only their digests are in memory, computed with a random key.
+/// The tokens that a door accepts. In memory are only their digests, which are computed with a
+/// random key.
 ///
 /// Clones share the same list, so several doors may have it. When the list is read again, it
 /// changes for all of them, and connections whose tokens are no longer in it end.
