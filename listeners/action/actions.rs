@@ -1,10 +1,11 @@
-//! The fold `Actions`: the actions of a thread, read from its log. Every message that `action`
-//! handled is an input of the [graph](super::graph), in order. The graph's outputs for the last
-//! message are what the handler of that message sends.
+//! The fold `Actions`: the state of a thread's actions, computed from the thread's entries.
+//! Messages to `action` become inputs of the [graph](super::graph), in the order of the log. The
+//! handler of a message sends what the graph returned for that message.
 //!
-//! Emissions for earlier messages may come after the present message in the log. The graph doesn't
-//! need them, since it computes them again. Only the entries of calls are read from the log, and
-//! they come before their answers.
+//! In the log, the emissions for a message may come after later messages. The graph doesn't need
+//! these emissions, since it computes them again. It does need the entries of calls, which come
+//! before the answers to these calls. It also takes over recorded results, for logs of older
+//! versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,28 +32,30 @@ use super::words::{
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
     graph: Graph,
-    /// What the feeds of the thread's agents hold.
+    /// The contents of the feeds of the thread's agents.
     feeds: Shown,
-    /// The entries of actions that have no result in the log yet. The result answers them.
+    /// The entries of actions that have no result in the log yet. A result is a reply to such an
+    /// entry.
     asked: BTreeMap<Id, Entry>,
-    /// How often each of these actions was tried, as the log shows it.
+    /// For each of these actions: the number of attempts that the log shows.
     tried: BTreeMap<Id, u32>,
-    /// The action and the attempt of each open call.
+    /// The calls without an answer, each with its action and the number of the attempt.
     calls: OpenCalls<(Id, u32)>,
-    /// The rules of each agent's turns: the first turn of each number.
+    /// By agent: the version of the rules that its turns go by. Each pair is the first turn with a
+    /// version, and this version.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
-    /// The times whose messages wait in the log.
+    /// The times whose `actions-due` message waits in the log.
     waiting: BTreeSet<Time>,
     latest: Latest<Effect>,
     thread: CurrentThread,
 }
 
-/// An effect of a message.
+/// Something that the handler of a message does.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// An output of the graph. For a result, with the entry of its action.
+    /// Sends an output of the graph. For a result, this has the entry of its action.
     Output(Output, Option<Entry>),
-    /// Ends a thread whose work isn't needed any more.
+    /// Cancels a thread whose work isn't needed any more.
     End(String),
 }
 
@@ -68,8 +71,8 @@ impl Actions {
         &self.graph
     }
 
-    /// The rules of an agent's turn, as its `cognition_in` has them; the newest for what belongs to
-    /// no turn.
+    /// The version of the rules that an agent's turn goes by, as its `cognition_in` records it.
+    /// None in turns of 0.1.0. For an action without a turn it is the newest version.
     pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
         let of_turn = |turn: u64| {
             let all = self.rules.get(agent)?.iter();
@@ -94,7 +97,7 @@ impl Actions {
         *self = Actions { graph, feeds, thread, rules, ..Actions::default() };
     }
 
-    /// Notes the entries of calls, and other entries that the graph depends on.
+    /// Takes note of calls, and of other entries that the graph depends on.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || entry.is::<ThreadSpawned>() {
             self.observe_call(entry);
@@ -114,7 +117,8 @@ impl Actions {
         }
     }
 
-    /// Notes how the actions of a turn go. Most of what its beginning says isn't read.
+    /// Notes how the actions of a turn are carried out. It reads only these fields of the turn's
+    /// `cognition-in`.
     fn observe_turn(&mut self, entry: &Entry) {
         let policy = entry.element().ok().and_then(TurnPolicy::of);
         let Some(TurnPolicy { turn, rules, dispatch, action_limits }) = policy else { return };
@@ -125,7 +129,7 @@ impl Actions {
         self.note_rules(entry.from(), turn, rules);
     }
 
-    /// The recorded result of an action counts, even if the graph computes another now.
+    /// Takes over a result that the log has. It counts even if the graph computes another one now.
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(action_result) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = action_result;
@@ -153,7 +157,7 @@ impl Actions {
         let key = entry.key();
         let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
         else {
-            // A call may be answered with the thread in which it goes on.
+            // The answer to a call may be the thread in which the called work continues.
             if entry.is::<ThreadSpawned>()
                 && let Some(call) = self.calls.replied(entry).copied()
             {
@@ -169,8 +173,8 @@ impl Actions {
         self.calls.record(entry, (id, attempt));
     }
 
-    /// Whether an action belongs to a turn of 0.1.0: there an agent that stopped had answered like
-    /// any other.
+    /// Whether an action belongs to a turn of 0.1.0. In such turns, `agent-stopped` was an answer
+    /// like any other.
     fn is_old(&self, id: Id) -> bool {
         let Some(asked) = self.asked.get(&id) else { return false };
         self.rules(asked.from(), number(asked, "turn")).is_none()
@@ -220,7 +224,7 @@ impl Actions {
         Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
-    /// An output of the graph, with the entries that belong to it.
+    /// Makes the effect of an output of the graph, with the entry or the thread that belongs to it.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
@@ -251,9 +255,10 @@ impl Apply for Actions {
     }
 }
 
-/// A waiting time ends early when its action is done.
+/// Whether a waiting `actions-due` message is delivered early: when the result of its action has
+/// come.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
-    // This runs for every message, so nothing is decoded.
+    // This is called for every message while a message waits, so nothing is decoded.
     let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
     came.is::<ActionResult>()
         && came.from() == NAME
@@ -262,7 +267,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
         && of(waiting).is_some_and(|it| of(came) == Some(it))
 }
 
-/// The outcome of an answer. None if the call continues in a thread.
+/// The outcome of the call that an entry answers. None if the call continues in a thread.
 fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     if entry.from() == "core" {
         if entry.is::<ThreadSpawned>() {
@@ -286,7 +291,9 @@ fn replied(entry: &Entry, is_old: bool) -> Option<CallOutcome> {
     }
 }
 
-/// The outcome of an `Err`. Its payload says more to those who know its schema.
+/// The outcome of a call that was answered with an error of the listener's own. The message is
+/// short, since the payload's schema isn't known here; [`sentence`](super::value::sentence) makes a
+/// better one.
 fn answered_error(who: &str, answer: Element) -> CallOutcome {
     let code = answer.name().local().to_owned();
     let message = format!("{who} answered an error: {code}");
@@ -303,7 +310,8 @@ fn wrong(huh: &Huh) -> CallOutcome {
     CallOutcome::Failed { error, answer: None, again }
 }
 
-/// The outcome of an agent that stopped. Another attempt may succeed, unless the budget is spent.
+/// The outcome of a call of an agent that stopped. Another attempt may succeed, unless the agent
+/// was interrupted or its budget is spent.
 fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome {
     let message = format!("{who} stopped ({}): {}", stopped.reason, stopped.text);
     let error = ActionError { code: Stopped::NAME.local().to_owned(), message };
@@ -313,7 +321,7 @@ fn stopped(who: &str, stopped: &Stopped, answer: Option<Element>) -> CallOutcome
     }
 }
 
-/// The outcome of a thread's end.
+/// The outcome of a call whose thread has ended.
 fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
     let payload = result.payload.as_ref().filter(|it| !is_old && it.name() == Stopped::NAME);
     if let Some(read) = payload.and_then(|it| Stopped::read(it.view()).ok()) {
@@ -342,7 +350,7 @@ fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
     }
 }
 
-/// The key of an action's calls: the same for each attempt.
+/// The key of an action's calls. All attempts have the same key.
 pub(super) fn key(asked: &ThreadId, action: Id) -> String {
     format!("{asked}/{action}")
 }

@@ -20,10 +20,10 @@ use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind, Dialect, NAME};
 
-/// How many names a model is told that called something unknown.
+/// When a model calls an unknown listener, it is told at most so many names.
 const NAMES_MAX: usize = 20;
 
-/// A payload, and the listener that takes it.
+/// A payload that can be called, and the listener that takes it.
 pub struct Called<'a> {
     /// The listener.
     pub listener: &'a Described,
@@ -31,13 +31,14 @@ pub struct Called<'a> {
     pub schema: &'a Schema,
 }
 
-/// Whether a word means what a listener takes.
+/// Whether a called name means this payload of this listener.
 type Means<'a> = &'a dyn Fn(&Described, &Name) -> bool;
 
-/// Whom an agent's action calls.
+/// Finds the listener and the payload that an agent's action calls.
 ///
 /// # Errors
-/// One text for whatever isn't there or isn't allowed; the choices where there are several.
+/// If nothing of this name exists, or the agent may not call it: the text is the same in both
+/// cases. If the name has several meanings: the text lists them.
 pub(super) fn called<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -57,17 +58,18 @@ pub(super) fn called<'a>(
     let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
     let is_peer =
         |it: &Described| it.name == agent || peers.is_none_or(|peers| peers.contains(&it.name));
-    // What the core does is for everyone.
+    // Every agent may call the payloads of the core.
     let is_open =
         |it: &Called<'_>| is_internal || is_peer(it.listener) || it.schema.name.namespace() == CORE;
     find(all, name, |it| may(&it.listener) && is_open(it))
 }
 
-/// The payload that a word means, of those that may be meant: a listener that takes one,
-/// `listener.payload`, or a payload's name.
+/// Finds the payload that a name means, among those that `may` allows. A name is that of a
+/// listener, `listener.payload`, or a payload's name. These forms are tried in this order.
 ///
 /// # Errors
-/// One text for whatever isn't there or isn't allowed; the choices where there are several.
+/// If nothing allowed has the name: the text doesn't say whether it exists. If the name has several
+/// meanings: the text lists them.
 pub fn find<'a>(
     all: &'a Capabilities,
     name: &str,
@@ -105,9 +107,10 @@ pub fn find<'a>(
     Err(undeliverable())
 }
 
-/// The calls of a listener that are offered to models, by the names that an action says: the
-/// listener's own where it takes one payload, else `listener.payload`. None is there that only the
-/// pump's machinery makes, and no action can call what runs actions.
+/// The payloads of a listener that models are offered, each with the name by which an action calls
+/// it: the listener's name if there is only one such payload, else `listener.payload`. Payloads
+/// that only operators or the pump's own code send are left out. So are those of the listener
+/// `action`, since no action can call it.
 pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(String, &'a Schema)> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
@@ -123,9 +126,9 @@ pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(Stri
     }
 }
 
-/// What an agent is told whose action names a listener that isn't there, or that it may not call:
-/// its peers, the nearest name first. The message is the same in both cases. Turns of older rules
-/// keep the message that they had.
+/// Replaces the error of an action that calls something unknown or forbidden by one that lists the
+/// agent's peers, the one with the nearest name first. The message is the same in both cases. Turns
+/// that go by older rules keep the error.
 pub(super) fn with_peers(
     error: ActionError,
     all: &Capabilities,
@@ -170,13 +173,13 @@ fn undeliverable() -> ActionError {
     ActionError { code: fault.code.to_string(), message: fault.message }
 }
 
-/// What an action's parameters are, its references put in.
+/// The payload that is made of an action's parameters, and its references without a value.
 pub(super) struct CallPayload {
     pub(super) payload: Result<Element, ActionError>,
     pub(super) unresolved: Vec<Unresolved>,
 }
 
-/// Makes the payload that an action sends.
+/// Makes the payload that an action sends from its parameters, with the values of its references.
 pub(super) fn payload(
     definition: &ActionDefinition,
     schema: &Schema,
@@ -203,10 +206,10 @@ pub(super) fn payload(
     CallPayload { payload: made.map_err(wrong), unresolved }
 }
 
-/// A payload by its parameters, also one that may hold anything.
+/// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit.
 ///
 /// # Errors
-/// Where they don't fit, and how.
+/// Why the parameters don't fit the payload's schema.
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
         (Content::Any, Value::Object(object)) if !object.contains_key(schema::XML) => {
@@ -216,7 +219,8 @@ pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     }
 }
 
-/// Writes parameters as a payload: what has no namespace gets the payload's.
+/// Writes an element of the parameters, with the values of its references. An element without a
+/// namespace gets the payload's. One with a namespace is copied as it is.
 fn write(
     view: View<'_>,
     local: &str,
@@ -252,12 +256,13 @@ fn write(
     writer.end();
 }
 
-/// What references stand for.
+/// The values of references, by name.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
 impl ResolvedValues {
-    /// The values as the organism's schemas say them, by the rules of a turn.
+    /// Reads the values that the graph has with the organism's schemas. `rules` is the version of
+    /// the rules that the turn goes by.
     pub(super) fn of(
         all: &Capabilities,
         values: &graph::Values,
@@ -272,7 +277,8 @@ impl ResolvedValues {
     }
 }
 
-/// What a name of an agent's stands for, by the rules of a turn.
+/// Reads a value that the graph has, so that a reference can be replaced by it. `rules` is the
+/// version of the rules that the turn goes by.
 #[must_use]
 pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
     let known: KnownValue = match value {
@@ -285,7 +291,7 @@ pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> L
     Lookup::Value(Cow::Owned(known))
 }
 
-/// What a feed holds, as JSON: itself where it is an object or an array, else a text.
+/// The content of a feed as JSON: an object or an array if it can be read as one, else a string.
 #[must_use]
 pub fn text(text: &str) -> Value {
     let json = text.trim_start().starts_with(['{', '[']);
@@ -293,13 +299,13 @@ pub fn text(text: &str) -> Value {
     json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
-/// What is odd about an action that calls this, by the rules of its turn.
+/// The warning about an action whose `type` isn't the type of the listener that it calls.
 pub(super) fn oddity(
     definition: &ActionDefinition,
     called: &Called<'_>,
     rules: Option<u32>,
 ) -> Option<String> {
-    // A model that calls by its provider's protocol can't say a type.
+    // The native tool calls of a provider have no place for a type.
     if definition.action.dialect == Some(Dialect::Native) && says_no_type(rules) {
         return None;
     }

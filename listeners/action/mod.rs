@@ -1,9 +1,10 @@
-//! The listener `action` runs the actions of agents, in their order, and at the same time where
-//! that is possible.
+//! The listener `action` runs the actions of agents. An [`Action`] is a call of a tool or of
+//! another listener that an agent wrote in its reply. Its answer is an [`ActionResult`].
 //!
-//! An [`Action`] starts as soon as it is defined, while its agent still writes. It waits only for
-//! actions that it depends on, for an earlier `sync` action, or for a limit. `docs/actions.md` has
-//! the rules, [`graph`] implements them, and [`actions`] reads its inputs from the log.
+//! Usually an action starts as soon as it is defined, while its agent still writes. It waits only
+//! for actions that it depends on, for an earlier `sync` action of its turn, or for a limit.
+//! `docs/actions.md` has the rules, [`graph`] implements them, and [`actions`] makes the inputs of
+//! the graph from the log.
 
 mod open_payload;
 pub mod read;
@@ -36,8 +37,8 @@ use self::words::{
 use super::thread::CancelThread;
 use super::words::agent::{CognitionOut, Stopped};
 
-/// The listener `action`. Its fold has read every message that it takes, so no handler reads the
-/// payload again.
+/// The listener `action`. Its fold [`Actions`] reads the messages, so the handlers take their
+/// payloads undecoded.
 #[must_use]
 pub fn action(settings: Settings) -> Listener {
     Listener::with_state(NAME, Arc::new(settings))
@@ -63,7 +64,7 @@ async fn handle(handling: Handling, _: Element) -> Emissions {
     handling.emissions()
 }
 
-/// A message to `action`, and the contexts of its handler.
+/// A message to `action`, and the contexts of the handler.
 #[derive(FromContext)]
 struct Handling {
     message: Message,
@@ -72,9 +73,9 @@ struct Handling {
     settings: State<Arc<Settings>>,
 }
 
-/// The thread's actions. The fold passes over an action that can't be read; taking this context
-/// fails then, and the fault tells the sender why. It isn't derived because of that check: a
-/// handler that can't take its arguments has failed, and counts as such.
+/// The thread's actions. The fold ignores an action whose payload can't be decoded. For such a
+/// message this context returns an error, so the handler counts as failed and the sender gets a
+/// fault with the reason. `FromContext` is written by hand because of this check.
 struct ReadableActions(Fold<Actions>);
 
 impl<S> FromContext<S> for ReadableActions {
@@ -92,14 +93,15 @@ impl<S> FromContext<S> for ReadableActions {
     }
 }
 
-/// What a handler of `action` emits, in this order.
+/// The emissions of a handler of `action`. They are sent in the order of these fields.
 #[derive(Default, IntoEmit)]
 struct Emissions {
     results: Vec<Reply<ActionResult>>,
-    /// Results of `fire_and_forget` actions: they wake no agent.
+    /// Results of agents' `fire_and_forget` actions. A note starts no handler, so these results
+    /// wake no agent.
     quiet_results: Vec<Note<To<ActionResult, String>>>,
     calls: Vec<Request<To<Element, String>>>,
-    /// Calls that can't be sent.
+    /// Calls that can't be sent. `action` tells itself so, and the action fails.
     refusals: Vec<Again<ActionRefused>>,
     ended_threads: Vec<To<CancelThread>>,
     timers: Vec<Later<ActionsDue>>,
@@ -152,7 +154,7 @@ impl Handling {
         emissions
     }
 
-    /// Whom an action calls, and with what.
+    /// The listener that an action calls, and the payload for it.
     fn call(
         &self,
         agent: &str,
@@ -168,7 +170,8 @@ impl Handling {
         Ok((called.listener.name.clone(), made.payload?))
     }
 
-    /// What an action's references stand for, by the rules of its turn.
+    /// The values of an action's references, such as `$name`. The version of the rules that the
+    /// action's turn goes by decides how a value is read.
     fn values(
         &self,
         agent: &str,
@@ -196,7 +199,7 @@ impl Handling {
             None => ResultValue { form: None, text: value.to_string() },
         });
         let mut error = error.clone();
-        // Why an agent stopped is a sentence already.
+        // The error of a stopped agent has a good message already.
         let told = answer.as_ref().filter(|it| it.name() != Stopped::NAME);
         if let (Some(error), Some(answer), Some(_)) = (&mut error, told, rules) {
             error.message = match sentence(all, answer) {
@@ -225,7 +228,7 @@ impl Handling {
         })
     }
 
-    /// What was odd about an action that ran.
+    /// The warnings about an action that ran: a wrong type, and references without a value.
     fn warnings(
         &self,
         agent: &str,

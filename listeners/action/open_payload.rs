@@ -1,15 +1,15 @@
-//! Writes parameters as a payload with open content, such as an agent's: each becomes an element.
+//! Makes payloads with open content, such as the payload that an agent takes, from JSON parameters.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
-/// The parameter that is the payload's own text, if it is the only one.
+/// If a text of this name is the only parameter, it becomes the text of the payload.
 const TEXT: &str = "text";
 
-/// Makes the payload. `{"text": "…"}` is its text. Otherwise each property becomes an element, and
-/// a list as many elements.
+/// Makes the payload. From `{"text": "…"}` it gets a text. Otherwise each property becomes an
+/// element, and each item of a list becomes an element of its own.
 pub(super) fn open_payload(
     name: &Name,
     parameters: &Map<String, Value>,
@@ -48,7 +48,7 @@ fn put(namespace: &str, value: &Value, writer: &mut Writer) -> Result<(), String
         Value::Null => {}
         Value::String(text) => writer.text(text),
         Value::Object(all) => return properties(namespace, all, writer),
-        // A list within a list has no names for its parts, so it stays JSON.
+        // The items of a list within a list have no name, so the inner list stays JSON.
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => writer.text(&value.to_string()),
     }
     Ok(())

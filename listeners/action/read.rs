@@ -1,5 +1,5 @@
-//! Reads an action that an agent wrote, strictly. Every mistake is reported by its field, with what
-//! would have been right.
+//! Reads an action that an agent wrote. Nothing unknown is accepted. Every mistake is reported with
+//! the name of its field and with what would be right.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::words::{Action, ActionKind, Dialect, Elements, Mode, OnError};
 
-/// What an action's tag may say.
+/// The attributes of an action's tag.
 const ATTRIBUTES: [&str; 10] = [
     "type",
     "mode",
@@ -28,7 +28,7 @@ const ATTRIBUTES: [&str; 10] = [
     "retry",
     "on_error",
 ];
-/// What its body may say.
+/// The fields of an action's body.
 const FIELDS: [&str; 7] =
     ["name", "parameters", "output_key", "depends_on", "timeout", "retry", "on_error"];
 const KINDS: [(&str, ActionKind); 7] = [
@@ -46,15 +46,15 @@ const ON_ERROR: [(&str, OnError); 3] =
     [("fail", OnError::Fail), ("skip", OnError::Skip), ("retry", OnError::Retry)];
 const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 
-/// What is wrong with an action, all of it.
+/// An action that can't be read, with all its mistakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mistakes {
-    /// The action's id, as far as it has one.
+    /// The action's id, even if it isn't valid. Empty if there is none.
     pub id: String,
-    /// What it would have called, as far as that can be told.
+    /// The name that the action calls, if it could be read.
     pub name: Option<String>,
-    /// The mistakes: the field, what is wrong, what would be right.
+    /// One text for each mistake: the field, what is wrong, and what would be right.
     pub all: Vec<String>,
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for Mistakes {
 
 impl Error for Mistakes {}
 
-/// Makes an action of what a reply's parser says is one: an `<action>`, or a `<tool_use>` in any
-/// of its forms.
+/// Reads an action from an element that the reply's parser found: an `<action>`, a `<tool_use>` or
+/// a `<tool_call>`. If `dialect` is None, the tag decides it.
 ///
 /// # Errors
-/// Everything in it that isn't as it should be.
+/// All mistakes in the action.
 ///
 /// ```
 /// use pumphouse::listeners::action::{read, words::Mode};
@@ -96,7 +96,7 @@ pub fn action(
     action_within(element, turn, dialect, &ActionLimits::default())
 }
 
-/// The same where other limits hold.
+/// Reads an action as [`action`] does, but with these limits.
 ///
 /// # Errors
 /// As [`action`].
@@ -173,7 +173,7 @@ impl Reading {
         self.wrong(format!("{name} is no {what} of an action; there are {}{right}", listed(known)));
     }
 
-    /// What the tag says.
+    /// Reads an attribute of the tag.
     fn attribute(&mut self, name: &str, value: &str) {
         match name {
             "type" => self.action.kind = self.word(name, value, &KINDS).unwrap_or_default(),
@@ -206,7 +206,7 @@ impl Reading {
         found.map(|(_, it)| *it)
     }
 
-    /// A field, whether the tag says it or the body.
+    /// Reads a field, which may be an attribute of the tag or a part of the body.
     fn field(&mut self, name: &str, said: &RawValue<'_>) {
         if matches!(said, RawValue::Json(Value::Null)) && name != "name" {
             return;
@@ -241,7 +241,7 @@ impl Reading {
         text.map(str::to_owned)
     }
 
-    /// `["a", "b"]`, `a,b` or `a b`.
+    /// Reads `depends_on`: `["a", "b"]`, `a,b` or `a b`.
     fn depends_on(&mut self, said: &RawValue<'_>) {
         let bracketed = said.as_text().filter(|it| it.trim().starts_with('['));
         let from_text = bracketed.and_then(|it| json::read(it).ok());
@@ -293,7 +293,7 @@ impl Reading {
         self.action.retry = times;
     }
 
-    /// The body as JSON.
+    /// Reads a JSON body.
     fn json(&mut self, text: &str) {
         let properties = match json::read(text) {
             Ok(Value::Object(it)) => it,
@@ -317,7 +317,7 @@ impl Reading {
         }
     }
 
-    /// The body of a `<tool_call>`: a JSON object with the called name and its arguments.
+    /// Reads the body of a `<tool_call>`: a JSON object with the called name and its arguments.
     fn tool_call(&mut self, text: &str) {
         let properties = match json::read(text) {
             Ok(Value::Object(it)) => it,
@@ -328,7 +328,7 @@ impl Reading {
             match (&**name, value) {
                 ("name", _) => self.field(name, &RawValue::Json(value)),
                 ("id", Value::String(id)) => self.id(id),
-                // Some write their arguments as JSON within a string.
+                // Some models write the arguments as JSON within a string.
                 ("arguments" | "parameters", Value::String(text)) => self.input(text),
                 ("arguments" | "parameters", _) => self.parameters(value),
                 (name, _) => self.unknown("field", name, &["name", "arguments", "id"]),
@@ -336,7 +336,7 @@ impl Reading {
         }
     }
 
-    /// A tool call's body as JSON: what it sends.
+    /// Reads parameters that are JSON in a text.
     fn input(&mut self, text: &str) {
         match json::read(text) {
             Ok(it) => self.parameters(&it),
@@ -344,7 +344,7 @@ impl Reading {
         }
     }
 
-    /// The body as elements.
+    /// Reads a body of elements.
     fn elements(&mut self, text: &str, is_tool_use: bool) {
         let element = match xml::read(text, Profile::Wire, &XmlLimits::INSIDE) {
             Ok(it) => it,
@@ -366,7 +366,7 @@ impl Reading {
         }
     }
 
-    /// Parameters as elements, without the tags around them.
+    /// Takes the child elements of this element as the parameters.
     fn given(&mut self, view: View<'_>) {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         writer.start("", "parameters");
@@ -382,7 +382,7 @@ impl Reading {
     }
 }
 
-/// A value as it was written.
+/// The value of a field, as the model wrote it.
 enum RawValue<'a> {
     Text(&'a str),
     Json(&'a Value),
@@ -428,7 +428,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of a reply's only action.
+    /// Reads the only action of a reply.
     fn made(text: &str) -> Result<Action, Mistakes> {
         let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
         parser.feed(text, &mut |event| match event.what {

@@ -1,15 +1,15 @@
-//! The settings of `action`: what actions may do besides calling an agent's peers.
+//! The settings of `action`: the internal actions that each agent may take.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-/// What actions may do beside calling an agent's peers.
+/// The actions of the type `internal`, which agents may take besides calling their peers.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The listeners that actions of the type `internal` call.
+    /// The listeners that internal actions may call.
     pub internal: BTreeSet<String>,
-    /// Which of their payloads an agent may call; all, where it isn't named.
+    /// By agent: the internal actions that it may take. An agent without an entry may take all.
     pub agents: BTreeMap<String, InternalActions>,
 }
 
@@ -41,7 +41,8 @@ impl Settings {
 }
 
 impl InternalActions {
-    /// Whether an internal action may be taken.
+    /// Whether an internal action may be taken. `name` is as the action says it, with or without
+    /// the listener's name before a dot.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         let local = name.rsplit('.').next().unwrap_or(name);

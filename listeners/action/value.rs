@@ -1,4 +1,5 @@
-//! The value of an answered payload: its content if the call succeeded, a sentence if it failed.
+//! Makes values of the payloads that answer actions: JSON for references and results, and a
+//! sentence for an error.
 
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
@@ -8,15 +9,16 @@ use serde_json::Value;
 use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
-/// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`, else its
-/// one text, else all of it. A payload that nobody here knows is its XML.
+/// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`. Without
+/// such a field it is the payload's text if it holds nothing else, else the whole payload. If the
+/// schema is unknown, it is the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
     known(all, payload, Some(RULES)).value
 }
 
-/// The value of a payload, and the payload's fields beside it, by the rules of a turn as its
-/// `cognition_in` has them.
+/// The value of a payload, and the whole payload beside it if the value is only a part. `rules` is
+/// the version of the rules in the turn's `cognition_in`.
 #[must_use]
 pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> KnownValue {
     let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
@@ -35,9 +37,9 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
     }
 }
 
-/// What an error's payload says, in words: its value where that is a text, its one attribute where
-/// it has nothing else, else its fields in their order, as in `reason: it is closed; at: 3`. A text
-/// comes before the attributes beside it.
+/// An error's payload in words: its value if that is a text, its attribute if it has one and
+/// nothing else, else its fields in their order, as in `reason: it is closed; at: 3`. The text of
+/// an element comes before its attributes.
 #[must_use]
 pub fn sentence(all: &Capabilities, payload: &Element) -> String {
     let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));
@@ -60,8 +62,8 @@ fn xml(payload: &Element) -> String {
     String::from_utf8_lossy(&payload.canonical()).into_owned()
 }
 
-/// What an element holds, each thing with its name. What has several within it stands in
-/// parentheses where something stands beside it.
+/// The fields of an element, each with its name; a text has none. The fields of a child element
+/// stand in parentheses if they are several and the child isn't alone.
 fn fields(element: View<'_>) -> Vec<String> {
     let named = |name: &str, value: &str| match value {
         "" => name.to_owned(),

@@ -1,8 +1,9 @@
-//! Variables in texts and in JSON: `$name`, `${name}`, `${name.path[0].field}`.
+//! References in texts and in JSON: `$name`, `${name}` and `${name.path[0].field}`. They are
+//! replaced by results of actions and contents of feeds.
 //!
-//! An unknown name is no reference, and stays as it is written. Inserted text is never searched for
-//! references. `$$` is `$`, and `$5` is text. Within the code of a response `$name` is text, and so
-//! is `$$`, unless a `{` follows.
+//! A reference to an unknown name stays as it is written. Inserted text is never searched for
+//! references. `$$` becomes `$`, and `$5` is text. In a response, the code of its Markdown is
+//! different: there `$name` and `$$` are text, and only `${…}` and `$${…}` have a meaning.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,23 +13,25 @@ use pumphouse::reply::Reading;
 use pumphouse::schema::nearest;
 use serde_json::Value;
 
-/// What a name stands for.
+/// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
-// Exhaustive: a lookup that forgets one would fill in something else.
+// Exhaustive, since code that replaces references must handle each.
 pub enum Lookup<'a> {
     /// A value.
     Value(Cow<'a, KnownValue>),
-    /// An action that came to no result. A reference to `fetch` reads `[fetch: failed]`.
+    /// An action that failed or never ran. A reference to such an action `fetch` becomes
+    /// `[fetch: failed]`.
     Failed,
-    /// A feed of which the turn's prompt showed nothing. One to `weather` reads
-    /// `[weather: unavailable]`.
+    /// A feed of which the turn's prompt showed nothing. A reference to such a feed `weather`
+    /// becomes `[weather: unavailable]`.
     Unavailable,
-    /// Nothing has the name, or what has it isn't done: the reference stays as it is written.
+    /// Nothing has the name, or the action with this name isn't done. The reference stays as it is
+    /// written.
     Unknown,
 }
 
 impl Lookup<'_> {
-    /// The same, borrowed.
+    /// The same result, with a borrowed value.
     #[must_use]
     pub fn borrowed(&self) -> Lookup<'_> {
         match self {
@@ -40,25 +43,25 @@ impl Lookup<'_> {
     }
 }
 
-/// A text whose variables were looked up.
+/// A text whose references were replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolved {
     /// The text.
     pub text: String,
-    /// What stayed as it was written, and why.
+    /// The references that were not replaced, and why.
     pub unresolved: Vec<Unresolved>,
 }
 
-/// A reference that stayed as it was written.
+/// A reference that was not replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unresolved {
     /// The reference as it is written: `${fetch.title}`.
     pub reference: String,
-    /// The name in it.
+    /// The name in the reference.
     pub name: String,
-    /// The part of its path that isn't there; none where nothing has the name.
+    /// The first step of its path that doesn't exist. None if nothing has the name.
     pub missing: Option<String>,
 }
 
@@ -73,7 +76,7 @@ impl fmt::Display for Unresolved {
 }
 
 impl Unresolved {
-    /// The same with the name that is most like it.
+    /// The message, with advice if nothing has the name: the most similar one of these names.
     #[must_use]
     pub fn advised<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         let near = self.missing.is_none().then(|| nearest(&self.name, names)).flatten();
@@ -81,13 +84,14 @@ impl Unresolved {
     }
 }
 
-/// What a name stands for: a value, and the payload that it is the value of.
+/// The value of a name, and the payload that the value was taken from.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct KnownValue {
-    /// The value: what the name alone stands for.
+    /// The value. A reference without a path becomes this.
     pub value: Value,
-    /// The payload as JSON, where the value is a part of it: `${name.field}` is one of its fields.
+    /// The whole payload as JSON, if the value is only a part of it. `${name.field}` may also refer
+    /// to one of its fields.
     pub fields: Option<Value>,
 }
 
@@ -98,7 +102,7 @@ impl From<Value> for KnownValue {
 }
 
 impl KnownValue {
-    /// What a path begins in: the value, where it has the first step, else the payload.
+    /// Where a path begins: in the value if the value has the first step, else in the payload.
     fn root(&self, first: Option<&str>) -> &Value {
         let is_there = |step| step_into(&self.value, step).is_some();
         match &self.fields {
@@ -108,12 +112,12 @@ impl KnownValue {
     }
 }
 
-/// Puts values in the place of a text's variables: texts as they are, all else as JSON.
+/// Replaces the references in a text. A string is inserted as it is, any other value as JSON.
 pub fn resolve<'a>(text: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
     fill(&pieces(text), lookup)
 }
 
-/// Puts values in the place of the references among a text's pieces.
+/// Replaces the references among a text's pieces.
 pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Resolved {
     let mut resolved = Resolved::default();
     for piece in pieces {
@@ -131,8 +135,8 @@ pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Re
     resolved
 }
 
-/// Puts values in the place of the variables in a JSON value's texts. A text that is one
-/// reference becomes its value, of whatever type; names of properties stay as they are.
+/// Replaces the references in the strings of a JSON value. A string that is nothing but one
+/// reference becomes its value, of whatever type. The names of properties stay as they are.
 pub fn resolve_json<'a>(
     value: &Value,
     lookup: &impl Fn(&str) -> Lookup<'a>,
@@ -192,13 +196,14 @@ pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// A part of a text: the parts of one, put together, are what it says.
+/// A piece of a text. The pieces of a text follow each other without gaps, except that `$$` is
+/// already `$`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: code that fills in a text must know each.
+// Exhaustive, since code that replaces references must handle each.
 pub enum Piece<'a> {
     /// Text.
     Text(&'a str),
-    /// A reference, if something has its name; else text as well.
+    /// A reference. If nothing has its name, it is text, too.
     Reference(Reference<'a>),
 }
 
@@ -206,18 +211,18 @@ pub enum Piece<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference<'a> {
-    /// Where it begins in its text, in bytes.
+    /// Its position in the text, in bytes.
     pub at: usize,
-    /// How it is written.
+    /// The whole reference as it is written.
     pub whole: &'a str,
-    /// The name in it.
+    /// The name in the reference.
     pub name: &'a str,
-    /// The path behind that.
+    /// The path after the name, such as `.title`. May be empty.
     pub path: &'a str,
 }
 
-/// The pieces of a response, by the rules that its reply is read by. Its code, which is Markdown's
-/// fences and spans, has no reference but `${…}`.
+/// Splits a response into pieces. In its code, that is in the fences and spans of Markdown, only
+/// `${…}` is a reference. `reading` says by which rules code is found.
 #[must_use]
 pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
@@ -254,7 +259,7 @@ fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
     all
 }
 
-/// The reference that begins at a place of a text.
+/// The reference at a position of a text, if there is one.
 fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
     let text = &text[at..];
     let rest = &text[1..];
@@ -276,7 +281,8 @@ fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
     })
 }
 
-/// The steps of a path: `.title`, `[0]`, and `.0` for the same.
+/// The steps of a path such as `.title` or `[0]`. `.0` means the same as `[0]`. None if this is no
+/// path.
 fn steps(path: &str) -> Option<Vec<&str>> {
     let (mut all, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
@@ -325,7 +331,7 @@ fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
     }
 }
 
-/// A value within a text.
+/// Appends a value to a text.
 fn put(value: &Value, text: &mut String) {
     match value {
         Value::String(it) => text.push_str(it),
@@ -439,7 +445,7 @@ mod tests {
         assert!(unresolved.is_empty());
     }
 
-    /// What a response says, and the names that it has.
+    /// Checks the text that a response becomes, and the names that it refers to.
     #[track_caller]
     fn check_prose(text: &str, expected: &str, names: &[&str]) {
         assert_eq!(fill(&in_prose(text, Reading::default()), lookup).text, expected);
@@ -457,7 +463,7 @@ mod tests {
         check_prose("$$y `$$y $$ $${y}`", "$y `$$y $$ ${y}`", &[]);
         check_prose("`$nope ${nope}` $nope", "`$nope ${nope}` $nope", &["nope", "nope"]);
         check_prose("~~~\n$5 $y", "~~~\n$5 $y", &[]);
-        // Parameters have no prose, and so no code.
+        // Parameters are not Markdown, so they have no code.
         check("`$y`", "`7`", &[]);
     }
 }

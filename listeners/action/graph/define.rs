@@ -1,4 +1,5 @@
-//! Adds an action to the graph: what it waits for, and whether that is a circle.
+//! Adds an action to the graph: finds the actions that it waits for, and fails actions that wait
+//! for each other in a circle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::super::variables::{names, names_in};
 use super::super::words::{Action, ActionError, Dialect, OnError};
 use super::{Graph, Id, Node, NodeState, Output, micros};
 
-/// A defined action, with what was read from it once.
+/// A defined action, with its parameters parsed and its limits applied.
 #[derive(Clone, Debug)]
 pub struct ActionDefinition {
     /// The action without its parameters.
@@ -21,15 +22,16 @@ pub struct ActionDefinition {
     pub parameters: Parameters,
     /// The names that the parameters refer to.
     pub refers_to: BTreeSet<String>,
-    /// The group that runs in order if actions are batched: an item, or the called listener.
+    /// The group of the action, which is an item or the called listener. If actions are batched,
+    /// those of one group run one after another.
     pub group: String,
     /// How long an attempt may take, in microseconds.
     pub timeout_us: u64,
-    /// How often it is retried.
+    /// How many times a failed attempt may be repeated.
     pub retry: u32,
-    /// The first pause before that, in microseconds.
+    /// The pause before the first retry, in microseconds. It doubles with each further retry.
     pub retry_delay_us: u64,
-    /// An error that doesn't depend on other actions.
+    /// An error in the action itself, such as a timeout above the limit.
     wrong: Option<ActionError>,
 }
 
@@ -38,7 +40,7 @@ pub struct ActionDefinition {
 pub enum Parameters {
     /// JSON. An empty object if there are none.
     Json(serde_json::Value),
-    /// Elements, within one.
+    /// Elements, as the children of this element.
     Elements(Element),
 }
 
@@ -91,23 +93,25 @@ impl ActionDefinition {
         }
     }
 
-    /// What its failure means for its dependents.
+    /// What the action's failure means for the actions that depend on it.
     pub(super) fn on_error(&self) -> OnError {
         self.action.on_error.unwrap_or_default()
     }
 
-    /// Whether it is one of a model's tool calls, which run side by side.
+    /// Whether the model wrote the action as a tool call. The tool calls of a turn run side by
+    /// side.
     pub(super) fn is_tool_use(&self) -> bool {
         self.action.dialect.is_some_and(|it| it != Dialect::Tags)
     }
 
-    /// The called listener, as far as the name says it.
+    /// The called listener's name, if the action names a listener: the part before the first dot.
     pub fn target(&self) -> &str {
         target(&self.action.name)
     }
 }
 
-/// The names that elements refer to: those without a namespace, as the others are sent as they are.
+/// Collects the names that an element refers to. Child elements with a namespace are skipped, since
+/// they are sent as they are.
 fn names_within(view: View<'_>, found: &mut BTreeSet<String>) {
     let mut add = |text: &str| found.extend(names(text).into_iter().map(str::to_owned));
     view.attributes().filter(|it| it.namespace.is_empty()).for_each(|it| add(it.value));
@@ -187,7 +191,7 @@ impl Graph {
             self.fail(id, &why.code, why.message.clone(), out);
         }
         if is_again || is_over_full {
-            // No action can refer to it, since the name belongs to the other.
+            // No action can refer to this one, since it isn't registered under its name.
             self.nodes.remove(&id);
             return;
         }
@@ -196,7 +200,7 @@ impl Graph {
         self.break_circle(id, out);
     }
 
-    /// Fails actions that wait for each other because of this action.
+    /// Fails all actions in a circle of waiting actions that this action closes.
     fn break_circle(&mut self, id: Id, out: &mut Vec<Output>) {
         while self.live.contains(&id) {
             let mut path = vec![(id, String::new())];
@@ -213,7 +217,8 @@ impl Graph {
         }
     }
 
-    /// Whether the path of waiting actions leads back to its beginning.
+    /// Whether the path of waiting actions leads back to its beginning. If so, `path` is the
+    /// circle.
     fn comes_back(&self, id: Id, path: &mut Vec<(Id, String)>, seen: &mut BTreeSet<Id>) -> bool {
         for (next, why) in self.waits_for(id) {
             let is_back = path.first().is_some_and(|(it, _)| *it == next);

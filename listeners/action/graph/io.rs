@@ -14,11 +14,11 @@ use super::{ActionDefinition, Id};
 /// An input of the graph.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// An agent wants something done.
+    /// An agent defines an action.
     Defined(Arc<str>, Id, Box<Action>),
     /// A turn of an agent is over.
     TurnOver(Arc<str>, u64),
-    /// An attempt at an action has its answer.
+    /// An attempt at an action is answered.
     Replied(Id, u32, CallOutcome),
     /// A time has come, or isn't needed any more.
     Due(Time),
@@ -42,13 +42,13 @@ pub struct CancelRequest {
 /// The outcome of a call.
 #[derive(Clone, Debug)]
 pub enum CallOutcome {
-    /// A payload, or that there is none.
+    /// The call succeeded, with a payload as its answer or without one.
     Ok(Option<Element>),
     /// The call failed.
     Failed {
         /// The error.
         error: ActionError,
-        /// The payload that reports it.
+        /// The payload that reports the error.
         answer: Option<Element>,
         /// Whether another attempt may succeed.
         again: bool,
@@ -59,7 +59,7 @@ pub enum CallOutcome {
     Cancelled {
         /// The reason.
         error: ActionError,
-        /// The payload that reports it.
+        /// The payload that reports the cancellation.
         answer: Option<Element>,
     },
 }
@@ -75,9 +75,9 @@ pub enum Output {
         attempt: u32,
         /// The agent.
         agent: Arc<str>,
-        /// Its definition.
+        /// The action's definition.
         definition: Arc<ActionDefinition>,
-        /// The values of its references.
+        /// The values of the action's references.
         values: Arc<Values>,
     },
     /// An action is done.
@@ -86,39 +86,39 @@ pub enum Output {
         action: Id,
         /// The agent.
         agent: Arc<str>,
-        /// Its definition.
+        /// The action's definition.
         definition: Arc<ActionDefinition>,
-        /// The values of its references.
+        /// The values of the action's references.
         values: Arc<Values>,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
-        /// Its outcome.
+        /// The action's outcome.
         done: Arc<ActionOutcome>,
     },
-    /// An attempt is abandoned, since its answer isn't needed any more.
+    /// An attempt is abandoned: its answer isn't needed any more.
     Abandon {
         /// The action.
         action: Id,
         /// The attempt.
         attempt: u32,
     },
-    /// The graph is to be called at a time.
+    /// The graph asks for the input [`Input::Due`] at a time.
     Wake {
         /// The time.
         time: Time,
-        /// Whether the agent waits for it.
+        /// Whether the agent needs the time. False for the timeout of a `fire_and_forget` action.
         is_awaited: bool,
     },
-    /// So many actions were cancelled.
+    /// The number of actions that a request cancelled.
     Cancelled(u64),
 }
 
-/// A time at which the graph is to be called.
+/// A time at which the graph needs an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
     /// The time, in microseconds since the epoch.
     pub at: u64,
-    /// The action that it is for. Once the action is done, the time isn't needed.
+    /// The action that needs the time. Once the action is done, the time isn't needed.
     pub of: Id,
 }
 
@@ -131,7 +131,7 @@ pub struct ActionOutcome {
     pub answer: Option<Element>,
     /// The error.
     pub error: Option<ActionError>,
-    /// The action whose failure is the reason.
+    /// For a skipped action: the id of the action whose failure is the reason.
     pub because: Option<String>,
 }
 
@@ -159,13 +159,13 @@ pub type FeedContents = BTreeMap<String, Option<Arc<str>>>;
 /// The value of a name.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A result. Null if there was no answer.
+    /// The answer of an action. None, which becomes null, if there was no payload.
     Result(Option<Element>),
-    /// An action that failed, or never ran.
+    /// The action failed, or never ran.
     Failed,
-    /// A feed, as the turn's prompt showed it.
+    /// The content of a feed, as the turn's prompt showed it.
     Feed(Arc<str>),
-    /// A feed of which the prompt showed nothing.
+    /// The prompt showed nothing of the feed.
     Unavailable,
 }
 
@@ -184,9 +184,9 @@ pub enum Meaning {
 /// How the actions of a turn start, and their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// When they start.
+    /// When the actions start.
     pub dispatch: Dispatch,
-    /// Their limits.
+    /// The limits of the actions.
     pub limits: ActionLimits,
 }
 
@@ -196,7 +196,7 @@ impl Default for Policy {
     }
 }
 
-/// Whole microseconds.
+/// A duration in whole microseconds.
 pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

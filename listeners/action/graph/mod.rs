@@ -1,5 +1,6 @@
-//! The actions of a thread as a state machine: events in, work to do out. It has no log, no schemas
-//! and no clock, so the same inputs give the same outputs.
+//! The actions of a thread as a state machine: [`Graph::step`] takes an input, such as a defined
+//! action or an answer, and returns outputs, such as a call to make. It has no log, no schemas and
+//! no clock, so the same inputs give the same outputs.
 
 mod define;
 mod names;
@@ -24,34 +25,35 @@ pub use self::io::{
 use super::super::words::agent::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
-/// An action, by the number of its entry.
+/// Identifies an action: the number of its entry in the thread.
 pub type Id = u64;
 
-/// The actions of a thread: unfinished actions, and results that can be referred to.
+/// The actions of a thread: the unfinished ones, and finished ones whose results can still be
+/// referred to.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: BTreeMap<Id, Node>,
     /// The unfinished actions.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    /// The times that were asked for and haven't come, each with its agent and whether the agent
-    /// waits for it.
+    /// The requested times that haven't come yet, for each agent apart. The flag says whether the
+    /// time is awaited, see [`Output::Wake`].
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
     /// The time of the last input.
     now: u64,
 }
 
-/// The names of an agent, and its turns.
+/// An agent's turns, and the names of its actions and feeds.
 #[derive(Clone, Debug, Default)]
 struct Scope {
     turns: BTreeMap<u64, Turn>,
     names: BTreeMap<String, Id>,
     keys: BTreeMap<String, Id>,
-    /// The first action that called a listener, and the second, if there is one.
+    /// By called listener: the first action that called it, and the second one if there is one.
     targets: BTreeMap<String, (Id, Option<Id>)>,
-    /// The contents of its feeds in the prompts of its turns.
+    /// By turn: the contents of the agent's feeds in the prompt of the turn.
     shown: BTreeMap<u64, Arc<FeedContents>>,
-    /// Whether it has had turns since its last answer.
+    /// Whether the agent has begun a turn since its last final answer or stop.
     is_at_work: bool,
     at_once: Option<usize>,
 }
@@ -62,7 +64,7 @@ struct Turn {
     is_over: bool,
     ids: BTreeSet<String>,
     count: usize,
-    /// The latest time at which its batch starts.
+    /// The latest time at which the turn's batch starts, if actions wait in the batch.
     batch_due: Option<u64>,
 }
 
@@ -71,25 +73,25 @@ struct Node {
     agent: Arc<str>,
     definition: Arc<ActionDefinition>,
     needs: Vec<Needed>,
-    /// The meanings of its references.
+    /// The meanings of the references in the action's parameters.
     bound: BTreeMap<String, Bound>,
     values: Arc<Values>,
     attempts: u32,
     state: NodeState,
     /// The end of the rate limit that the called agent waits for, in microseconds since the epoch.
     limited_until: Option<u64>,
-    /// The last payload that an attempt was answered with.
+    /// The payload that answered the last attempt, if there was one.
     answer: Option<Element>,
-    /// Whether the log has its result.
+    /// Whether the log has the action's result.
     is_recorded: bool,
 }
 
 /// The meaning of a reference in an action's parameters.
 #[derive(Clone, Debug)]
 enum Bound {
-    /// An action, by its result.
+    /// The result of this action.
     Action(Id),
-    /// Its value when it was written.
+    /// The value that the name had when the action was defined.
     Value(Value),
 }
 
@@ -98,21 +100,23 @@ enum Bound {
 struct Needed {
     id: String,
     on: Option<Id>,
-    /// Whether a variable refers to it, and not `depends_on`.
+    /// Whether the parameters refer to this action. If not, `depends_on` names it.
     is_reference: bool,
 }
 
 #[derive(Clone, Debug)]
 enum NodeState {
-    /// For its dependencies, or for earlier actions of its turn.
+    /// The action waits for its dependencies, for earlier `sync` actions of its turn, or for the
+    /// end of the turn.
     Waiting,
-    /// For the other actions of its batch.
+    /// It waits until its batch starts.
     Batched,
-    /// For a free place.
+    /// It waits until fewer actions of its agent run, or until an earlier action of its group is
+    /// done.
     Queued,
-    /// For an answer, until then.
+    /// It waits for an answer, at the latest until this time.
     Running(u64),
-    /// For the next attempt, until then.
+    /// Its attempt failed. The next one may start at this time.
     Pausing(u64),
     Done(Arc<ActionOutcome>),
 }
@@ -131,7 +135,8 @@ impl NodeState {
 }
 
 impl Graph {
-    /// Begins a turn, with the policy of its actions. Earlier turns are over.
+    /// Begins a turn of an agent, with the policy of the turn's actions. Earlier turns of the agent
+    /// are over.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         scope.is_at_work = true;
@@ -142,7 +147,8 @@ impl Graph {
         scope.turns.entry(turn).or_default().policy = policy;
     }
 
-    /// Takes an input at a time, and returns the outputs.
+    /// Applies an input that comes at the time `now`, in microseconds since the epoch. Returns the
+    /// outputs.
     pub fn step(&mut self, now: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
         self.now = now;
@@ -159,14 +165,14 @@ impl Graph {
         out
     }
 
-    /// Lets every action continue as far as it can.
+    /// Lets every action continue as far as it can, and requests the next times.
     fn settled(&mut self, now: u64, out: &mut Vec<Output>) {
         while self.advance_all(now, out) || self.release(now) || self.start(now, out) {}
         self.tidy();
         self.arm(out);
     }
 
-    /// The part that a fork keeps: the results, and no unfinished actions.
+    /// The part of the graph that a fork keeps: the results, but no unfinished actions.
     #[must_use]
     pub fn forked(mut self) -> Graph {
         for id in std::mem::take(&mut self.live) {
@@ -204,7 +210,8 @@ impl Graph {
             NodeState::Waiting | NodeState::Batched | NodeState::Done(_) => return,
         }
         let done = |status, answer, error| ActionOutcome { status, answer, error, because: None };
-        // An answer to an earlier attempt counts like one to the present attempt.
+        // A success counts even if it answers an earlier attempt. A failure counts only for the
+        // attempt that runs now.
         let (again, done) = match reply {
             CallOutcome::Ok(answer) => (false, done(Status::Ok, answer, None)),
             _ if is_late || !matches!(node.state, NodeState::Running(_)) => return,
@@ -222,7 +229,7 @@ impl Graph {
         self.attempted(now, id, done, again, out);
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt: the action pauses before a retry, or is done.
     fn attempted(
         &mut self,
         now: u64,
@@ -279,7 +286,7 @@ impl Graph {
         out.push(Output::Cancelled(meant.len() as u64));
     }
 
-    /// Lets each action take its next step by itself.
+    /// Lets each unfinished action take one step by itself. Returns whether any of them changed.
     fn advance_all(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let live: Vec<Id> = self.live.iter().copied().collect();
         let mut changed = false;
@@ -314,7 +321,8 @@ impl Graph {
         true
     }
 
-    /// Whether a waiting action may continue.
+    /// Checks what a waiting action waits for. The action may continue, be skipped or fail. Returns
+    /// whether it changed.
     fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         let Some(turn) = self.turn(node) else { return false };
@@ -323,7 +331,7 @@ impl Graph {
         for need in &node.needs {
             let Some(on) = need.on else {
                 if is_over && need.is_reference {
-                    // No action has the name, so the reference is text.
+                    // No action has the name, so the reference is plain text.
                     continue;
                 }
                 if is_over {
@@ -367,7 +375,7 @@ impl Graph {
         true
     }
 
-    /// Whether the dependents of this action may run.
+    /// Whether the actions that depend on this one may run, given its outcome.
     fn lets_through(&self, id: Id, done: &ActionOutcome) -> bool {
         let skips = self.nodes.get(&id).is_some_and(|it| it.definition.on_error() == OnError::Skip);
         match done.status {
@@ -377,7 +385,8 @@ impl Graph {
         }
     }
 
-    /// The sync actions that an action of the same turn may not overtake.
+    /// The unfinished `sync` actions before this one in the same turn, which it may not overtake.
+    /// Tool calls of a model don't wait for each other.
     fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
         let node = self.nodes.get(&id);
         let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
@@ -393,7 +402,8 @@ impl Graph {
         })
     }
 
-    /// Starts batches that are full, or that have waited long enough.
+    /// Queues the actions of batches that are full, that have waited long enough, or whose turn is
+    /// over.
     fn release(&mut self, now: u64) -> bool {
         let mut batches: BTreeMap<(Arc<str>, u64), Vec<Id>> = BTreeMap::new();
         for id in &self.live {
@@ -428,7 +438,7 @@ impl Graph {
         changed
     }
 
-    /// Starts actions in order, as far as there are free places.
+    /// Starts queued actions in their order, as long as `at_once` and their groups allow it.
     fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
@@ -448,7 +458,8 @@ impl Graph {
             let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
             let count = running.entry(node.agent.clone()).or_default();
             let group = self.group(node);
-            // An action that is tried again starts before later actions of its group.
+            // The first queued action of a group reserves the group. So an action that is tried
+            // again starts before later actions of its group.
             let is_free = group.is_none_or(|it| groups.insert(it));
             if *count >= room || !is_free {
                 continue;
@@ -467,22 +478,22 @@ impl Graph {
         false
     }
 
-    /// The group whose actions run one after another, if there is one.
+    /// The group of an action if its turn is batched. The actions of a group run one after another.
     fn group(&self, node: &Node) -> Option<(Arc<str>, u64, String)> {
         let is_batched = self.turn(node)?.policy.dispatch == Dispatch::Batched;
         let group = || (node.agent.clone(), node.turn(), node.definition.group.clone());
         is_batched.then(group)
     }
 
-    /// Handles a time that has come, and with it all earlier times.
+    /// Forgets a time that has come or isn't needed any more, and all times that have passed.
     fn came(&mut self, now: u64, time: Time) {
         let is_ahead = |it: &Time| *it != time && it.at > now;
         self.armed.values_mut().for_each(|it| it.retain(is_ahead));
         self.armed.retain(|_, it| !it.is_empty());
     }
 
-    /// Asks for the next times at which something is due. Each agent has a time of its own, so that
-    /// the causes of its entries are its own messages and not another agent's.
+    /// Requests the next time at which something is due, for each agent apart. So the entries of an
+    /// agent are never caused by a time of another agent.
     fn arm(&mut self, out: &mut Vec<Output>) {
         let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
         let mut add = |agent: &Arc<str>, is_awaited, time| {
@@ -511,7 +522,7 @@ impl Graph {
         }
     }
 
-    /// Drops turns of which nothing is left.
+    /// Drops turns that are over and have no unfinished actions. Each agent's newest turn stays.
     fn tidy(&mut self) {
         let live = self.live.iter().filter_map(|it| self.nodes.get(it));
         let live: BTreeSet<(Arc<str>, u64)> =
@@ -543,7 +554,7 @@ impl Turn {
 }
 
 impl Node {
-    /// The turn that it belongs to. 0 if it belongs to none.
+    /// The turn that the action belongs to. 0 if it belongs to none.
     fn turn(&self) -> u64 {
         self.definition.action.turn.unwrap_or(0)
     }

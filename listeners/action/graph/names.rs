@@ -1,5 +1,5 @@
-//! Resolves names: a name stands for an action by its output key or id, for a feed, or for the
-//! listener that was called.
+//! Resolves the names that actions and responses refer to. A name stands for an action by its
+//! output key or id, for a feed, or for the only action that called a listener of this name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use super::{
 use super::{Status, Value, Values};
 
 impl Graph {
-    /// Sets the contents of an agent's feeds in a turn's prompt: None for feeds of which it shows
-    /// nothing. Until the next turn, a feed's name stands for its content.
+    /// Sets the contents of an agent's feeds in a turn's prompt. None means that the prompt shows
+    /// nothing of the feed. In this turn's actions and responses, a feed's name stands for this
+    /// content.
     pub fn shows(&mut self, agent: &Arc<str>, turn: u64, feeds: FeedContents) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         let before = scope.shown.values().next_back();
@@ -22,8 +23,9 @@ impl Graph {
         scope.shown.insert(turn, feeds);
     }
 
-    /// Notes that an agent has answered or stopped. Until then each of its results is kept, even if
-    /// a newer action has its name, since a waiting response may mean it.
+    /// Notes that an agent has given its final answer or stopped. Results that have lost their name
+    /// to a newer action are dropped. While the agent works they are kept, since a waiting response
+    /// may refer to them.
     pub fn work_over(&mut self, agent: &str) {
         let Some(scope) = self.scopes.get_mut(agent) else { return };
         scope.is_at_work = false;
@@ -32,12 +34,14 @@ impl Graph {
         self.forget(agent);
     }
 
-    /// The meaning of a name in a response of an agent's turn, if the response comes after the
-    /// actions with numbers below `at`.
+    /// The meaning of a name in a response of an agent's turn. `at` is the place of the response:
+    /// actions with a smaller number come before it.
     ///
-    /// It is the newest of these actions with the name, by output key, then by id. Otherwise it is
-    /// a feed, or the only action that called a listener of that name, or the first action of the
-    /// same turn, from `at` on, with the name. Later turns don't change it.
+    /// The meaning is the newest action before the response whose output key is the name, else the
+    /// newest one whose id it is. Else it is a feed of the turn. Else it is the action before the
+    /// response that called a listener of that name, if only one did. Else it is the first action
+    /// of the same turn after the response that has the name. Actions of later turns don't change
+    /// the meaning.
     #[must_use]
     pub fn meaning(&self, agent: &str, name: &str, at: Id, turn: u64) -> Meaning {
         let Some(scope) = self.scopes.get(agent) else { return Meaning::Nothing };
@@ -69,8 +73,8 @@ impl Graph {
         }
     }
 
-    /// The value of an action in a response: its result, or that it failed. None while it is
-    /// unfinished.
+    /// The value of an action in a response: its answer, or that it failed. None while the action
+    /// is unfinished.
     #[must_use]
     pub fn resolved(&self, id: Id) -> Option<Value> {
         let done = self.outcome(id)?;
@@ -80,13 +84,14 @@ impl Graph {
         })
     }
 
-    /// The value of a feed in a turn. None if the agent had no such feed then.
+    /// The content of a feed in a turn's prompt. None if the agent had no such feed in that turn.
     #[must_use]
     pub fn shown(&self, agent: &str, name: &str, turn: u64) -> Option<Value> {
         self.scopes.get(agent)?.feed(name, turn)
     }
 
-    /// The present value of a name in a feed's parameters, if it means a finished action.
+    /// The current value of a name in a feed's parameters. None if the name doesn't mean a finished
+    /// action.
     #[must_use]
     pub fn value(&self, agent: &str, name: &str) -> Option<Value> {
         let scope = self.scopes.get(agent)?;
@@ -96,7 +101,7 @@ impl Graph {
         self.result(scope.action(name).or_else(target)?)
     }
 
-    /// The names that an agent's actions and feeds have, for advice.
+    /// The names of an agent's actions and feeds. An error can suggest one of them.
     pub fn known(&self, agent: &str) -> impl Iterator<Item = &str> {
         let scope = self.scopes.get(agent);
         let names = scope.into_iter().flat_map(|node| {
@@ -106,7 +111,7 @@ impl Graph {
         names.map(String::as_str)
     }
 
-    /// The actions that must be done before one begins, and what its references mean.
+    /// The actions that must be done before this one starts, and the meanings of its references.
     pub(super) fn needs(
         &self,
         agent: &str,
@@ -133,12 +138,12 @@ impl Graph {
                 }
             };
             match action.map(|id| (id, self.result(id))) {
-                // An action that failed before needn't be waited for, and is no reason to skip this
-                // action: the agent may not have known of the failure when it wrote the reference.
+                // An action that has already failed is no reason to skip this one: the agent may
+                // not have known of the failure when it wrote the reference.
                 Some((_, Some(Value::Failed))) => {
                     bound.insert(name.clone(), Bound::Value(Value::Failed));
                 }
-                // No action has the name yet. A later action of the turn may have it.
+                // If no action has the name yet, a later action of the turn may take it.
                 found => {
                     let on = found.map(|(id, _)| id);
                     bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
@@ -169,7 +174,8 @@ impl Graph {
         }
     }
 
-    /// Drops an agent's finished actions that no name leads to and no other action waits for.
+    /// Drops an agent's finished actions that have no name any more and that no unfinished action
+    /// waits for.
     fn forget(&mut self, agent: &str) {
         let Some(scope) = self.scopes.get(agent) else { return };
         let alone = scope.targets.values().filter(|it| it.1.is_none()).map(|it| it.0);
@@ -181,7 +187,7 @@ impl Graph {
         self.nodes.retain(|id, it| *it.agent != *agent || live.contains(id) || of_use.contains(id));
     }
 
-    /// Resolves the name of an action for waiting actions of the same turn.
+    /// Lets waiting actions of the same turn find a new action by its name.
     pub(super) fn meet(&mut self, agent: &str, id: Id) {
         let Some(node) = self.nodes.get(&id) else { return };
         let definition = node.definition.clone();
@@ -207,7 +213,7 @@ impl Graph {
         }
     }
 
-    /// The error of an action that depends on an unknown name.
+    /// The message of an action that depends on an unknown name.
     pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
         let scope = self.scopes.get(&node.agent);
         let own = node.definition.action.id.as_str();
@@ -229,7 +235,8 @@ impl Graph {
         found.collect()
     }
 
-    /// The value of an action in parameters. Null if its failure is to be skipped.
+    /// The value of an action in parameters. Null if the action failed and its failure is to be
+    /// ignored.
     fn result(&self, id: Id) -> Option<Value> {
         match self.resolved(id)? {
             Value::Failed if self.outcome(id).is_some_and(|it| self.lets_through(id, it)) => {
@@ -241,18 +248,18 @@ impl Graph {
 }
 
 impl Scope {
-    /// The newest action that has a name by its output key, or by its id.
+    /// The newest action with this output key. If there is none, the newest action with this id.
     fn action(&self, name: &str) -> Option<Id> {
         self.keys.get(name).or_else(|| self.names.get(name)).copied()
     }
 
-    /// The action that called a listener before an entry, if exactly one did.
+    /// The action before the entry `at` that called this listener, if exactly one did.
     fn target(&self, name: &str, at: Id) -> Option<Id> {
         let (first, second) = self.targets.get(name)?;
         (*first < at && second.is_none_or(|it| it >= at)).then_some(*first)
     }
 
-    /// The value of a feed in a turn.
+    /// The content of a feed in a turn's prompt.
     fn feed(&self, name: &str, turn: u64) -> Option<Value> {
         let shown = self.shown.get(&turn)?.get(name)?;
         Some(shown.clone().map_or(Value::Unavailable, Value::Feed))
@@ -264,7 +271,7 @@ impl ActionDefinition {
         self.action.output_key.as_deref() == Some(name)
     }
 
-    /// Whether a reference of this name may mean it.
+    /// Whether a reference of this name may mean the action.
     fn has_name(&self, name: &str) -> bool {
         self.has_key(name) || self.action.id == name || self.target() == name
     }

@@ -1,14 +1,14 @@
-//! Takes over what a log says of actions that an older version ran. Its calls and results count,
-//! whatever today's rules would make of the same messages. In a log that this version writes, the
-//! graph has computed each of them before, and nothing changes.
+//! Takes over the calls and results that the log has. They count even if today's rules would make
+//! something else of the same messages, since an older version may have written the log. In a log
+//! of this version, the graph has computed the same before, so nothing changes.
 
 use std::sync::Arc;
 
 use super::{ActionOutcome, Graph, Id, NodeState, Status, Turn};
 
 impl Graph {
-    /// Takes in that the log has a call of an action: its attempt runs. Says whether an answer to
-    /// it is of use.
+    /// Notes that the log has the call of an attempt, so the attempt runs. Returns whether an
+    /// answer to it is still needed.
     pub fn called(&mut self, id: Id, attempt: u32) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         if node.is_recorded || attempt <= node.attempts {
@@ -22,21 +22,21 @@ impl Graph {
             node.limited_until = None;
         }
         self.live.insert(id);
-        // The time that it may take was asked for with the call.
+        // The request for the timeout's time is dropped here: it was sent together with the call.
         self.arm(&mut Vec::new());
         true
     }
 
-    /// Notes the end of the rate limit that the agent waits for which an attempt called.
+    /// Notes until when the called agent has to wait for its model's rate limit.
     pub fn limited(&mut self, id: Id, attempt: u32, until: u64) {
         if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
             node.limited_until = Some(until);
         }
     }
 
-    /// Takes in the result that the log has of an action. Where the graph made something else of
-    /// it, the log is right: what the action was answered stays its answer, and those that depend
-    /// on it go by the recorded status.
+    /// Takes over the result that the log has of an action. If the graph computed another status,
+    /// the recorded one counts, also for actions that depend on this one. The payload of the last
+    /// answer stays.
     pub fn settle(&mut self, id: Id, recorded: ActionOutcome) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.is_recorded = true;
@@ -48,7 +48,8 @@ impl Graph {
         self.live.remove(&id);
         self.armed.values_mut().for_each(|it| it.retain(|time| time.of != id));
         self.armed.retain(|_, it| !it.is_empty());
-        // It may be why others were skipped, of which the log knows nothing.
+        // Others may have been skipped because of the computed status. Those without a recorded
+        // result wait again.
         for (id, node) in &mut self.nodes {
             let is_skipped =
                 matches!(&node.state, NodeState::Done(it) if it.status == Status::Skipped);
@@ -61,7 +62,7 @@ impl Graph {
             let over = || Turn { is_over: true, ..Turn::default() };
             scope.turns.entry(node.turn()).or_insert_with(over);
         }
-        // What this leads to stands in the log, too.
+        // The outputs are dropped: the log has them, too.
         self.settled(self.now, &mut Vec::new());
     }
 }

@@ -1,4 +1,4 @@
-//! The graph, told as tables: what happens, and what it leads to.
+//! Tests the graph with tables. Each line is an input and the outputs that it leads to.
 
 mod names;
 mod random;
@@ -32,7 +32,7 @@ pub(super) fn plain(id: &str, mode: Mode) -> Action {
     }
 }
 
-/// An action from words: `a async on=b,c retry=2 turn=2`.
+/// Makes an action from words such as `a async on=b,c retry=2 turn=2`.
 fn action(words: &str) -> Action {
     let mut words = words.split(' ');
     let mut action = plain(words.next().unwrap(), Mode::Sync);
@@ -60,7 +60,7 @@ fn action(words: &str) -> Action {
     action
 }
 
-/// A graph that is played: time passes when it is told to.
+/// A graph, and a clock that the test moves.
 #[derive(Clone, Default)]
 struct Play {
     graph: Graph,
@@ -200,7 +200,8 @@ impl Play {
     }
 }
 
-/// Plays lines of `what happens => what it leads to`. Times that only guard are left out.
+/// Plays lines of `input => outputs`. The request for the time of a timeout ends in `maybe`. It is
+/// checked only in lines that expect one.
 #[track_caller]
 fn check(script: &str) {
     let mut play = Play::default();
@@ -376,7 +377,7 @@ fn what_takes_too_long_times_out() {
            wait 299 =>
            wait 1 => drop a 1, a timedout",
     );
-    // One time guards many, and is set again for what is left.
+    // One requested time serves several actions. When it comes, the next one is requested.
     check(
         "a async => call a, wake 300 maybe
            wait 10 =>

@@ -1,4 +1,5 @@
-//! What references mean: in parameters, where an action waits for them, and in responses.
+//! Tests the meaning of references: in parameters, where an action waits for the action that it
+//! refers to, and in responses.
 
 use super::*;
 
@@ -44,7 +45,7 @@ fn a_reference_to_what_had_failed_says_so_and_skips_nothing() {
            fail a => a failed
            b async with=$a => call b $a",
     );
-    // Nor does it change what it says, whatever has the name later.
+    // The reference still says that `a` failed if a later action takes the name.
     check(
         "policy immediate at_once=1
            a async => call a
@@ -73,7 +74,8 @@ fn a_reference_may_mean_an_action_that_its_turn_defines_later() {
            a async => call a
            fail a => a failed, b skipped for a",
     );
-    // Of several, the first; and none of another turn.
+    // If several later actions have the name, the first is meant. Actions of another turn don't
+    // count.
     check(
         "b async with=$web =>
            a async to=web => call a
@@ -98,7 +100,7 @@ fn a_word_that_nothing_is_called_is_text_when_the_turn_is_over() {
            ok b => b ok, call c $b",
     );
     check("b async alone with=$HOME => call b");
-    // No action means itself.
+    // A reference never means its own action.
     check(
         "b sync with=$b-${to-b} =>
            over => call b",
@@ -159,7 +161,7 @@ fn a_feeds_name_means_what_the_turns_prompt_showed_and_nothing_waits() {
            c async with=$weather =>
            ok weather => weather ok, call c $weather",
     );
-    // What it holds in the next turn is for that turn's actions.
+    // A turn's actions get the content that the feed had in that turn.
     check(
         "policy immediate at_once=1
            shows weather=sunny
@@ -173,7 +175,7 @@ fn a_feeds_name_means_what_the_turns_prompt_showed_and_nothing_waits() {
     );
 }
 
-/// What names mean in a response of a turn behind so many entries: `name@behind/turn`.
+/// Checks the meanings of names. In `name@at/turn`, `at` is the place of the response.
 #[track_caller]
 fn check_meaning(play: &Play, table: &[(&str, Meaning)]) {
     for (words, meaning) in table {
@@ -235,7 +237,7 @@ pub(super) fn answer(local: &str) -> Element {
     writer.finish().unwrap()
 }
 
-/// What a name stands for in a response behind all actions.
+/// The value of a name in a response that comes after all actions.
 fn said(play: &Play, name: &str) -> String {
     match play.graph.meaning(AGENT, name, Id::MAX, 1) {
         Meaning::Action(id) => match play.graph.resolved(id) {
@@ -301,7 +303,7 @@ fn what_no_name_leads_to_is_kept_until_the_work_is_over() {
     assert_eq!(play.graph.nodes.len(), 1);
     assert_eq!(play.graph.scopes[AGENT].shown.len(), 1);
     assert!(play.graph.scopes[AGENT].turns.len() <= 2);
-    // What is no agent has no work that ends.
+    // A sender that is no agent never has work that ends.
     for turn in 100..200 {
         play.line(&format!("a async to=x turn={turn}"));
         play.line("ok a");

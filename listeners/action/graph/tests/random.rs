@@ -1,11 +1,11 @@
-//! The graph under whatever may happen in whatever order: every action comes to one end, and what
-//! took in the same does the same.
+//! Tests the graph with random inputs: every action gets one result, and the same inputs lead to
+//! the same outputs.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen next, as numbers that a play makes something of.
+/// Something that may happen next. The story makes an input of its numbers.
 #[derive(Clone, Debug)]
 enum Happens {
     Define { mode: u8, on: Vec<u8>, refers: Option<u8>, retry: u8, skip: bool, id: u8 },
@@ -49,7 +49,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// The inputs that a story comes to, each with its time, and what each led to.
+/// A graph that random events happen to, with all inputs, their times and their outputs.
 #[derive(Default)]
 struct Story {
     graph: Graph,
@@ -124,7 +124,7 @@ impl Story {
         self.now = until;
     }
 
-    /// Nobody answers any more: all that is left times out.
+    /// Ends the story: nothing is answered any more, so everything left times out.
     fn end(&mut self) {
         self.happen(Input::TurnOver(AGENT.into(), 1));
         for _ in 0..1_000 {
@@ -134,11 +134,11 @@ impl Story {
         panic!("times without end");
     }
 
-    /// Holds all that came out against the rules.
+    /// Checks all outputs against the rules.
     fn judge(&self, policy: Policy) {
         let (mut running, mut done) = (BTreeMap::new(), BTreeMap::new());
         for ((_, input), outputs) in self.inputs.iter().zip(&self.outputs) {
-            // An attempt is over with its answer, and when it is given up.
+            // An attempt ends when it is answered or abandoned.
             if let Input::Replied(id, attempt, _) = input
                 && running.get(id) == Some(attempt)
             {
@@ -190,16 +190,17 @@ impl Story {
         parameters.strip_prefix("{\"it\":\"$")?.strip_suffix("\"}")
     }
 
-    /// The place at which the turn is over.
+    /// The number of the input that ended the turn.
     fn over(&self) -> Id {
         let over = |it: &(u64, Input)| matches!(it.1, Input::TurnOver(..));
         self.inputs.iter().position(over).map_or(Id::MAX, |it| it as Id)
     }
 
-    /// An action begins after those that it depends on, and after the sync ones before it.
+    /// Checks that an action starts after those that it depends on, and after the `sync` actions
+    /// before it.
     fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<ActionOutcome>>) {
         let named = |name: &str| {
-            // The first that has the name: the others are refused.
+            // The first action with the name: later ones with the same name are refused.
             self.defined.iter().find(|(_, it)| it.id == name).map(|(id, _)| *id)
         };
         for on in &self.defined[&id].depends_on {
@@ -210,7 +211,7 @@ impl Story {
         }
         if let Some(name) = self.refers_to(id)
             && let Meaning::Action(on) = self.graph.meaning(AGENT, name, id, 1)
-            // What is written when the turn is over is no later action of it.
+            // An action that is written after the end of the turn is no later action of the turn.
             && on != id && (on < id || on <= self.over())
         {
             assert!(done.contains_key(&on), "{id} ran before {on}, which it refers to");
@@ -233,7 +234,7 @@ proptest! {
         all.into_iter().for_each(|it| story.play(it));
         story.end();
         story.judge(policy);
-        // From any place on, a graph that took in the same does the same.
+        // A graph that gets the same inputs gives the same outputs, from any input on.
         let cut = cut.index(story.inputs.len());
         let mut again = Graph::default();
         again.begins(&AGENT.into(), 1, policy);

@@ -1,15 +1,16 @@
-//! What a log of an older version says of actions stands, whatever today's rules would make of it.
+//! Tests that recorded calls and results of an older version count, even if today's rules would
+//! lead to others.
 
 use super::names::answer;
 use super::*;
 
 impl Play {
-    /// The log has this result of an action.
+    /// Applies a recorded result.
     fn recorded(&mut self, id: Id, status: Status) {
         self.graph.settle(id, ActionOutcome { status, answer: None, error: None, because: None });
     }
 
-    /// An attempt failed with this payload.
+    /// Lets the first attempt fail with this payload.
     fn failed(&mut self, id: Id, local: &str) -> Vec<String> {
         let error = ActionError { code: "E".to_owned(), message: "no".to_owned() };
         let reply = CallOutcome::Failed { error, answer: Some(answer(local)), again: true };
@@ -44,7 +45,7 @@ fn a_result_that_the_graph_made_itself_changes_nothing() {
 
 #[test]
 fn a_recorded_result_settles_its_action_and_those_that_depend_on_it() {
-    // Today the first would be tried again, and the others wait.
+    // By today's rules, the first action would be tried again, and the others would wait.
     let mut tried = play(
         "a async retry=2
          b async on=a
@@ -57,7 +58,7 @@ fn a_recorded_result_settles_its_action_and_those_that_depend_on_it() {
     );
     assert!(tried.graph.called(2, 1), "it runs");
     assert_eq!(tried.line("ok b"), ["b ok", "call c $a"]);
-    // The pause is forgotten, and the time in which c is to be answered isn't.
+    // The pause before a retry of `a` is dropped, but the timeout of `c` still holds.
     assert_eq!(tried.wait(1.0), Vec::<String>::new());
     assert!(tried.graph.armed.values().flatten().all(|it| it.of != 1));
     assert_eq!(tried.wait(300.0), ["drop c 1", "c timedout"]);
@@ -79,7 +80,7 @@ fn what_was_skipped_for_a_recorded_success_runs() {
     assert!([3, 4, 5].iter().all(|id| !play.graph.is_live(*id)));
     play.recorded(2, Status::Failed);
     play.recorded(1, Status::Ok);
-    // The log may have the call of b, or may not have it yet.
+    // The log may already have the call of `b`, or not yet.
     assert!(play.graph.called(3, 1) && play.graph.is_live(4));
     assert_eq!(play.graph.outcome(5).unwrap().status, Status::Skipped);
     assert_eq!(play.line("ok b"), ["b ok", "call c"]);
