@@ -1,4 +1,5 @@
-//! Changes that agents make to their feeds, as actions of the type `internal`.
+//! Handles the changes that agents make to their feeds: `add_context_feed`, `update_context_feed`
+//! and `remove_context_feed`, mostly sent as actions of the type `internal`.
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
@@ -60,7 +61,7 @@ pub(super) async fn update(
     };
     let by = update.definition();
     let feed = before.definition.updated(by.clone());
-    // What nobody asks for anew was allowed before.
+    // A source that the update doesn't name was allowed before.
     let checked = match by.source {
         Some(_) => sound(&capabilities, &agent, &feed),
         None => feed.check(),
@@ -88,10 +89,12 @@ pub(super) async fn remove(
     })
 }
 
-/// Whom an agent's own feed may ask: a peer, as its actions may.
+/// Finds the source of a feed that an agent added itself. An agent with peers can name only one of
+/// them.
 ///
 /// # Errors
-/// One text for whatever isn't there or isn't allowed.
+/// If nothing of this name exists, or the agent may not ask it: the text is the same in both cases.
+/// If the name has several meanings: the text lists them.
 pub(super) fn source<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -104,7 +107,8 @@ pub(super) fn source<'a>(
     })
 }
 
-/// Whose feeds are meant: those of whoever took the action, or of whoever asks.
+/// The agent whose feeds are to change: the sender of the action that this message is a call of,
+/// else the sender of the message.
 async fn whose(
     message: &Message,
     history: &History,

@@ -1,4 +1,5 @@
-//! Feeds: what agents are told beside their history, as it is now.
+//! The listener `feed` keeps the feeds of agents up to date. A feed is content that an agent's
+//! prompts show beside its history, such as the time or the load of the machine.
 //!
 //! ```
 //! use std::time::Duration;
@@ -14,9 +15,10 @@
 //! # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
 //! ```
 //!
-//! Before its turn an agent has the listener `feed` have them anew; what has changed is recorded
-//! for the agent as `context_feed`, and stands at the end of its prompts. `docs/feeds.md` is the
-//! manual.
+//! Before a turn, an agent asks `feed` to refresh its feeds. `feed` asks the sources whose content
+//! is too old, and records each changed content for the agent as `context_feed`. The agent's
+//! prompts show the content, at the end unless the feed has another position. `docs/feeds.md` is
+//! the manual.
 
 mod change;
 mod refresh;
@@ -74,7 +76,7 @@ pub fn feed() -> Listener {
         .describe("Has agents' feeds had anew, and keeps which they have.")
 }
 
-/// A message to `feed`, and what its handler reads.
+/// A message to `feed`, and the contexts of the handler.
 #[derive(FromContext)]
 struct Handling {
     message: Message,
@@ -90,14 +92,15 @@ struct Handling {
     record: Record,
 }
 
-/// What a handler of `feed` emits, in this order.
+/// The emissions of a handler of `feed`. They are sent in the order of these fields.
 #[derive(Default, IntoEmit)]
 struct Emissions {
     contents: Vec<Note<To<ContextFeed, String>>>,
     questions: Vec<Request<To<Element, String>>>,
-    /// Questions that can't be sent.
+    /// Requests to sources that can't be sent. `feed` tells itself so, and the feed counts as
+    /// failed.
     unasked: Vec<Again<FeedUnasked>>,
-    /// Answers to agents whose feeds are up to date.
+    /// Answers to agents' requests, once their turns wait for no feed.
     refreshed: Vec<Reply<FeedsRefreshed>>,
     timers: Vec<Later<FeedsDue>>,
 }
@@ -105,7 +108,7 @@ struct Emissions {
 impl Handling {
     async fn handle(mut self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        // Values computed in this call; the log does not have them yet.
+        // Contents of internal sources that this handler has made. The log doesn't have them yet.
         let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
@@ -191,7 +194,7 @@ impl Handling {
         Ok(())
     }
 
-    /// Where an agent stands.
+    /// The status of an agent, for the source `debug_context`.
     fn status(&self, agent: &str) -> AgentStatus {
         let open = self.actions.graph().open(agent);
         let open = open.map(|(action, state)| OpenAction {
@@ -209,7 +212,7 @@ impl Handling {
         }
     }
 
-    /// Whom a feed's source is, and what it is asked.
+    /// The listener that is a feed's source, and the payload that it is sent.
     fn question(
         &self,
         of: &FeedId,
@@ -233,7 +236,8 @@ impl Handling {
         Ok((called.listener.name.clone(), payload))
     }
 
-    /// What a name in a question stands for: a result, or what a feed holds.
+    /// The value of a name in a feed's parameters: the result of an action, or the content of
+    /// another feed.
     fn value<'a>(
         &'a self,
         agent: &str,
@@ -258,7 +262,7 @@ impl Handling {
         }
     }
 
-    /// Records what a feed holds, where that has changed.
+    /// Records the content of a feed if it has changed.
     fn record(&self, of: &FeedId, text: &str, emissions: &mut Emissions) {
         let Some(definition) = self.definition(of) else { return };
         let (text, is_cut) = fitted(text, definition);
@@ -273,15 +277,16 @@ impl Handling {
         }
     }
 
-    /// What a log of 0.1.0 has of a feed whose agent stopped, where that is replayed: it took what
-    /// the agent said of that for content.
+    /// In a replay of a log of 0.1.0: the content that the log has for this feed. 0.1.0 recorded an
+    /// agent's `agent-stopped` as content.
     fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
         let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
         all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }
 
-    /// Records that a feed can't be had, where it could before.
+    /// Records that a feed's source has failed, unless the same status is recorded already. A feed
+    /// with older content becomes stale, any other unavailable.
     fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));
@@ -303,10 +308,10 @@ impl Handling {
     }
 }
 
-/// Listeners that are nobody's source.
+/// Listeners that can't be the source of a feed.
 const OWN: [&str; 2] = [NAME, action::NAME];
 
-/// As much of a text as a feed may hold, and whether that isn't all.
+/// Cuts a text to the size that a feed may have. Returns whether something was cut off.
 fn fitted<'a>(text: &'a str, definition: &Definition) -> (&'a str, bool) {
     let characters = definition.max_tokens.map_or(u64::MAX, |it| it.saturating_mul(4));
     let characters = usize::try_from(characters).unwrap_or(usize::MAX);

@@ -1,8 +1,9 @@
-//! The fold `Refreshes`: when feeds are refreshed, read from the log. Every message that `feed`
-//! handled is an input, in order. The effects of the last message are what the handler of that
-//! message does.
+//! The fold `Refreshes`: which feeds are being refreshed, and when the next refresh is due. It is
+//! computed from the messages to `feed`, in the order of the log. The handler of a message carries
+//! out the effects that the fold computed for that message.
 //!
-//! It knows no schemas and no listeners, only the requests, the answers and their times.
+//! The fold knows no schemas and no listeners, only the requests to the sources, the answers and
+//! their times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use super::definition::Definition;
 use super::registry::{Registered, Registry};
 use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 
-/// The fold of feeds that are being refreshed.
+/// The fold of the feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refreshes {
     registry: Registry,
     agents: BTreeMap<String, AgentFeeds>,
-    /// The feed of each request without an answer.
+    /// The requests to sources that have no answer, each with its feed.
     calls: OpenCalls<FeedId>,
-    /// The times that were asked for and haven't come, each with whether a turn waits for it.
+    /// The requested times that haven't come yet. The flag says whether a turn waits for the time.
     armed: BTreeSet<(bool, u64)>,
-    /// The entries that may cause a time's message to come: its own waiting message, or the end of
-    /// a refresh.
+    /// Entries that may make the message of a time due: the message's own entry from when it began
+    /// to wait, and `feeds-refreshed`.
     reasons: BTreeSet<u64>,
     latest: Latest<Effect>,
     thread: CurrentThread,
@@ -43,32 +44,32 @@ pub(super) struct FeedId {
     pub(super) id: String,
 }
 
-/// An effect of a message.
+/// Something that the handler of a message does.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// The source is to be asked.
+    /// Asks the feed's source.
     Ask(FeedId),
-    /// The source has answered. None if the answer was empty.
+    /// Records the answer of the feed's source. None if the answer was empty.
     Take(FeedId, Option<Element>),
-    /// The source didn't answer, or with an error. With the reason, and the time of its last
-    /// answer.
+    /// Records that the source didn't answer, or answered with an error. It has the reason, and the
+    /// time of the last good answer.
     Lost(FeedId, String, Option<u64>),
-    /// Every feed that a turn waits for is there. With the turn's request.
+    /// Answers the agent's request, which this entry is: no feed is waited for any more.
     Ready(Entry),
-    /// A message is to come at a time.
+    /// Requests a message for a time.
     Wake(FeedsDue),
 }
 
-/// The feeds of an agent that are being refreshed.
+/// The state of an agent's feeds.
 #[derive(Clone, Debug, Default)]
 struct AgentFeeds {
-    /// Whether the agent has work.
+    /// Whether the agent has asked for its feeds since its last final response or stop.
     is_at_work: bool,
     feeds: BTreeMap<String, FeedState>,
     refresh: Option<PendingRefresh>,
 }
 
-/// What a turn waits for.
+/// An agent's request to refresh its feeds before a turn, and the feeds that the turn waits for.
 #[derive(Clone, Debug)]
 struct PendingRefresh {
     asked: Entry,
@@ -79,9 +80,9 @@ struct PendingRefresh {
 struct FeedState {
     had_at: Option<u64>,
     failed_at: Option<u64>,
-    /// The deadline of an answer that is waited for.
+    /// The deadline of the answer, while one is waited for.
     until: Option<u64>,
-    /// Whether it waits for other feeds before its source is asked.
+    /// Whether the feed waits for other feeds before its source is asked.
     is_held: bool,
     value: Option<Element>,
 }
@@ -92,12 +93,12 @@ impl Refreshes {
         self.latest.of(seq)
     }
 
-    /// The feeds that there are.
+    /// The feeds of the thread's agents.
     pub(super) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What a feed's source answered last.
+    /// The last answer of a feed's source.
     pub(super) fn value(&self, agent: &str, id: &str) -> Option<&Element> {
         self.agents.get(agent)?.feeds.get(id)?.value.as_ref()
     }
@@ -113,7 +114,7 @@ impl Refreshes {
         }
     }
 
-    /// Notes the entries of requests, and whether agents have work.
+    /// Takes note of requests to sources, and of the end of agents' work.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
             self.observe_call(entry);
@@ -133,7 +134,7 @@ impl Refreshes {
 
     fn observe_call(&mut self, entry: &Entry) {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
-            // A request may be answered with the thread in which it continues.
+            // The answer to a request may be the thread in which the source works on it.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
             asked.and_then(|_| self.calls.replied(entry)).cloned()
         });
@@ -169,7 +170,7 @@ impl Refreshes {
         effects
     }
 
-    /// The feed that an answer is for, and its outcome.
+    /// The feed whose source an entry answers for, and the outcome. It removes the open request.
     fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -178,7 +179,7 @@ impl Refreshes {
             return Some((
                 asked,
                 match (stopped, result.status) {
-                    // In logs of 0.1.0 an agent's thread has completed however it ended.
+                    // In logs of 0.1.0, an agent's thread completed even if the agent stopped.
                     (Some(why), _) => Err(why),
                     (None, ThreadStatus::Completed | ThreadStatus::Empty) => Ok(result.payload),
                     (None, ThreadStatus::Cancelled) => {
@@ -201,7 +202,7 @@ impl Refreshes {
         Some((asked, if has_failed { Err(error()) } else { Ok(value()) }))
     }
 
-    /// Refreshes the feeds of an agent before its next turn.
+    /// Begins to refresh an agent's feeds, as the agent requests before a turn.
     fn refresh(&mut self, entry: &Entry, effects: &mut Vec<Effect>) {
         let (agent, now) = (entry.from(), entry.at_us());
         let agent_feeds = self.agents.entry(agent.to_owned()).or_default();
@@ -252,13 +253,14 @@ impl Refreshes {
         effects.push(Effect::Lost(asked, why, had_at));
     }
 
-    /// The state of a feed that is still there.
+    /// The state of a feed, if the feed still exists.
     fn state(&mut self, of: &FeedId) -> Option<&mut FeedState> {
         self.registry.get(&of.agent, &of.id)?;
         self.agents.get_mut(&of.agent)?.feeds.get_mut(&of.id)
     }
 
-    /// Asks the sources that need to wait no more, and reports when none is left.
+    /// Asks the sources of feeds that have waited for other feeds and needn't wait any more.
+    /// Answers the agent's request when its turn waits for no feed.
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
@@ -283,7 +285,8 @@ impl Refreshes {
         }
     }
 
-    /// Handles a time: sources that took too long, and feeds that are to be refreshed.
+    /// Handles a time that has come: gives up sources that took too long, and begins periodic
+    /// refreshes.
     fn due(&mut self, now: u64, effects: &mut Vec<Effect>) {
         let agents: Vec<String> = self.agents.keys().cloned().collect();
         for agent in agents {
@@ -308,8 +311,8 @@ impl Refreshes {
         }
     }
 
-    /// Asks for the next times at which something is due: for waiting turns, and for periodic
-    /// feeds.
+    /// Requests the next time at which something is due: one for turns that wait, and one for
+    /// everything else.
     fn arm(&mut self, effects: &mut Vec<Effect>) {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for (agent, agent_feeds) in &self.agents {
@@ -339,7 +342,8 @@ impl Refreshes {
     }
 }
 
-/// A time that a turn waits for isn't needed once the turn begins.
+/// Whether a waiting `feeds-due` message is delivered early: if it is for a turn, when that turn's
+/// feeds are refreshed.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME
@@ -368,14 +372,16 @@ impl AgentFeeds {
 }
 
 impl FeedState {
-    /// Whether the content is too old and the source may be asked again.
+    /// Whether the content is too old, and the last failure is long enough ago to ask the source
+    /// again.
     fn is_old(&self, definition: &Definition, now: u64) -> bool {
         let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
         let within = |at: Option<u64>, span| at.is_some_and(|at| now < at.saturating_add(span));
         !within(self.had_at, definition.ttl_us()) && !within(self.failed_at, pause)
     }
 
-    /// Begins a refresh. An internal source answers at once.
+    /// Begins a refresh. An internal source answers at once; the request to any other source is
+    /// held until [`Refreshes::go_on`] sends it.
     fn begin(&mut self, definition: &Definition, now: u64) {
         if definition.internal().is_some() {
             self.had_at = Some(now);
@@ -393,19 +399,19 @@ impl FeedState {
     }
 }
 
-/// Why an agent has no answer, if its payload says so.
+/// The reason why an agent stopped, if this is its `agent-stopped`.
 fn stopped(element: &Element) -> Option<String> {
     let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
     let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
     Some(format!("the agent stopped, {}: {}", stopped.reason, stopped.text))
 }
 
-/// Whether this is a partial answer, and another follows.
+/// Whether this is a partial answer, which another one follows.
 fn is_partial(entry: &Entry) -> bool {
     entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
 }
 
-/// Why the pump answers in place of a source.
+/// The reason why the pump answered in place of the source, if it did.
 fn refused(entry: &Entry) -> Option<String> {
     if entry.from() != "core" {
         return None;
@@ -416,7 +422,7 @@ fn refused(entry: &Entry) -> Option<String> {
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
-/// The names in a feed's parameters.
+/// The names that a feed's parameters refer to.
 fn refers_to(definition: &Definition) -> Vec<&str> {
     let mut names = Vec::new();
     if let Some(params) = definition.source.as_ref().and_then(|it| it.params.as_ref()) {

@@ -1,4 +1,5 @@
-//! Definitions of feeds: the source, how often a feed is refreshed, and how long it may be.
+//! Definitions of feeds: the source, how often a feed is refreshed, and how long its content may
+//! be. [`Feeds`] are the settings of an agent's feeds.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,15 +13,15 @@ use serde_json::Value;
 
 use super::internal_sources::Internal;
 
-/// The part of a prompt that says how a reply is written.
+/// The id of the part of a prompt that says how to write a reply.
 pub const PROTOCOL: &str = "protocol";
-/// The part that says what the agent's peers take.
+/// The id of the part that describes the payloads of the agent's peers.
 pub const PEERS: &str = "peers";
-/// The part that says what the agent's metadata are.
+/// The id of the part that shows the agent's metadata.
 pub const METADATA: &str = "metadata";
-/// The part that says what is left to do.
+/// The id of the part that shows the open checklists.
 pub const TODOS: &str = "todos";
-/// The part that says what is nearly spent.
+/// The id of the part that shows budgets that are nearly spent.
 pub const BUDGET: &str = "budget";
 
 /// Where a feed stands in a prompt.
@@ -84,7 +85,7 @@ pub struct Definition {
 /// How often a feed is had anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// Exhaustive: whoever has feeds must know each.
+// Exhaustive, since code that handles feeds must know each.
 pub enum FeedKind {
     /// Before each turn.
     #[default]
@@ -131,7 +132,7 @@ pub struct Source {
 /// What sort of source a feed has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "lowercase")]
-// Exhaustive: whoever has feeds must know each.
+// Exhaustive, since code that handles feeds must know each.
 pub enum SourceKind {
     /// A listener that does one thing.
     #[default]
@@ -149,7 +150,7 @@ pub enum SourceKind {
 }
 
 impl Definition {
-    /// A feed that is had anew before each turn.
+    /// A feed that is refreshed before each turn.
     #[must_use]
     pub fn on_demand(id: impl Into<String>, source: Source) -> Definition {
         Definition {
@@ -165,7 +166,7 @@ impl Definition {
         }
     }
 
-    /// A feed that is had anew every so often, while its agent is at work.
+    /// A feed that is refreshed at intervals while its agent has work.
     #[must_use]
     pub fn periodic(id: impl Into<String>, every: Duration, source: Source) -> Definition {
         let interval = Some(every.as_secs_f64());
@@ -173,49 +174,49 @@ impl Definition {
         Definition { kind, interval, ..Definition::on_demand(id, source) }
     }
 
-    /// For how long what was had will do.
+    /// Sets for how long the content stays fresh: the source isn't asked again before.
     #[must_use]
     pub fn cache_ttl(self, ttl: Duration) -> Definition {
         Definition { cache_ttl: Some(ttl.as_secs_f64()), ..self }
     }
 
-    /// How many tokens of it are shown, at four characters each.
+    /// Sets how many tokens of the content are shown, at four characters each.
     #[must_use]
     pub fn max_tokens(self, tokens: u64) -> Definition {
         Definition { max_tokens: Some(tokens), ..self }
     }
 
-    /// How long a turn waits for it.
+    /// Sets how long a turn waits for the source.
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Definition {
         Definition { timeout: Some(limit.as_secs_f64()), ..self }
     }
 
-    /// Where it stands in a prompt.
+    /// Sets the feed's place in a prompt.
     #[must_use]
     pub fn position(self, position: Position) -> Definition {
         Definition { position: Some(position), ..self }
     }
 
-    /// Neither had nor shown.
+    /// Turns the feed off: it is neither refreshed nor shown.
     #[must_use]
     pub fn disabled(self) -> Definition {
         Definition { enabled: Some(false), ..self }
     }
 
-    /// Whether it is had and shown.
+    /// Whether the feed is refreshed and shown.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled != Some(false)
     }
 
-    /// Whether it is had anew by itself.
+    /// Whether the feed is refreshed at intervals.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.kind == Some(FeedKind::Periodic)
     }
 
-    /// The same after an update: what that says counts.
+    /// The definition after an update. Fields that `by` doesn't set stay as they are.
     #[must_use]
     pub fn updated(&self, by: Definition) -> Definition {
         Definition {
@@ -231,28 +232,29 @@ impl Definition {
         }
     }
 
-    /// For how long what was had will do, in microseconds.
+    /// For how long the content stays fresh, in microseconds. For a periodic feed it is the
+    /// interval.
     pub(in super::super) fn ttl_us(&self) -> u64 {
         let seconds = if self.is_periodic() { self.interval } else { self.cache_ttl };
         micros(seconds.unwrap_or(0.0))
     }
 
-    /// How long a turn waits for it, in microseconds.
+    /// How long a turn waits for the source, in microseconds.
     pub(in super::super) fn timeout_us(&self) -> u64 {
         micros(self.timeout.unwrap_or_else(|| FeedLimits::default().timeout.as_secs_f64()))
     }
 
-    /// What the pump itself is asked for it, if that is its source.
+    /// The internal source of the feed, if it has one. An error if that source can't be read.
     pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
         let source = self.source.as_ref().filter(|it| it.kind == SourceKind::Internal)?;
         let action = source.action.as_deref().unwrap_or_default();
         Some(Internal::read(action, source.params.as_ref().map(|it| &it.0)))
     }
 
-    /// What would keep it from being a feed.
+    /// Checks the definition.
     ///
     /// # Errors
-    /// That, with what would be right.
+    /// What is wrong with the definition, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         self.named()?;
         let Some(source) = &self.source else {
@@ -307,7 +309,7 @@ impl Definition {
 }
 
 impl FeedKind {
-    /// The sort of source that it means.
+    /// The kind of source that this kind of feed must have, if only one is possible.
     fn source(self) -> Option<SourceKind> {
         match self {
             FeedKind::OnDemand | FeedKind::Periodic => None,
@@ -334,19 +336,19 @@ impl SourceKind {
 }
 
 impl Source {
-    /// A listener.
+    /// A source that is a listener. `name` is a listener's name or `listener.payload`.
     #[must_use]
     pub fn listener(name: impl Into<String>) -> Source {
         Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
     }
 
-    /// The pump itself.
+    /// An internal source, which the pump itself answers.
     #[must_use]
     pub fn internal(action: impl Into<String>) -> Source {
         Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
     }
 
-    /// What it is asked with.
+    /// Sets the parameters of the request, a JSON object.
     #[must_use]
     pub fn params(self, params: impl Into<Value>) -> Source {
         Source { params: Some(Json(params.into())), ..self }
@@ -374,14 +376,14 @@ impl Source {
     }
 }
 
-/// The feeds of an agent, found sound, and the parts of its prompt that are left out.
+/// The checked feeds of an agent, and the parts of its prompt that are turned off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feeds {
     declared: Vec<Definition>,
     without: Vec<String>,
 }
 
-/// Feeds that can't be declared so.
+/// The reason why feeds can't be declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongFeed(String);
 
@@ -393,14 +395,14 @@ impl fmt::Display for WrongFeed {
 
 impl std::error::Error for WrongFeed {}
 
-/// The parts of a prompt that the pump makes, by their ids as feeds.
+/// The parts of a prompt that the pump makes. They have ids as feeds have.
 pub const BUILT_IN: [&str; 5] = [PROTOCOL, PEERS, METADATA, TODOS, BUDGET];
 
 impl Feeds {
-    /// These feeds.
+    /// Checks feeds and collects them.
     ///
     /// # Errors
-    /// Where one can't be had, two have one id, or there are too many.
+    /// If a definition is wrong, if two feeds have the same id, or if there are too many.
     pub fn new(all: impl IntoIterator<Item = Definition>) -> Result<Feeds, WrongFeed> {
         let mut feeds = Feeds::default();
         for definition in all {
@@ -409,26 +411,26 @@ impl Feeds {
         Ok(feeds)
     }
 
-    /// Leaves a part of the prompt out that the pump makes: one of [`BUILT_IN`].
+    /// Leaves out a part of the prompt that the pump makes: one of [`BUILT_IN`].
     #[must_use]
     pub fn without(mut self, part: impl Into<String>) -> Feeds {
         self.without.push(part.into());
         self
     }
 
-    /// Each that is declared.
+    /// The feeds, without the parts that the pump makes.
     #[must_use]
     pub fn declared(&self) -> &[Definition] {
         &self.declared
     }
 
-    /// Whether a part of the prompt is there that the pump makes.
+    /// Whether a part of the prompt that the pump makes is left in.
     #[must_use]
     pub fn has(&self, part: &str) -> bool {
         self.without.iter().all(|it| it != part)
     }
 
-    /// The listeners that they come from.
+    /// The listeners that are sources of these feeds, as the sources name them.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         self.declared.iter().filter_map(|it| it.source.as_ref()?.name.as_deref())
     }
@@ -451,7 +453,7 @@ impl Feeds {
         Ok(())
     }
 
-    /// A part of the prompt that the pump makes can be turned off, and nothing else.
+    /// Turns off a part of the prompt that the pump makes. Nothing else can be set for such a part.
     fn leave_out(&mut self, definition: Definition) -> Result<(), String> {
         let Definition { id, enabled, .. } = &definition;
         let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };
@@ -494,7 +496,7 @@ impl<'de> Deserialize<'de> for Feeds {
     }
 }
 
-/// One more feed; what is wrong with it is wrong at its own place.
+/// Reads one more feed of a list. An error is reported at this feed's place in the file.
 struct One<'a>(&'a mut Feeds);
 
 impl<'de> de::DeserializeSeed<'de> for One<'_> {
@@ -517,7 +519,7 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-/// A truth that may come from a variable, as text.
+/// Reads a boolean. It may also be a text, since a variable of the manifest gives a text.
 fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     struct Truth;
 

@@ -1,4 +1,5 @@
-//! Internal sources of feeds: the time, random numbers, and counts of a thread.
+//! The internal sources of feeds, which the pump itself answers: the time, random numbers, counts
+//! of a thread, and the status of an agent.
 
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
@@ -6,20 +7,20 @@ use pumphouse::schema::nearest;
 use pumphouse::wire::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// What the pump itself is asked.
+/// An internal source, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum Internal {
-    /// What time it is.
+    /// The current time.
     Clock { format: TimeFormat, zone: TimeZone },
-    /// A whole number from one to another.
+    /// A random whole number from `min` to `max`.
     Random { min: i64, max: i64 },
-    /// What there is to count of the thread.
+    /// Counts of the thread: entries, turns and seconds.
     Statistics,
-    /// Where the agent stands, and what is under way for it.
+    /// The status of the agent, and its unfinished actions, timers and threads.
     Debug,
 }
 
-/// How a time is written.
+/// The format of a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum TimeFormat {
     Iso,
@@ -29,7 +30,7 @@ pub(in super::super) enum TimeFormat {
     Pattern(String),
 }
 
-/// What an answer is made of.
+/// The facts that answers are made of.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Facts {
     pub(in super::super) now_us: u64,
@@ -37,19 +38,19 @@ pub(in super::super) struct Facts {
     pub(in super::super) opened_us: u64,
     pub(in super::super) entries: u64,
     pub(in super::super) turns: u64,
-    /// Where the agent stands, where that is asked.
+    /// The status of the agent. Empty unless the source is `debug_context`.
     pub(in super::super) status: AgentStatus,
 }
 
-/// Where an agent stands, and what is under way for it: all that the log tells.
+/// The status of an agent, as far as the log shows it.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AgentStatus {
     pub(in super::super) thread: String,
     pub(in super::super) agent: String,
-    /// How many threads it opened that go on.
+    /// The number of threads that the agent opened and that haven't ended.
     pub(in super::super) threads: u32,
     pub(in super::super) actions: Vec<OpenAction>,
-    /// The timers of the thread, by what set each.
+    /// The timers of the thread, by the entries that set them.
     pub(in super::super) timers: Vec<u64>,
 }
 
@@ -63,11 +64,11 @@ pub(in super::super) struct OpenAction {
 }
 
 impl Internal {
-    /// What may be asked.
+    /// The names of all internal sources.
     pub(in super::super) const ACTIONS: [&str; 4] =
         ["system_clock", "random_number", "thread_statistics", "debug_context"];
 
-    /// What a source asks.
+    /// Reads an internal source from its name and parameters. The error says what would be right.
     pub(in super::super) fn read(action: &str, params: Option<&Value>) -> Result<Internal, String> {
         let none = Map::new();
         let params = params.and_then(Value::as_object).unwrap_or(&none);
@@ -124,7 +125,7 @@ impl Internal {
         }
     }
 
-    /// What it says.
+    /// The content that the source gives.
     pub(in super::super) fn answer(&self, at: &Facts) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {
@@ -172,7 +173,7 @@ impl Internal {
     }
 }
 
-/// A time, to the second.
+/// A time in ISO 8601, in UTC and whole seconds.
 fn iso(us: u64) -> String {
     stamp(us / 1_000_000 * 1_000_000).to_string()
 }
@@ -181,7 +182,7 @@ pub(in super::super) fn stamp(us: u64) -> Timestamp {
     i64::try_from(us).ok().and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default()
 }
 
-/// `+02:00`.
+/// Reads an offset such as `+02:00`.
 fn offset(text: &str) -> Option<Offset> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
@@ -197,7 +198,7 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(sign * seconds).ok()
 }
 
-/// Nothing else is said than what there is.
+/// Fails if there is a parameter that isn't among these names.
 fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<(), String> {
     match params.keys().find(|it| !names.contains(&&***it)) {
         None => Ok(()),
@@ -209,7 +210,7 @@ fn known(action: &str, params: &Map<String, Value>, names: &[&str]) -> Result<()
     }
 }
 
-/// What may have been meant.
+/// Advice for an error: the right word that is most like the wrong one, or an empty text.
 pub(in super::super) fn meant(wrong: &str, right: &[&str]) -> String {
     let near = nearest(wrong, right.iter().copied());
     near.map(|it| format!("; did you mean {it}?")).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! The fold of the feeds that a thread's agents have: those of their settings, and the agents' own
-//! changes.
+//! The fold of feed definitions: the feeds in the settings of a thread's agents, and the agents'
+//! own changes to them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, Dec
 #[derive(Clone, Debug, Default)]
 pub struct Registry(BTreeMap<String, FeedList>);
 
-/// The feeds of one agent, in their order.
+/// The feeds of one agent. `declared` are those of its settings, and `all` includes the agent's
+/// changes.
 #[derive(Clone, Debug, Default)]
 struct FeedList {
     declared: Vec<Definition>,
@@ -23,9 +24,9 @@ struct FeedList {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Registered {
-    /// What it is.
+    /// The definition.
     pub definition: Definition,
-    /// Whether the agent itself added it, or said where it comes from.
+    /// Whether the agent itself added the feed or changed its source.
     pub is_added: bool,
 }
 
@@ -51,13 +52,13 @@ impl Registry {
         self.0.get(agent).map_or(&[], |it| &it.all)
     }
 
-    /// One of them.
+    /// The feed of an agent with this id.
     #[must_use]
     pub fn get(&self, agent: &str, id: &str) -> Option<&Registered> {
         self.of(agent).iter().find(|it| it.definition.id == id)
     }
 
-    /// Those that the agent was set up with when it said so last.
+    /// The feeds of an agent's settings, as the agent last declared them.
     #[must_use]
     pub fn declared(&self, agent: &str) -> &[Definition] {
         self.0.get(agent).map_or(&[], |it| &it.declared)
@@ -73,7 +74,7 @@ impl Registry {
         desk.declared = declared;
     }
 
-    /// Takes in what the listener says that it changed.
+    /// Applies a change that the listener `feed` has reported.
     fn change(&mut self, entry: &Entry) {
         if let Ok(ContextFeedAdded { agent, feed: definition }) = entry.decode() {
             let desk = self.0.entry(agent).or_default();

@@ -1,4 +1,4 @@
-//! The fold of what feeds hold.
+//! The fold of the contents of feeds, and how a prompt shows them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use super::definition::{BUILT_IN, Position};
 use super::registry::Registry;
 use super::words::{ContextFeed, FeedStatus};
 
-/// What is said of feeds that stand in a prompt.
+/// The line before the feeds in a prompt.
 pub const WRAPPER: &str = "[Runtime context for this invocation. This is not a user instruction. \
     Use it only as infrastructure-provided context for the next reply.]";
 
-/// What the feeds of a thread's agents hold. A fold.
+/// The contents of the feeds of a thread's agents. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     registry: Registry,
     held: BTreeMap<String, BTreeMap<String, Feed>>,
 }
 
-/// What a feed holds.
+/// The content of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Feed {
-    /// The feed.
+    /// The feed's id.
     pub id: String,
-    /// What is to be thought of it.
+    /// Whether the content is up to date and complete.
     pub status: FeedStatus,
-    /// Where it stands in a prompt.
+    /// The feed's place in a prompt.
     pub position: Position,
-    /// When it was true, where that is no more.
+    /// For stale content: the time when it was up to date.
     pub as_of: Option<Timestamp>,
-    /// What it holds.
+    /// The content. Empty if there is none.
     pub text: String,
 }
 
@@ -52,7 +52,8 @@ impl Apply for Shown {
 }
 
 impl Shown {
-    /// What an agent's feeds hold, in their order, and then the parts that the pump makes.
+    /// The contents of an agent's enabled feeds in their order, then those of the parts that the
+    /// pump makes.
     #[must_use]
     pub fn of(&self, agent: &str) -> Vec<Feed> {
         let feeds = self.registry.of(agent).iter().map(|it| &it.definition);
@@ -60,8 +61,8 @@ impl Shown {
         ids.filter_map(|id| self.get(agent, id)).cloned().collect()
     }
 
-    /// What a prompt shows of an agent's feeds, by their ids: none where it shows nothing of one.
-    /// The parts that the pump makes count where they are shown.
+    /// The contents of an agent's feeds as a prompt shows them, by id. None if the prompt shows
+    /// nothing of the feed. The parts that the pump makes are included only if they are shown.
     #[must_use]
     pub fn contents(&self, agent: &str) -> BTreeMap<String, Option<Arc<str>>> {
         if !self.held.contains_key(agent) && self.registry.of(agent).is_empty() {
@@ -78,32 +79,32 @@ impl Shown {
         contents
     }
 
-    /// Which feeds there are.
+    /// The definitions of the feeds.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What one of them holds.
+    /// The content of an agent's feed with this id.
     #[must_use]
     pub fn get(&self, agent: &str, id: &str) -> Option<&Feed> {
         self.held.get(agent)?.get(id)
     }
 
-    /// Takes in what a feed holds that isn't recorded yet.
+    /// Sets the content of a feed before it is recorded.
     pub fn hold(&mut self, agent: &str, feed: Feed) {
         self.held.entry(agent.to_owned()).or_default().insert(feed.id.clone(), feed);
     }
 }
 
 impl Feed {
-    /// A feed that holds this now.
+    /// A feed with this content, which is up to date.
     #[must_use]
     pub fn fresh(id: impl Into<String>, text: impl Into<String>) -> Feed {
         Feed { id: id.into(), text: text.into(), ..Feed::default() }
     }
 
-    /// The same as it is recorded.
+    /// The payload that records this content. `source` is where the content is from.
     #[must_use]
     pub fn recorded(self, source: impl Into<String>) -> ContextFeed {
         let Feed { id, status, position, as_of, text } = self;
@@ -121,7 +122,7 @@ impl Feed {
         self.position = context_feed.position.unwrap_or_default();
     }
 
-    /// As a model reads it: what it holds can't end the element that it stands in.
+    /// The feed's block in a prompt. The content is escaped, so it can't close the block.
     fn block(&self) -> String {
         let mut text = format!("<context_feed id=\"{}\"", self.id);
         if self.status != FeedStatus::Fresh {
@@ -141,19 +142,19 @@ impl Feed {
         text + "\n</context_feed>"
     }
 
-    /// Whether its text is there to be shown.
+    /// Whether there is content to show.
     fn is_had(&self) -> bool {
         !self.text.is_empty() && self.status != FeedStatus::Unavailable
     }
 
-    /// Whether there is anything to say of it.
+    /// Whether the prompt has a block for the feed: there is content, or the status is not `fresh`.
     fn is_told(&self) -> bool {
         !self.text.is_empty() || self.status != FeedStatus::Fresh
     }
 }
 
-/// The feeds of a place in a prompt, as a model reads them; nothing where there are none. What
-/// would be too much together is left out, and said.
+/// The text of all feeds at a position in a prompt, empty if there are none. A feed that would make
+/// the text too large is replaced by a note that says so.
 #[must_use]
 pub fn block(feeds: &[Feed], position: Position) -> String {
     let mut text = String::new();
@@ -167,8 +168,8 @@ pub fn block(feeds: &[Feed], position: Position) -> String {
     text
 }
 
-/// The feeds of a place in a prompt, each with its block; with another one, where its own would be
-/// too much together with those before it.
+/// The feeds at a position in a prompt, each with its block. The block is an `Err` with a note if
+/// it would make the text too large together with the blocks before it.
 fn blocks(
     feeds: &[Feed],
     position: Position,
