@@ -1,4 +1,4 @@
-//! Applies the entries of a thread to the minds of its agents.
+//! Applies the entries of a thread to the minds of the thread's agents.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use super::super::words::agent::{
 use super::rules::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
 
-/// Listeners whose answers say no more than that something was done, but for what they send later.
+/// Listeners whose answers only confirm that a request was carried out. Such an answer begins no
+/// turn, unless it reports a failure. What these listeners send later does begin one.
 const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
 impl Apply for Minds {
@@ -42,7 +43,8 @@ impl Minds {
         Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
     }
 
-    /// Takes an entry of a listener. Agents are recognised by their payloads.
+    /// Applies an entry that a listener sent. A listener counts as an agent once it sends a payload
+    /// that only agents send.
     fn apply_sent(&mut self, entry: &Entry) {
         let from = entry.from();
         let is_word = entry.is::<CognitionSystem>()
@@ -70,14 +72,15 @@ impl Minds {
         }
     }
 
-    /// An interrupt that names nobody is for every agent at work; where none is, for all.
+    /// Applies an interrupt that isn't addressed to one agent. It is for every agent that has work.
+    /// If none has work, it is for all agents.
     fn interrupt_all(&mut self, seq: u64) {
         let is_any = self.agents.values().any(|it| it.work.is_some());
         let meant = self.agents.values_mut().filter(|it| it.work.is_some() == is_any);
         meant.for_each(|it| Arc::make_mut(it).interrupts.push(seq));
     }
 
-    /// Takes an entry that is addressed to an agent, or clears its timer.
+    /// Applies an entry that is addressed to an agent, or that clears an agent's timer.
     fn apply_received(&mut self, entry: &Entry) {
         if entry.to().is_none() && entry.is::<Interrupt>() && entry.receivers() > 0 {
             return self.interrupt_all(entry.seq());
@@ -92,7 +95,7 @@ impl Minds {
         } else if let Some(mind) = self.agents.get_mut(to) {
             Arc::make_mut(mind).apply_received(entry);
         }
-        // A cleared timer is no agent's any more, whichever sender cleared it.
+        // No agent waits for a cleared timer any more, even if another sender cleared it.
         if let Some(timer_cleared) = entry.decode_if::<TimerCleared>().filter(|it| it.was_set) {
             let sets = |mind: &&mut Arc<Mind>| mind.outstanding.contains_key(&timer_cleared.timer);
             for mind in self.agents.values_mut().filter(sets) {
@@ -117,13 +120,13 @@ impl Mind {
         self.close();
     }
 
-    /// Takes a message with work for the agent.
+    /// Queues a message with work for the agent.
     fn enqueue(&mut self, entry: &Entry) {
         self.queue.insert(entry.seq(), Queued::Ask(Asker::of(entry)));
         self.begin_next();
     }
 
-    /// Takes an entry that another sender addressed to the agent.
+    /// Applies an entry that another sender addressed to the agent.
     fn apply_received(&mut self, entry: &Entry) {
         if entry.is::<Interrupt>() && entry.receivers() > 0 {
             self.interrupts.push(entry.seq());
@@ -150,7 +153,8 @@ impl Mind {
         }
     }
 
-    /// Takes the pump's own messages about threads, and `nothing-under-way`.
+    /// Applies the pump's own messages about threads, and `nothing-under-way`. Returns whether the
+    /// entry was such a message.
     fn apply_core(&mut self, entry: &Entry) -> bool {
         if let Some(thread_spawned) = entry.decode_if::<ThreadSpawned>() {
             if let Some(of) = entry.reply_to() {
@@ -177,7 +181,7 @@ impl Mind {
         true
     }
 
-    /// Takes an answer to a message of the agent.
+    /// Applies an answer to a message of the agent.
     fn settle_outstanding(&mut self, of: u64, entry: &Entry) {
         let is_staff = STAFF.contains(&entry.from());
         if let Some(timer_set) = entry.decode_if::<TimerSet>().filter(|_| is_staff) {
@@ -201,7 +205,7 @@ impl Mind {
         }
     }
 
-    /// Takes the end of an action.
+    /// Applies the result of an action.
     fn end_action(&mut self, seq: u64, action_result: &ActionResult) {
         let is_named = self.named().any(|of| of == action_result.of);
         let waited = self.work.as_ref().map(|it| it.id).filter(|_| is_named);
@@ -218,7 +222,7 @@ impl Mind {
         self.queue.insert(seq, Queued::Result(action_result.of, waited));
     }
 
-    /// Takes an entry of the agent itself.
+    /// Applies an entry that the agent itself sent.
     pub(in super::super) fn apply_sent(&mut self, entry: &Entry) {
         if let Some(cognition_in) = entry.decode_if::<CognitionIn>() {
             self.begin_turn(entry, &cognition_in);
@@ -237,7 +241,7 @@ impl Mind {
         } else if let Some(stopped) = entry.decode_if::<Stopped>() {
             self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
         } else if let Some(charge) = entry.decode_if::<Charge>() {
-            // Older turns charged no tokens, and settled nothing.
+            // Turns of older versions reserved no tokens and settled nothing.
             self.reserved = Some(charge).filter(|it| !it.settled && it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
@@ -257,15 +261,15 @@ impl Mind {
         }
     }
 
-    /// Whether an answer is to the work at hand: of several messages that are answered together
-    /// the first answer has ended it.
+    /// Whether an answer belongs to the work at hand. If the agent answers several messages at
+    /// once, the first of these answers has ended the work, and the others belong to no work.
     fn is_of_work(&self, entry: &Entry) -> bool {
         let to = entry.reply_to().filter(|it| it.thread == *entry.thread());
         let (Some(to), Some(work), Some(_)) = (to, &self.work, self.rules) else { return true };
         work.id == to.seq || work.origin == Some(to.seq) || work.asked.contains(&to.seq)
     }
 
-    /// Takes a payload that the agent sends.
+    /// Applies any other payload that the agent sends, such as one to a peer.
     fn record_payload(&mut self, entry: &Entry) {
         let is_own = entry.to().is_none_or(|it| it == entry.from());
         let is_bookkeeping = entry.is::<DeclareFeeds>() || entry.is::<Correction>();
@@ -303,7 +307,7 @@ impl Mind {
         self.add_outstanding(entry.seq(), OutstandingKind::Payload);
     }
 
-    /// Notes that something that the agent began is under way.
+    /// Notes that the agent began something that is now under way.
     fn add_outstanding(&mut self, seq: u64, kind: OutstandingKind) {
         let work = self.work.as_ref().map_or(0, |it| it.id);
         self.outstanding.insert(seq, Outstanding::new(work, kind));

@@ -1,9 +1,10 @@
-//! The mind of an agent: a fold of the agent's current work, what is under way for it, and its
-//! waiting responses; and the rules for what the agent does next.
+//! The minds of agents. A mind is the state of an agent in a thread, as the thread's entries show
+//! it: the work at hand, the things that the agent waits for, and its waiting responses.
+//! [`Mind::next`] decides from it what the agent does next.
 //!
-//! *Work* has one asker. It begins with a message or a tick and ends with a final response or a
-//! stop. Things that it began and that have no result yet are *under way*. `docs/agents.md` has the
-//! rules.
+//! *Work* is what an agent does for one asker. It begins with a message or a tick of a timer, and
+//! ends with a final response or a stop. Things that the work began and that have no result yet are
+//! *under way*. `docs/agents.md` has the rules.
 
 mod names;
 mod rules;
@@ -25,78 +26,81 @@ pub use rules::{Next, Rules, Stop, StopReason};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinalWithActions {
-    /// It waits. It is delivered if all succeed; otherwise there is another turn.
+    /// The response waits. If no action fails, it is delivered; otherwise it is withdrawn and the
+    /// agent has another turn.
     #[default]
     Hold,
-    /// There is another turn.
+    /// The response is withdrawn, and the agent has another turn.
     Strict,
-    /// It is delivered at once.
+    /// The response is delivered without waiting for all of them. It still waits for actions that
+    /// it names, and for `sync` actions before it.
     Trust,
 }
 
-/// The fold of a thread's agents.
+/// The minds of a thread's agents. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Minds {
     agents: BTreeMap<String, Arc<Mind>>,
-    /// Listeners that own a root as agents do, but are no agents.
+    /// Listeners that own a payload with their own name, as agents do, but are no agents.
     others: BTreeSet<String>,
     thread: CurrentThread,
 }
 
-/// The mind of one agent: what the thread's history says of it.
+/// The mind of one agent: its state as the thread's entries show it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mind {
-    /// How many turns it has begun.
+    /// The number of turns that the agent has begun in the thread.
     pub turns: u64,
-    /// The rules of its newest turn. None in threads of 0.1.0.
+    /// The version of the rules that its newest turn goes by. None for turns of 0.1.0.
     pub rules: Option<u32>,
-    /// How many turns a stop of the pump cut off. They don't count.
+    /// The number of turns that a stop of the pump cut off. They don't count against `max_turns`.
     pub cuts: u64,
     /// The newest system prompt of its model.
     pub system: Option<Arc<str>>,
-    /// The tools that its model was last offered in its provider's own protocol.
+    /// The tools that its model was last offered in the provider's own protocol.
     pub tools: Arc<CognitionTools>,
-    /// Its request to refresh its feeds for the next turn.
+    /// The agent's request to refresh its feeds for the next turn.
     pub asked: Option<EntryId>,
     /// Whether that request was answered.
     pub has_feeds: bool,
-    /// The last entry of its own.
+    /// The last entry that the agent sent.
     pub said: u64,
-    /// Its present work.
+    /// The work at hand.
     pub work: Option<Work>,
-    /// How many turns counted when the work began.
+    /// The number of counted turns before the work at hand began.
     before: u64,
-    /// Responses that wait, in the order in which they were written.
+    /// The waiting responses of turns that are over, in the order in which they were written.
     pub pending: VecDeque<PendingResponse>,
-    /// Messages to it that end its work, and that it hasn't answered.
+    /// Interrupts that the agent hasn't answered yet.
     pub interrupts: Vec<u64>,
-    /// How many turns in a row did nothing.
+    /// The number of turns in a row that did nothing.
     pub idle: u32,
-    /// The last error of its model.
+    /// The error of its newest turn. Empty if there was none.
     pub error: String,
-    /// Its reservation of the tree's budget that isn't settled.
+    /// The agent's reservation of the tree's budget, until it is settled.
     pub(super) reserved: Option<Charge>,
-    /// The present turn.
+    /// The turn that is running.
     turn: Option<OpenTurn>,
-    /// Waiting responses of the present turn.
+    /// The responses of the running turn that have to wait.
     written: Vec<PendingResponse>,
-    /// Things that no turn has shown yet.
+    /// Things that have come for the agent and that no turn has shown yet, by their entries.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
     /// The action that each name means now.
     names: Names,
-    /// Timers, threads and payloads to peers that have no result yet.
+    /// Timers, threads and payloads to peers that have no result yet, by the entries that began
+    /// them.
     outstanding: BTreeMap<u64, Outstanding>,
-    /// The timers that it has set, by the entry that set them.
+    /// The timers that the agent has set, by the entries that set them.
     timers: BTreeMap<u64, Timer>,
     /// The outcome of its newest turn.
     last: LastTurn,
-    /// How many turns in a row its model failed.
+    /// The number of turns in a row in which the model failed.
     failures: u32,
     /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     is_refused: bool,
-    /// Whether it sleeps until something new comes.
+    /// Whether the agent sleeps until something new comes.
     slept: bool,
 }
 
@@ -106,7 +110,7 @@ pub struct Mind {
 pub struct Asker {
     /// The name of the identity or listener.
     pub name: String,
-    /// Whether that is an identity.
+    /// Whether the asker is an identity.
     pub is_identity: bool,
 }
 
@@ -114,13 +118,13 @@ pub struct Asker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
-    /// The message or tick that it began with.
+    /// The entry of the message or tick that the work began with.
     pub id: u64,
-    /// Its asker.
+    /// The asker of the work.
     pub asker: Asker,
-    /// The messages that its answer answers: those that a turn has shown.
+    /// The asker's messages that a turn has shown. The final response answers them.
     pub asked: Vec<u64>,
-    /// If a tick began it: the first message of the work in which the timer was set.
+    /// If a tick began the work: the message with which the work that set the timer began.
     origin: Option<u64>,
 }
 
@@ -128,25 +132,26 @@ pub struct Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {
-    /// The entry that says that it waits. Actions that were called before the response come before
-    /// this entry.
+    /// The entry `response-waits`. Actions that the reply calls before the response have smaller
+    /// numbers.
     pub at: u64,
     /// The turn that it was written in.
     pub turn: u64,
     /// Whether it is the final response of its work.
     pub is_final: bool,
-    /// Whether the agent has no further turn.
+    /// Whether its turn was the last one that the agent may have.
     pub is_last: bool,
-    /// Whether actions of its turn were unfinished when the turn ended.
+    /// Whether actions of its turn, other than `fire_and_forget` ones, were unfinished when the
+    /// turn ended.
     pub is_early: bool,
-    /// Its words as they were written.
+    /// Its text as the model wrote it.
     pub text: String,
-    /// The local name of its payload, if it is no response.
+    /// The local name of the payload if the agent answers with another payload than `response`.
     pub payload: Option<String>,
     work: u64,
-    /// The range of its words in the reply.
+    /// The range of its text in the reply, in bytes.
     place: (u64, u64),
-    /// The names in it, and the actions that they mean.
+    /// The names that it refers to, and the actions that they mean.
     names: Vec<(String, Option<u64>)>,
 }
 
@@ -158,42 +163,44 @@ struct OpenTurn {
     is_last: bool,
 }
 
-/// Something that has come for an agent and that no turn has shown.
+/// Something that has come for an agent and that no turn has shown yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Queued {
     /// A message with work for the agent.
     Ask(Asker),
-    /// A tick of its own timer.
+    /// A tick of the agent's own timer.
     Tick(u64),
-    /// A finished action, with the work whose response waited for it.
+    /// A finished action. The second number is the work at hand if a waiting response names the
+    /// action.
     Result(u64, Option<u64>),
-    /// Another thing that this work waited for.
+    /// Anything else that this work waited for, such as an answer or the end of a thread.
     Other(u64),
 }
 
-/// An action that an agent began.
+/// An action that an agent began, or a call in its reply that didn't run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ActionRecord {
     id: String,
     turn: u64,
     work: Option<u64>,
     mode: Mode,
-    /// Whether its failure is skipped.
+    /// Whether the action's failure is ignored, since its `on_error` is `skip`.
     skips: bool,
-    /// Its status, and the entry of its result.
+    /// Once the action is done: its status, and the entry of its result.
     ended: Option<(Status, u64)>,
     /// The first turn whose prompt showed its result.
     shown: Option<u64>,
-    /// Whether the agent itself cancelled it, or one of its dependencies.
+    /// Whether the agent itself cancelled the action, or cancelled an action that this one depends
+    /// on.
     is_taken_back: bool,
 }
 
-/// Which actions an agent's names mean.
+/// The actions that an agent's names mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Names {
     keys: BTreeMap<String, u64>,
     ids: BTreeMap<String, u64>,
-    /// By target: the only action that called it. None if several did.
+    /// By called listener: the only action that called it. None if several did.
     targets: BTreeMap<String, Option<u64>>,
     feeds: BTreeSet<String>,
 }
@@ -207,7 +214,7 @@ struct Outstanding {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OutstandingKind {
-    /// A payload to a peer without an answer.
+    /// A payload to a peer that hasn't answered.
     Payload,
     /// A timer that ticks once, or over and over.
     Timer,
@@ -215,39 +222,40 @@ enum OutstandingKind {
     Thread(String),
 }
 
-/// The owner of a timer.
+/// A timer that an agent has set, and the work that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Timer {
     asker: Asker,
     work: u64,
     origin: u64,
     ticks_on: bool,
-    /// Whether an interrupt of its work clears it. A later tick is ignored then.
+    /// Whether an interrupt of the work has cleared the timer. Later ticks are ignored.
     is_cleared: bool,
 }
 
 /// The outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastTurn {
-    /// It began something: an action, a payload, its own root.
+    /// The turn began something: it called an action, sent a payload, cleared a timer, or wrote the
+    /// agent's own root.
     began: bool,
-    /// A part of its reply didn't run, or its response wasn't delivered.
+    /// A part of the reply didn't run, the reply was incomplete, or the response wasn't delivered.
     mistake: bool,
     is_over: bool,
-    /// It was the agent's last turn.
+    /// The turn was the last one that the agent may have.
     is_last: bool,
     /// The model failed.
     failed: bool,
-    /// Its provider takes no more requests for a while. A timer ticks after that.
+    /// The model's provider takes no more requests for a while. A timer ticks when it does again.
     is_limited: bool,
-    /// A stop of the pump cut it off.
+    /// A stop of the pump cut the turn off.
     is_cut: bool,
-    /// The provider's filter stopped its reply.
+    /// The provider's filter stopped the reply.
     is_filtered: bool,
 }
 
 impl Minds {
-    /// What is known of an agent.
+    /// The mind of an agent. Empty if the thread has no entries of this agent.
     #[must_use]
     pub fn of(&self, agent: &str) -> Arc<Mind> {
         self.agents.get(agent).cloned().unwrap_or_default()
@@ -255,13 +263,13 @@ impl Minds {
 }
 
 impl Mind {
-    /// Whether a turn has begun and isn't over.
+    /// Whether a turn is running.
     #[must_use]
     pub fn is_turning(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// How many threads it opened that haven't ended.
+    /// The number of threads that the agent opened and that haven't ended.
     #[must_use]
     pub fn threads(&self) -> u32 {
         let open =
@@ -269,20 +277,22 @@ impl Mind {
         u32::try_from(open.count()).unwrap_or(u32::MAX)
     }
 
-    /// How many turns of the thread count.
+    /// The number of the agent's turns in the thread, without those that a stop of the pump cut
+    /// off.
     fn turns_counted(&self) -> u64 {
         self.turns.saturating_sub(self.cuts)
     }
 
-    /// How many turns count against `max_turns`: those of the work at hand, or by older rules those
-    /// of the thread.
+    /// The number of turns that count against `max_turns`: those of the work at hand, or by older
+    /// rules all turns in the thread.
     #[must_use]
     pub fn turns_spent(&self, rules: &Rules) -> u64 {
         let before = if rules.counts_work { self.before } else { 0 };
         self.turns_counted().saturating_sub(before)
     }
 
-    /// Whether so many turns in a row did nothing, and nothing new has come since.
+    /// The number of turns in a row in which the model failed. Waiting for a rate limit doesn't
+    /// count.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
@@ -294,7 +304,7 @@ impl Mind {
         self.last.is_filtered
     }
 
-    /// Whether the provider refused the last turn, so that another is of no use.
+    /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.is_refused

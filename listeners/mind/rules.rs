@@ -1,4 +1,4 @@
-//! The rules for what an agent does next. They depend on its mind and its settings alone.
+//! The rules for what an agent does next. They depend only on the agent's mind and settings.
 //!
 //! The order of the rules matters. An interrupt comes first, then waiting responses are delivered
 //! or withdrawn, then come the reasons to stop. Last, the agent has a turn or sleeps.
@@ -12,9 +12,9 @@ use super::{
     Work,
 };
 
-/// How many turns in a row may do nothing.
+/// After this number of turns in a row that did nothing, an agent stops.
 pub(super) const IDLE_MAX: u32 = 2;
-/// How many turns in a row may fail because of the model.
+/// After this number of turns in a row in which the model failed, an agent stops.
 pub(super) const FAILURES_MAX: u32 = 3;
 
 /// The settings of an agent that the rules need.
@@ -23,14 +23,14 @@ pub(super) const FAILURES_MAX: u32 = 3;
 pub struct Rules {
     /// What happens to a final response while actions are unfinished.
     pub policy: FinalWithActions,
-    /// How many turns it has.
+    /// The number of turns that the agent may have.
     pub max_turns: u64,
-    /// Whether these are turns per work, and not per thread.
+    /// Whether `max_turns` is for each work. By older rules it is for the whole thread.
     pub counts_work: bool,
 }
 
 impl Rules {
-    /// These.
+    /// These settings, with a `max_turns` for each work.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
         Rules { policy, max_turns, counts_work: true }
@@ -63,14 +63,14 @@ pub enum Next {
 pub enum StopReason {
     /// It has no turn left.
     Turns,
-    /// Its model failed too often.
+    /// Its model failed too often, or the provider refused a request.
     Model,
-    /// Its turns do nothing.
+    /// Its last turns did nothing.
     Idle,
 }
 
 impl Mind {
-    /// What the agent does next. It has no present turn.
+    /// Decides what the agent does next. This is for times when no turn is running.
     #[must_use]
     pub fn next(&self, rules: &Rules) -> Next {
         let Some(work) = &self.work else {
@@ -110,13 +110,13 @@ impl Mind {
         self.turns_spent(rules) + 1 >= rules.max_turns
     }
 
-    /// The waiting final response.
+    /// The final response that waits, if there is one.
     #[must_use]
     pub fn held(&self) -> Option<&PendingResponse> {
         self.pending.back().filter(|it| it.is_final)
     }
 
-    /// The reason to withdraw the final response, if there is one.
+    /// The reason to withdraw the waiting final response. None if it may go on waiting.
     fn withdraws(&self, held: &PendingResponse, work: &Work, rules: &Rules) -> Option<String> {
         if held.is_last {
             return None;
@@ -133,7 +133,7 @@ impl Mind {
         is_strict.then(|| "actions were unfinished when you wrote it".to_owned())
     }
 
-    /// Whether a response may be delivered, if it is the first that waits.
+    /// Whether a waiting response may be delivered, provided that no other one waits before it.
     pub(super) fn is_ready(&self, pending_response: &PendingResponse, rules: &Rules) -> bool {
         let holds = |seq: u64, action: &ActionRecord| {
             let is_before = action.mode == Mode::Sync && seq < pending_response.at;
@@ -156,8 +156,8 @@ impl Mind {
         !pending_response.is_final || pending_response.is_last || is_good()
     }
 
-    /// The failed actions that keep a final response from being delivered: those whose failure its
-    /// turn hadn't been shown.
+    /// The failed actions that keep a final response from being delivered: the model hadn't been
+    /// shown these failures when it wrote the response.
     fn failed_for<'a>(
         &'a self,
         pending_response: &'a PendingResponse,
@@ -176,13 +176,13 @@ impl Mind {
         self.actions.values().filter(counts)
     }
 
-    /// Whether something in the queue begins a turn of the present work.
+    /// Whether something in the queue is for the work at hand, so that the agent has another turn.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.queue.values().any(|it| self.is_news(it))
     }
 
-    /// Whether a thing begins a turn of the present work.
+    /// Whether a queued thing is for the work at hand, so that the agent has another turn.
     pub(super) fn is_news(&self, queued: &Queued) -> bool {
         let Some(work) = &self.work else { return false };
         match queued {
@@ -200,13 +200,13 @@ impl Mind {
         }
     }
 
-    /// Whether a turn of the present work shows a thing. It doesn't show messages and ticks of
-    /// other askers.
+    /// Whether a turn of the work at hand shows a queued thing. It doesn't show messages and ticks
+    /// that belong to other work.
     pub(super) fn shows(&self, queued: &Queued) -> bool {
         !matches!(queued, Queued::Ask(_) | Queued::Tick(_)) || self.is_news(queued)
     }
 
-    /// Whether the next turn has to wait for an action.
+    /// Whether the next turn has to wait for a `sync` action of the work at hand.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         let is_open =
@@ -218,7 +218,7 @@ impl Mind {
         work.is_some() && self.work.as_ref().map(|it| it.id) == work
     }
 
-    /// The things that the present work waits for, by the entries that began them.
+    /// The things that the work at hand waits for, by the entries that began them.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
         let is_open = move |seq: u64, action: &ActionRecord| {
@@ -230,7 +230,7 @@ impl Mind {
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
-    /// The timers of the present work that may tick, by the entries that set them.
+    /// The timers of the work at hand that may tick, by the entries that set them.
     #[must_use]
     pub(in super::super) fn own_timers(&self) -> Vec<u64> {
         let is_own =
@@ -243,8 +243,8 @@ impl Mind {
         self.pending.iter().flat_map(PendingResponse::meant)
     }
 
-    /// The unfinished actions of the present work, with their ids and turns; and whether there are
-    /// no other unfinished actions.
+    /// The unfinished actions of the work at hand, with their ids and turns. The flag says whether
+    /// there are no other unfinished actions.
     #[must_use]
     pub fn acting(&self) -> (Vec<(String, u64)>, bool) {
         let open = || self.actions.values().filter(|it| it.ended.is_none());
@@ -252,7 +252,8 @@ impl Mind {
         (own.collect(), open().all(|it| self.owns(it.work)))
     }
 
-    /// Whether a response without earlier calls in its turn may be delivered at once.
+    /// Whether a response that refers to these names may be delivered at once, if its turn has
+    /// called nothing before it.
     #[must_use]
     pub fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let is_done = |seq: &u64| self.actions.get(seq).is_none_or(|it| it.ended.is_some());
@@ -265,7 +266,7 @@ impl Mind {
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
-    /// Whether a call of this name, up to a turn, became no action.
+    /// Whether an action or a call with this id has failed, in this turn or an earlier one.
     #[must_use]
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed =
@@ -273,8 +274,9 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// The unanswered messages and ticks of the present work, and those that wait until the work is
-    /// done.
+    /// The first list has the message or tick that the work at hand began with, and the asker's
+    /// messages that are unanswered. The second list has all other messages and ticks that no turn
+    /// has shown.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -296,15 +298,15 @@ impl Mind {
         (own, others)
     }
 
-    /// The earlier messages and ticks that a turn up to an entry doesn't show, since they wait
-    /// until the present work is done.
+    /// The messages and ticks that a turn doesn't show if it shows the thread up to the entry
+    /// `until`. They wait until the work at hand is done.
     #[must_use]
     pub fn waiting(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| !self.shows(it));
         upto.map(|(seq, _)| *seq).collect()
     }
 
-    /// The messages that an answer of the present work answers.
+    /// The messages that the final response of the work at hand answers.
     #[must_use]
     pub fn answered(&self) -> Vec<u64> {
         let Some(work) = &self.work else { return Vec::new() };
@@ -315,7 +317,8 @@ impl Mind {
         }
     }
 
-    /// The messages that an answer answers within a turn that shows the thread up to an entry.
+    /// The messages that an answer answers if it is written in a turn that shows the thread up to
+    /// the entry `until`.
     #[must_use]
     pub fn answered_by(&self, until: u64) -> Vec<u64> {
         let asked = self
@@ -328,8 +331,8 @@ impl Mind {
         if all.is_empty() { self.answered() } else { all }
     }
 
-    /// The further effects of a stop, up to an entry: messages that it answers, and timers that it
-    /// clears.
+    /// What a stop does besides ending the work: it answers messages, drops ticks, and clears
+    /// timers. Messages and ticks after the entry `until` are left alone.
     #[must_use]
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
         let mut taken = Dismissed::default();
@@ -374,7 +377,7 @@ impl Mind {
 pub enum Stop {
     /// By an interrupt.
     Interrupted,
-    /// Its turns or its budget are spent.
+    /// Because its turns or its budget are spent.
     Spent,
     /// For another reason.
     Other,
@@ -392,19 +395,19 @@ impl Stop {
     }
 }
 
-/// The further effects of a stop.
+/// What a stop does besides ending the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Dismissed {
-    /// Messages that it answers although no turn had shown them.
+    /// Messages that the stop answers, although no turn had shown them.
     pub(in super::super) asks: Vec<u64>,
-    /// Ticks that it drops.
+    /// Ticks that the stop drops.
     pub(in super::super) ticks: Vec<u64>,
-    /// Timers that it clears.
+    /// Timers that the stop clears.
     pub(in super::super) timers: Vec<u64>,
 }
 
 impl PendingResponse {
-    /// A response that waits for nothing.
+    /// A final response that waits for nothing.
     pub(in super::super) fn now(turn: u64, text: &str) -> PendingResponse {
         PendingResponse {
             at: u64::MAX,
@@ -427,7 +430,7 @@ impl PendingResponse {
 }
 
 impl ActionRecord {
-    /// Its status in words.
+    /// What happened to the action, in words.
     fn told(&self) -> String {
         let id = &self.id;
         match self.ended.map(|(status, _)| status) {

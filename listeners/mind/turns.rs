@@ -1,4 +1,5 @@
-//! The begin and end of turns and work, and the responses that wait.
+//! Applies the beginning and the end of turns and of work to a mind, and keeps the waiting
+//! responses.
 
 use std::mem::take;
 
@@ -32,13 +33,14 @@ impl Mind {
         (self.slept, self.last) = (false, LastTurn::default());
     }
 
-    /// The part of the queue that a turn up to an entry shows.
+    /// The queued things that a turn shows if it shows the thread up to the entry `until`.
     fn shown(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| self.shows(it));
         upto.map(|(at, _)| *at).collect()
     }
 
-    /// Notes that a turn shows these. Messages among them are answered with the present work.
+    /// Removes things from the queue, since a turn shows them. The work at hand will answer the
+    /// messages among them.
     fn take_shown(&mut self, shown: &[u64]) {
         if shown.iter().any(|at| self.queue.get(at).is_some_and(|it| self.is_news(it))) {
             self.idle = 0;
@@ -63,7 +65,7 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
-        // A call that a notice refuses has no action, and so no name.
+        // A call that didn't run, as a notice says, is no action and doesn't take the name.
         let is_action = |at: u64, of: &ActionRecord| of.ended.is_none_or(|(_, ended)| ended != at);
         let mut all = self.actions.iter();
         let is_again =
@@ -71,12 +73,13 @@ impl Mind {
         self.actions.insert(seq, acting);
         self.last.began = true;
         if is_again {
-            // The call is refused, since an earlier action has the name.
+            // The listener `action` refuses this call, since an earlier action of the turn has the
+            // name.
             return;
         }
         self.names.add(seq, action);
-        // An earlier response that has the name means this action, if no other action had the name
-        // then.
+        // A response that was written earlier in this turn may refer to the name. It means this
+        // action if no action had the name then.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {
                 *meant = self.names.meant(name).filter(|it| *it == seq);
@@ -155,7 +158,7 @@ impl Mind {
         }
         self.hold_old_response(cognition);
         let LastTurn { began, mistake, failed, is_cut, .. } = self.last;
-        // In turns of 0.1.0 only one that did nothing had it sleep.
+        // In 0.1.0, an agent slept only after a turn that did nothing.
         let is_quiet = match self.rules {
             Some(_) => !(began || mistake || failed || is_cut),
             None => cognition.is_idle,
@@ -164,7 +167,8 @@ impl Mind {
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
-    /// Takes a waiting final response of a turn of 0.1.0, whose `cognition_out` has its range.
+    /// Adds the waiting final response of a turn of 0.1.0. There `cognition_out` has the range of
+    /// the response.
     fn hold_old_response(&mut self, cognition_out: &CognitionOut) {
         let Some((from, to)) = cognition_out.held_from.zip(cognition_out.held_to) else { return };
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -185,7 +189,7 @@ impl Mind {
         });
     }
 
-    /// Whether actions of its turn are unfinished, fire-and-forget ones apart.
+    /// Whether actions of the response's turn are unfinished, other than `fire_and_forget` ones.
     fn is_early(&self, pending_response: &PendingResponse) -> bool {
         let of_turn = self.actions.values().filter(|action| action.turn == pending_response.turn);
         let mut open = of_turn.filter(|action| action.ended.is_none());
@@ -194,7 +198,8 @@ impl Mind {
         })
     }
 
-    /// Notes that a response is delivered. If it waited, it is the first waiting one.
+    /// Notes that a response was delivered. A final response ends the work. Another one that had to
+    /// wait is the first waiting one.
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
@@ -203,17 +208,18 @@ impl Mind {
         }
     }
 
-    /// Notes that the waiting final response is withdrawn.
+    /// Notes that the waiting final response was withdrawn.
     pub(in super::super) fn withdraw_held(&mut self) {
         self.pending.pop_back();
         self.last.mistake = true;
     }
 
-    /// Ends its work without an answer.
+    /// Ends the agent's work without a final response.
     pub(in super::super) fn stop_work(&mut self, stop: Stop, until: u64) {
         let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
         if is_told {
-            // The sender of an interrupt is told, too, when the work is over.
+            // This interrupt has ended the work before. This `agent-stopped` only tells the
+            // interrupt's sender.
             return;
         }
         let taken = self.taken_by(stop, until);
@@ -229,7 +235,8 @@ impl Mind {
         if stop == Stop::Interrupted {
             let ended = self.work.as_ref().map(|it| it.id);
             let of = |timer: &u64| self.timers.get(timer).map(|it| it.work);
-            // Also one behind the interrupt, of a timer that ticks once and is done.
+            // This includes a tick after the interrupt, of a timer that ticks only once and is
+            // over.
             let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if of(it) == ended);
             self.queue.retain(|_, it| !is_of(it));
             self.interrupts.retain(|it| *it > until);
@@ -239,12 +246,13 @@ impl Mind {
         self.close();
     }
 
-    /// Notes that interrupts which end no work are answered.
+    /// Notes that all interrupts are answered. They came while the agent had no work.
     pub(in super::super) fn clear_interrupts(&mut self) {
         self.interrupts.clear();
     }
 
-    /// Begins and ends a turn without calls, for a handler that knows of it before the fold does.
+    /// Begins and ends a turn without calls. A handler uses this for a turn that the log doesn't
+    /// have yet.
     pub(in super::super) fn record_silent_turn(&mut self, turn: u64, until: u64, is_last: bool) {
         self.turns = turn;
         let shown: Vec<u64> = self.shown(until);
@@ -253,7 +261,7 @@ impl Mind {
             (false, LastTurn { is_over: true, is_last, ..LastTurn::default() });
     }
 
-    /// Ends the present work.
+    /// Ends the work at hand, and begins the next one if something waits.
     pub(super) fn close(&mut self) {
         self.work = None;
         self.pending.clear();
