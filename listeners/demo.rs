@@ -1,6 +1,7 @@
-//! The organism of `pumphouse demo agent`: a researcher, whose mind is a script, an analyst to whom
-//! it hands a part of its work, and a library that takes its time. The researcher is shown the time
-//! by a feed, and says in its metadata what it is at.
+//! The organism of `pumphouse demo agent`. A researcher answers a question. It hands a part of the
+//! work to an analyst, and looks things up in a library, which needs time for each look-up. Both
+//! agents have a scripted model. A feed shows the researcher the time, and the researcher reports
+//! its status as metadata.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use super::agent::Agent;
 use super::feed::{Definition, Feeds, Source};
 use super::metadata::{Field, Fields};
 
-/// What the researcher is asked.
+/// The question to the researcher.
 pub const QUESTION: &str = "What is known of the tides?";
 
-/// What it writes first: three look-ups begin in the middle of a thought, and what depends on them
-/// waits for them.
+/// The researcher's first reply. Three look-ups begin in the middle of a thought, and the
+/// calculation that depends on them waits for them.
 const FIRST: &str = r#"<metadata>{"status": "READING"}</metadata>
 <thought>Three shelves will do, and they can be read side by side.
 <action mode="async" id="basics">
@@ -40,7 +41,7 @@ While they are fetched, somebody else can see to the numbers.</thought>
 {"expression": "${basics.pages} + ${papers.pages} + ${news.pages}"}}</action>
 <response final="false">Three shelves are being read; the numbers are seen to.</response>"#;
 
-/// And then.
+/// The researcher's second reply, with which it is done.
 const LAST: &str = r#"<metadata>{"status": "WRITING"}</metadata>
 <thought>All is there.</thought>
 <response>The tides: ${basics.text} ${numbers.text} ${papers.text}
@@ -84,7 +85,7 @@ pub struct Found {
 
 type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What the library does with a visit, under its key.
+/// Called for each visit to the library, with the key of the call.
 type Note = Arc<dyn Fn(&str, &LookUp) + Send + Sync>;
 
 #[derive(Clone)]
@@ -93,9 +94,11 @@ struct Library {
     note: Note,
 }
 
-/// The researcher, the analyst and the library, for a pump that has the
-/// [`staff`](super::staff) and `calculate`. They let time pass by `sleep`; each visit to the
-/// library is told to `note`, with its key, which is the same however often it is tried.
+/// The researcher, the analyst and the library. They are for a pump that has the
+/// [`staff`](super::staff) and `calculate`.
+///
+/// They wait with `sleep`. The library calls `note` for each visit, with the key of the call. All
+/// attempts at a call have the same key.
 #[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
 pub fn demo<F: Future<Output = ()> + Send + 'static>(
     sleep: impl Fn(Duration) -> F + Send + Sync + 'static,

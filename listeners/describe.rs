@@ -1,14 +1,15 @@
-//! What the organism can do, for whoever asks over the wire: its listeners and their payloads, and
-//! of each payload the schema, an example, and what a model is told of it.
+//! The listener `describe` tells senders what the organism can do: its listeners and their
+//! payloads, and for each payload the schema, an example, and the description that a model gets.
 //!
 //! `<request-example payload="echo"/>` is answered with a `<payload-example>`, which holds
 //! `<echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>Hello</text></echo>`.
 //!
-//! A listener with peers sees these, itself, and the pump's own payloads; of anything else it
-//! learns no more than of what doesn't exist. [`Allow`] says who may ask for what.
+//! A listener with peers learns only about these peers, about itself, about the listeners that it
+//! relies on, and about the pump's own payloads. For anything else it gets the same answers as for
+//! things that don't exist. [`Allow`] says who may ask for what.
 //!
-//! A `<capabilities>` holds what its sender may send: reserved payloads are for listeners with the
-//! grant, and `raise-budget` is for operators.
+//! `<capabilities>` lists only payloads that the asking sender may send. Reserved payloads are for
+//! listeners with the grant, and `raise-budget` is for operators.
 
 use std::fmt;
 use std::str::FromStr;
@@ -204,21 +205,21 @@ pub enum Who {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
-    /// For `list-capabilities`.
+    /// Who may send `list-capabilities`.
     pub list: Who,
-    /// For `request-schema`.
+    /// Who may send `request-schema`.
     pub schema: Who,
-    /// For `request-example`.
+    /// Who may send `request-example`.
     pub example: Who,
-    /// For `request-prompt`.
+    /// Who may send `request-prompt`.
     pub prompt: Who,
 }
 
-/// A word that says of nobody whether he may ask.
+/// The error for a word that doesn't name a [`Who`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWho(String);
 
-/// What the listener is called.
+/// The listener's name.
 pub const NAME: &str = "describe";
 
 /// The listener `describe`.
@@ -233,10 +234,10 @@ pub fn describe(allow: Allow) -> Listener {
         .describe("Tells what there is to talk to, and how the payloads look that it takes.")
 }
 
-/// The sender, and what it may know.
+/// The sender of a request, and the capabilities that it may know.
 struct Seen {
     role: Role,
-    /// The sender, where it is a listener.
+    /// The sender, if it is a listener.
     listener: Option<Described>,
     all: Capabilities,
 }
@@ -322,7 +323,7 @@ impl Seen {
         self.all.find(word).map_err(Untold::from)
     }
 
-    /// Whether whoever asks may send it to who takes it.
+    /// Whether the sender of the request may send a payload.
     fn may_send(&self, name: &Name) -> bool {
         if *name == RaiseBudget::NAME {
             return self.role >= Role::Operator;

@@ -1,4 +1,5 @@
-//! The smallest listener; copy this one.
+//! The listener `echo` answers with what it was sent. It is the smallest listener, and a good one
+//! to copy.
 
 use pumphouse::listener::Effects;
 use pumphouse::prelude::*;

@@ -1,4 +1,5 @@
-//! The house staff: ordinary listeners that use only what anyone can use.
+//! The house staff: the listeners that come with the product. They are ordinary listeners, which
+//! use only what any listener can use.
 
 pub mod echo;
 pub mod thread;
@@ -20,14 +21,14 @@ pub mod demo;
 use pumphouse::model::Models;
 use pumphouse::prelude::{Builder, Factory, Listener};
 
-/// What every organism needs to live: `thread`, `timer`, `todo` and `view`.
+/// The listeners that every organism needs: `thread`, `timer`, `todo` and `view`.
 #[must_use]
 pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
-/// What agents need beside [`core`]: `action`, whose internal actions are those of `feed`, and
-/// `feed`.
+/// The listeners that agents need besides [`core`]: `action` and `feed`. The internal actions of
+/// agents are those that `feed` takes.
 #[must_use]
 pub fn mind() -> Vec<Listener> {
     let internal = [feed::NAME.to_owned()].into();
@@ -35,40 +36,40 @@ pub fn mind() -> Vec<Listener> {
     vec![action::action(settings), feed::feed()]
 }
 
-/// What every server has, whatever its manifest says: [`core`] and [`mind`].
+/// The listeners that every server has, whatever its manifest says: [`core`] and [`mind`].
 #[must_use]
 pub fn staff() -> Vec<Listener> {
     core().into_iter().chain(mind()).collect()
 }
 
-/// What the server starts with when nothing else is said: its [`staff`], `echo`, `calculate` and
-/// `describe`.
+/// The listeners of a server that was started without naming any: [`staff`], `echo`, `calculate`
+/// and `describe`.
 #[must_use]
 pub fn standard() -> Vec<Listener> {
     staff().into_iter().chain(usual()).collect()
 }
 
-/// What there is beside the [`staff`] when nothing else is said: `echo`, `calculate` and
-/// `describe`.
+/// The listeners of such a server besides the [`staff`]: `echo`, `calculate` and `describe`.
 #[must_use]
 pub fn usual() -> Vec<Listener> {
     let describe = describe::describe(describe::Allow::default());
     vec![echo::echo(), tool::calculate::calculate(), describe]
 }
 
-/// What takes the place of some [`factories`] where a pump is to run: MCP servers are asked for
-/// their tools, which starts them.
+/// Replaces some of the [`factories`] for a pump that is to run: MCP servers are started and asked
+/// for their tools.
 pub fn live_factories(builder: &mut Builder) {
     builder.factory(Factory::new("mcp", tool::mcp::asked));
 }
 
-/// The same where tools are accepted that their servers describe otherwise than before.
+/// As [`live_factories`], but if an MCP server describes its tools otherwise than before, the new
+/// description is accepted.
 pub fn accepting_factories(builder: &mut Builder) {
     builder.factory(Factory::new("mcp", tool::mcp::accepted));
 }
 
-/// What `use:` in a manifest may name of the house staff. [`cli`](pumphouse::cli::main)
-/// registers it.
+/// Registers the factories of all listeners of the house staff that `use:` in a manifest may name.
+/// [`cli`](pumphouse::cli::main) calls this.
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));

@@ -1,9 +1,9 @@
-//! What the folds of `action` and `feed` have in common: each reads the messages of its listener
-//! from the log, in their order, and computes what the handler of the newest one does.
+//! What the folds of `action` and `feed` have in common. Each fold reads the messages to its
+//! listener from the log, in their order, and computes what the handler of the newest message does.
 //!
-//! Their timers have nothing in common that could stand here. A timer's message is in the log
-//! twice, when it begins to wait and when it is due. `action` tells the two apart by the time in
-//! the message, and `feed` by its cause. Logs that exist need both ways.
+//! How they handle timers is not shared. A timer's message is in the log twice, when it begins to
+//! wait and when it is due. `action` tells the two apart by the time in the message, and `feed` by
+//! the cause of the message. Logs that exist need both ways.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ThreadSpawned;
 
-/// The thread that a fold is in. A fork begins in another.
+/// The thread of the last entry that a fold has applied. It changes where a fork begins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CurrentThread(Option<ThreadId>);
 
 impl CurrentThread {
-    /// Enters the thread of an entry, and says whether the entry is the first after a fork.
+    /// Takes over the thread of an entry. Returns whether the entry is the first one of a fork.
     pub(super) fn enter(&mut self, entry: &Entry) -> bool {
         self.0.as_ref() != Some(entry.thread()) && self.0.replace(entry.thread().clone()).is_some()
     }
@@ -35,7 +35,7 @@ impl<E> Latest<E> {
         *self = Latest { seq: entry.seq(), effects: effects.into() };
     }
 
-    /// The effects of the entry with this number; none where another one is the newest.
+    /// The effects of the entry with this number. Empty if another entry is the newest.
     pub(super) fn of(&self, seq: u64) -> Arc<[E]> {
         if self.seq == seq { self.effects.clone() } else { Arc::default() }
     }
@@ -47,8 +47,8 @@ impl<E> Default for Latest<E> {
     }
 }
 
-/// Calls that have no answer yet: by the entry that made the call, and by the thread in which the
-/// call goes on.
+/// Calls that have no answer yet. A call is found by the entry that made the call, or by the thread
+/// in which the call continues.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCalls<C> {
     entries: BTreeMap<u64, C>,
@@ -62,7 +62,8 @@ impl<C> Default for OpenCalls<C> {
 }
 
 impl<C: Clone> OpenCalls<C> {
-    /// Records a call: by the thread that the entry says was opened for it, else by the entry.
+    /// Records a call. If the entry says that a thread was opened for the call, the call is found
+    /// by this thread. Otherwise it is found by the entry.
     pub(super) fn record(&mut self, entry: &Entry, call: C) {
         match entry.decode_if::<ThreadSpawned>() {
             Some(spawned) => self.threads.insert(spawned.assigned_id, call),
@@ -75,12 +76,12 @@ impl<C: Clone> OpenCalls<C> {
         self.entries.get(&entry.reply_to()?.seq)
     }
 
-    /// The call that goes on in a thread.
+    /// The call that continues in a thread.
     pub(super) fn in_thread(&self, thread: &str) -> Option<&C> {
         self.threads.get(thread)
     }
 
-    /// The thread in which a call goes on.
+    /// The thread in which a call continues.
     pub(super) fn thread_of(&self, is_call: impl Fn(&C) -> bool) -> Option<&str> {
         self.threads.iter().find(|(_, call)| is_call(call)).map(|(thread, _)| &**thread)
     }
@@ -90,12 +91,12 @@ impl<C: Clone> OpenCalls<C> {
         self.entries.remove(&entry.reply_to()?.seq)
     }
 
-    /// Removes the call that goes on in a thread.
+    /// Removes the call that continues in a thread.
     pub(super) fn take_in_thread(&mut self, thread: &str) -> Option<C> {
         self.threads.remove(thread)
     }
 
-    /// Removes the calls that are over.
+    /// Keeps the calls that are still open, and removes all others.
     pub(super) fn retain(&mut self, is_open: impl Fn(&C) -> bool) {
         self.entries.retain(|_, call| is_open(call));
         self.threads.retain(|_, call| is_open(call));

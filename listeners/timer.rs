@@ -1,5 +1,5 @@
-//! The listener `timer` ticks after a delay, at a time, at intervals, or by a cron pattern. A timer
-//! is a message that waits in the log, so it survives a stop and ticks once.
+//! The listener `timer` sends a `tick` after a delay, at a time, at intervals, or by a cron
+//! pattern. A timer is a message that waits in the log, so it survives a stop of the pump.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
-/// How many times that a pattern missed are counted at the most.
+/// At most this number of missed ticks of a cron pattern is counted.
 const MISSED_MAX: usize = 10_000;
-/// What is said of a time that no timer waits for.
+/// The error for a time that no timer can wait for.
 const LATE: &str = "that is before now, or behind the year 9999";
 
-/// The fields of a pattern, and what each takes.
+/// The fields of a cron pattern, and the values that each takes.
 const FIELDS: [(&str, &str); 6] = [
     ("second", "0 to 59"),
     ("minute", "0 to 59"),
@@ -134,10 +134,10 @@ pub struct TimerDue {
     pub clock: Option<bool>,
 }
 
-/// The timers of a thread: those that were set, and those of them that are over.
+/// The timers of a thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
-    /// Those that were asked for and have no answer yet.
+    /// Requests for timers that have no answer yet, by their entries.
     asked: BTreeSet<u64>,
     set: BTreeSet<u64>,
     once: BTreeSet<u64>,
@@ -162,7 +162,8 @@ impl Apply for Timers {
                 self.once.insert(due.timer);
             }
         } else if let Some(cleared) = entry.decode_if::<TimerCleared>() {
-            // What nobody had set may be another's number one day.
+            // If no such timer was set, a later timer may get this number. It must not count as
+            // cleared then.
             if cleared.was_set {
                 self.cleared.insert(cleared.timer);
             }
@@ -176,17 +177,17 @@ impl Apply for Timers {
 }
 
 impl Timers {
-    /// Those that wait, by the place in the thread of what set each.
+    /// The timers that wait, by the entries that set them.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         self.set.iter().copied()
     }
 
-    /// How many there are, with those that were asked for before a place.
+    /// The number of timers that wait, and of timers that were requested before the entry `seq`.
     fn count_before(&self, seq: u64) -> usize {
         self.set.len() + self.asked.range(..seq).count()
     }
 
-    /// Whether it would tick.
+    /// Whether a timer may still tick.
     fn is_set(&self, timer: u64) -> bool {
         let taken = self.set.contains(&timer) || self.asked.contains(&timer);
         taken && !self.cleared.contains(&timer)
@@ -210,7 +211,8 @@ pub fn timer() -> Listener {
         .describe("Ticks after a while, at a time, over and over, or by a cron pattern.")
 }
 
-/// By how much a timer may be early for its wall clock, which drifts from the time that passes.
+/// A timer for a time of the wall clock may tick early by this much, since that clock drifts from
+/// the clock that the timer waits with.
 const EARLY_US: u64 = 200_000;
 
 type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;
@@ -271,7 +273,7 @@ impl TimerDue {
         self.clock.is_some_and(|it| it) || self.cron.is_some()
     }
 
-    /// When it is due by the wall clock as it is now.
+    /// The time at which the timer is due, by the wall clock as it is now.
     fn due_by(&self, clock: Clock) -> u64 {
         if self.is_by_clock() {
             return self.due;
@@ -291,10 +293,11 @@ async fn clear(timers: Fold<Timers>, clear: ClearTimer) -> TimerCleared {
     TimerCleared { timer: clear.timer, was_set: timers.is_set(clear.timer) }
 }
 
-/// A tick, and the wait for the next one: both or neither, so that no timer ends unseen.
+/// A tick, and the message that waits for the next one. Both are sent in one step, so no timer is
+/// lost between them.
 type Ticked = (Option<Reply<Tick>>, Option<Later<TimerDue>>);
 
-/// Ticks, and waits for the next time where there is one.
+/// Ticks, and waits for the next time if there is one.
 async fn due(
     history: History,
     timers: Fold<Timers>,
@@ -319,7 +322,8 @@ async fn due(
     Ok((asked.map(|asked| Reply(asked, tick)), next))
 }
 
-/// When a timer is due again after now, and how many times it missed, as far as they are counted.
+/// The next time at which a timer is due, and the number of ticks that it has missed. For a cron
+/// pattern, at most `MISSED_MAX` missed ticks are counted.
 fn next(tick: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
     if let Some(every) = tick.every {
         let passed = now_us.saturating_sub(tick.due) / every;
@@ -332,7 +336,7 @@ fn next(tick: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
     (fits(pattern, now_us), (missed > 0).then_some(missed))
 }
 
-/// A timer that was taken back needn't wait for its time.
+/// Whether a waiting `timer-due` message is delivered early: when its timer was cleared.
 fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<TimerCleared>()
         && came.thread() == waiting.thread()
@@ -342,7 +346,7 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
         }
 }
 
-/// What is wrong with a pattern that isn't one: which of its fields.
+/// The error for text that is no cron pattern. It names the first wrong field.
 fn misfit(pattern: &str) -> String {
     let words: Vec<&str> = pattern.split_whitespace().collect();
     let fields = match words.len() {
@@ -368,7 +372,7 @@ fn misfit(pattern: &str) -> String {
     )
 }
 
-/// The first time after now that a pattern fits, in UTC.
+/// The first time after `now_us` that a cron pattern matches, in UTC.
 fn fits(pattern: &str, now_us: u64) -> Option<u64> {
     let now = stamp(now_us)?.to_zoned(TimeZone::UTC);
     let next = Cron::from_str(pattern).ok()?.find_next_occurrence(&now, false).ok()?;
@@ -379,7 +383,7 @@ fn stamp(us: u64) -> Option<Timestamp> {
     Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()
 }
 
-/// Microseconds, if it is no time ago and not too long.
+/// A duration in microseconds. None if it is negative or too long.
 fn micros(duration: SignedDuration) -> Option<u64> {
     u64::try_from(duration.as_micros()).ok()
 }

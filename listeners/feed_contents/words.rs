@@ -6,7 +6,7 @@ use pumphouse::wire::Timestamp;
 pub use super::definition::Position;
 use super::definition::{Definition, FeedKind, Source};
 
-/// What the listener is called.
+/// The name of the listener `feed`.
 pub const NAME: &str = "feed";
 
 /// What a feed holds, for the prompts of the agent that it is recorded for. It is recorded when
@@ -57,7 +57,7 @@ pub enum FeedStatus {
 }
 
 impl FeedStatus {
-    /// In a word.
+    /// The status as the word that payloads and prompts have.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The metadata fields that are declared for an agent, and their allowed values.
+//! The declarations of an agent's metadata fields, and the values that each field allows.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Fields {
     pub atomic: bool,
 }
 
-/// A field.
+/// A field of metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     name: String,
@@ -33,7 +33,7 @@ pub struct Field {
     description: String,
 }
 
-/// What a field may hold.
+/// The type of a field's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -75,7 +75,7 @@ pub enum Method {
     None,
 }
 
-/// Fields that can't be declared so.
+/// The reason why fields can't be declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongField(String);
 
@@ -88,11 +88,12 @@ impl fmt::Display for WrongField {
 impl std::error::Error for WrongField {}
 
 impl Fields {
-    /// These fields.
+    /// Checks fields and collects them.
     ///
     /// # Errors
-    /// Where one has no name that JSON and XML share, or a default that it can't hold, where two
-    /// have one name, or there are too many.
+    /// If a name has other characters than letters, digits, `_` and `-`, if a choice has no values
+    /// or one twice, if a default doesn't fit its field, if two fields have the same name, or if
+    /// there are too many.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Fields, WrongField> {
         let fields: Vec<Field> = fields.into_iter().collect();
         fields.iter().try_for_each(Field::check)?;
@@ -100,30 +101,30 @@ impl Fields {
         Ok(Fields { fields, ..Fields::default() })
     }
 
-    /// Says otherwise where a prompt says what they are.
+    /// Sets how a prompt describes the fields.
     #[must_use]
     pub fn injection(self, injection: Injection) -> Fields {
         Fields { injection, ..self }
     }
 
-    /// Keeps nothing of an update where any of it doesn't fit.
+    /// Makes updates all or nothing: if one value is wrong, no field is changed.
     #[must_use]
     pub fn atomic(self) -> Fields {
         Fields { atomic: true, ..self }
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Each of them.
+    /// All fields, in their order.
     pub fn all(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter()
     }
 
-    /// One of them.
+    /// The field of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.all().find(|it| it.name == name)
@@ -131,13 +132,13 @@ impl Fields {
 }
 
 impl Field {
-    /// A field of this name that holds such.
+    /// A field with this name and type.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: Kind) -> Field {
         Field { name: name.into(), kind, default: None, description: String::new() }
     }
 
-    /// A field that holds one of these texts.
+    /// A field whose value is one of these texts.
     #[must_use]
     pub fn choice<N: Into<String>>(
         name: impl Into<String>,
@@ -146,46 +147,46 @@ impl Field {
         Field::new(name, Kind::Enum(values.into_iter().map(Into::into).collect()))
     }
 
-    /// What it holds before it is set.
+    /// Sets the default: the value until the agent sets one.
     #[must_use]
     pub fn default(self, value: impl Into<Value>) -> Field {
         Field { default: Some(value.into()), ..self }
     }
 
-    /// What it is for.
+    /// Sets the description, which prompts show.
     #[must_use]
     pub fn describe(self, text: impl Into<String>) -> Field {
         Field { description: text.into(), ..self }
     }
 
-    /// What it is called.
+    /// The field's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it may hold.
+    /// The type of the field's values.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// What it holds before it is set.
+    /// The default, if there is one.
     #[must_use]
     pub fn initial(&self) -> Option<&Value> {
         self.default.as_ref()
     }
 
-    /// What it is for; nothing where nobody said.
+    /// The description. Empty if none was set.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Whether it may hold a value.
+    /// Checks whether the field may have a value.
     ///
     /// # Errors
-    /// Why not, in the words that a model is told.
+    /// The reason why not, in words for a model.
     pub fn accepts(&self, value: &Value) -> Result<(), String> {
         self.kind.accepts(value)?;
         let (bytes, max) = (value.to_string().len(), FeedLimits::default().field_bytes_max);
@@ -207,7 +208,7 @@ impl Field {
         self.sound().map_err(|text| WrongField(format!("{name}: {text}")))
     }
 
-    /// What is wrong with it apart from its name.
+    /// Checks the field apart from its name.
     fn sound(&self) -> Result<(), String> {
         if let Kind::Enum(values) = &self.kind {
             let mut seen = BTreeSet::new();
@@ -245,7 +246,7 @@ impl Kind {
     }
 }
 
-/// All that is wrong with fields together.
+/// Checks fields together: no name may be there twice, and there may not be too many.
 fn several(fields: &[Field]) -> Result<(), WrongField> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = fields.iter().find(|it| !seen.insert(&it.name)) {
@@ -305,7 +306,7 @@ impl Written {
     }
 }
 
-/// Fields by their names, in the order in which they are written.
+/// Reads fields by their names, in the order of the manifest.
 fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Field>, D::Error> {
     struct Map;
 
@@ -329,7 +330,8 @@ fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Field>, D::Error> 
     from.deserialize_map(Map)
 }
 
-/// A field whose name was read; what is wrong with it is wrong at its own place.
+/// Reads the declaration of the field with this name. An error is reported at this field's place in
+/// the manifest.
 struct Named(String);
 
 impl<'de> DeserializeSeed<'de> for Named {

@@ -10,8 +10,9 @@
 //! # Ok::<(), pumphouse::listeners::metadata::field::WrongField>(())
 //! ```
 //!
-//! Its model writes `<metadata>{"status": "CODING"}</metadata>`. What fits is kept, field by field;
-//! what doesn't is told in the next turn. What is kept is a fold of what the agent recorded.
+//! The agent's model writes `<metadata>{"status": "CODING"}</metadata>`. Each field with an allowed
+//! value is kept. Other fields are reported in the next prompt. [`Metadatas`] is the fold of the
+//! values that were kept.
 //! `docs/metadata.md` is the manual.
 
 pub mod words;

@@ -1,12 +1,12 @@
-//! Writes what a model is told of its metadata, from the fields and their values.
+//! Writes the parts of a prompt that describe an agent's metadata fields and show their values.
 
 use serde_json::Value;
 
 use super::words::MetadataError;
 use super::{Field, Fields, Kind, KnownFields, Method};
 
-/// What the fields are, for the beginning of a prompt. Nothing where there are none, or where a
-/// template says it.
+/// Describes the fields, for the beginning of a prompt. Empty if there are no fields, if the
+/// injection is off, or if a template is used.
 #[must_use]
 pub fn declared(fields: &Fields) -> String {
     let injection = &fields.injection;
@@ -25,7 +25,8 @@ pub fn declared(fields: &Fields) -> String {
             is. They are for your own state, and their values last until you set others."
 }
 
-/// What the fields hold, and what of the last turn's update didn't fit, for the end of a prompt.
+/// Shows the values of the fields and the errors of the last turn's update, for the end of a
+/// prompt. Empty if there are no fields or the injection is off.
 #[must_use]
 pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     if fields.is_empty() || fields.injection.method == Method::None {
@@ -36,7 +37,8 @@ pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     let told = match (&fields.injection.template, errors) {
         (None, _) => held(errors),
         (Some(template), []) => filled(template, fields, known),
-        // What was refused is held against what stands, which a template may not say.
+        // After an error, the values are listed even if there is a template, since the template may
+        // not show them.
         (Some(template), _) => format!("{}\n\n{}", held(errors), filled(template, fields, known)),
     };
     let mut text = String::new();
@@ -50,7 +52,8 @@ pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     text + told.trim_end()
 }
 
-/// What the fields hold, and what of that an update would have changed but for its errors.
+/// Lists the values of the fields. Fields that an update left unchanged because of errors are
+/// marked.
 fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> String {
     let nothing = !errors.is_empty() && !known.has_changed;
     let mut text =
@@ -64,7 +67,8 @@ fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> Strin
     text
 }
 
-/// A template with its values put in: those of the field that each line is about.
+/// Fills in a template. The placeholders in a line are those of the field whose name the line
+/// begins with.
 fn filled(template: &str, fields: &Fields, known: &KnownFields) -> String {
     let line = |line: &str| {
         let begins = line.trim_start().trim_start_matches(['-', '*']).trim_start();
@@ -79,7 +83,7 @@ fn filled(template: &str, fields: &Fields, known: &KnownFields) -> String {
     template.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a field may hold, in words.
+/// The values that a field allows, in words.
 fn values(field: &Field) -> String {
     match field.kind() {
         Kind::Enum(values) => format!("[{}]", values.join(", ")),
@@ -91,7 +95,7 @@ fn values(field: &Field) -> String {
     }
 }
 
-/// What a field holds, as text.
+/// The value of a field, as text.
 fn value(fields: &Fields, known: &KnownFields, field: &Field) -> String {
     match known.value(fields, field.name()) {
         None => "not set".to_owned(),

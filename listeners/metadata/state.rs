@@ -13,22 +13,22 @@ use super::words::{Metadata, MetadataError};
 #[derive(Clone, Debug, Default)]
 pub struct Metadatas(BTreeMap<String, KnownFields>);
 
-/// What one agent said.
+/// The metadata of one agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct KnownFields {
     values: BTreeMap<String, Value>,
-    /// The turn that said something last.
+    /// The last turn that wrote metadata.
     pub turn: u64,
-    /// What didn't fit of what that turn said.
+    /// The errors of that turn's updates.
     pub errors: Vec<MetadataError>,
-    /// Whether something of it did.
+    /// Whether that turn's updates set any field.
     pub has_changed: bool,
 }
 
 impl Apply for Metadatas {
     fn apply(&mut self, entry: &Entry) {
-        // Its own word, and nobody else's: what comes from outside has no say in it.
+        // Only metadata that an agent records for itself count. A client can't set them.
         if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
             return;
         }
@@ -39,7 +39,7 @@ impl Apply for Metadatas {
 }
 
 impl Metadatas {
-    /// What is known of an agent.
+    /// The metadata of an agent.
     #[must_use]
     pub fn of(&self, agent: &str) -> KnownFields {
         self.0.get(agent).cloned().unwrap_or_default()
@@ -47,11 +47,13 @@ impl Metadatas {
 }
 
 impl KnownFields {
-    /// What a field holds, if it holds anything.
+    /// The value of a field: the one that the agent set, else the default. None if there is
+    /// neither.
     #[must_use]
     pub fn value<'a>(&'a self, fields: &'a Fields, name: &str) -> Option<&'a Value> {
         let field = fields.get(name)?;
-        // A field that was declared otherwise since may hold it no more.
+        // The declaration of the field may have changed, so that it doesn't allow the value any
+        // more.
         let value = self.values.get(name).filter(|it| field.accepts(it).is_ok());
         value.or_else(|| field.initial())
     }

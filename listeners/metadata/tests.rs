@@ -1,4 +1,5 @@
-//! Every example of metadata in the document that it comes from, and what it leaves open.
+//! Tests all examples of metadata in the document that metadata come from, and cases that the
+//! document leaves open.
 
 use pumphouse::reply::{Config, Parser, What};
 use serde_json::json;
@@ -7,7 +8,7 @@ use super::show::{current, declared};
 use super::words::Metadata;
 use super::*;
 
-/// The fields of the document's example.
+/// The fields in the example of the document.
 fn coding() -> Fields {
     let modes = ["AUTONOMOUS", "ASSISTED", "SUPERVISED"];
     let all = ["IDLE", "CODING", "PLANNING", "DEBUGGING", "TESTING", "TALKING"];
@@ -33,7 +34,7 @@ fn each() -> Fields {
     .unwrap()
 }
 
-/// What is made of the `<metadata>` elements of a reply.
+/// Reads the `<metadata>` elements of a reply.
 fn made(fields: &Fields, reply: &str) -> Vec<Metadata> {
     let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
     parser.feed(reply, &mut |event| {
@@ -107,7 +108,7 @@ Current metadata (unchanged):
   - mode: AUTONOMOUS
   - context: not set";
     assert_eq!(current(&coding(), &known, 2), told);
-    // It is said once.
+    // Later prompts don't show the errors again.
     let later = told.split_once("\n\n").unwrap().1.replace(" (unchanged)", "");
     assert_eq!(current(&coding(), &known, 3), later);
 }

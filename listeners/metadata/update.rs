@@ -1,4 +1,4 @@
-//! Reads the metadata that a model wrote, and checks it against the fields.
+//! Reads the metadata that a model wrote, and checks them against the declared fields.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::reply::{Body, Element};
@@ -9,22 +9,23 @@ use serde_json::{Map, Value};
 use super::words::{Metadata, MetadataError};
 use super::{Field, Fields, Kind};
 
-/// How many characters of a value that doesn't fit are told again.
+/// An error cuts wrong names and values to this number of characters.
 const TOLD_MAX: usize = 100;
 
-/// What a model wrote: fields and their values.
+/// An update of metadata that a model wrote: fields and their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetadataUpdate {
     fields: Vec<(String, Value)>,
-    /// Elements hold texts, whatever a field is.
+    /// Whether the fields were written as elements. Then all values are texts, whatever type a
+    /// field has.
     is_text: bool,
 }
 
 impl MetadataUpdate {
-    /// What an element of a reply says.
+    /// Reads a `<metadata>` element of a reply.
     ///
     /// # Errors
-    /// Where it is neither a JSON object nor elements.
+    /// If the body is neither a JSON object nor elements.
     pub fn read(element: &Element<'_>) -> Result<MetadataUpdate, String> {
         match element.body {
             Body::Json(text) => match json::read(text).map_err(|it| it.to_string())? {
@@ -48,7 +49,8 @@ impl MetadataUpdate {
         }
     }
 
-    /// What of it is kept, and what is not.
+    /// Checks the update against the declared fields. The result has the values to keep, and an
+    /// error for each field with a wrong value.
     #[must_use]
     pub fn held_against(self, declared: &Fields, turn: u64) -> Metadata {
         let (mut kept, mut error) = (Map::new(), Vec::new());
@@ -78,7 +80,8 @@ impl MetadataUpdate {
     }
 }
 
-/// A text as the value that its field holds, where it is one.
+/// Reads a text as a value of the field's type. If that fails, it stays a text, and the field
+/// refuses it.
 fn typed(field: &Field, value: Value) -> Value {
     let Value::String(text) = &value else { return value };
     let text = text.trim();
@@ -89,7 +92,7 @@ fn typed(field: &Field, value: Value) -> Value {
     }
 }
 
-/// The beginning of a text, where it is long.
+/// Shortens a text that is too long for an error.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(TOLD_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -1,4 +1,6 @@
-//! Forks: the first entry of a fork says who wanted it, and why.
+//! The payloads of forks, and the handler of `fork-thread`. A fork is a thread that goes on from an
+//! entry of another thread. If it begins with `fork-thread`, its first entry says who wanted it and
+//! why.
 
 use pumphouse::prelude::*;
 
@@ -49,7 +51,7 @@ pub(super) async fn fork(
         Some(after) => history.read(after, 1).await?,
         None => Vec::new(),
     };
-    // What stands before the first entry of a fork is another thread's.
+    // The entry before the first entry of a fork belongs to another thread.
     let Some(last) = before.first().filter(|it| it.thread() != thread) else {
         let message = "this begins no fork: push it into THREAD/SEQ".to_owned();
         return Ok(Err(ForkRefused { message }));

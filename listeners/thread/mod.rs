@@ -152,7 +152,7 @@ async fn raise(raise: RaiseBudget) -> Raise {
     Raise(raise)
 }
 
-/// The thread that was named, or the one where it was said.
+/// The thread that a message names. Without a name, the thread of the message.
 fn meant(here: &Thread, named: Option<String>) -> ThreadId {
     named.map_or_else(|| here.0.clone(), |it| ThreadId::new(&it))
 }

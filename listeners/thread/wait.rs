@@ -1,4 +1,5 @@
-//! Waits for child threads: for all of them, for the first few, or for the first one.
+//! Waits for child threads: for all of them, for the first few, or for the first one. The wait is a
+//! message to `thread` that stays in the log until it is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +75,7 @@ pub struct AwaitedThread {
     pub status: Option<ThreadStatus>,
 }
 
-/// The threads that were opened from a thread, and how they ended.
+/// The threads that were opened from a thread, and how they ended. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Children {
     opened: BTreeSet<String>,
@@ -104,7 +105,8 @@ impl Children {
     }
 }
 
-/// A wait that goes on, its answer, or that one of the threads isn't there.
+/// The outcome of a request to wait: a message that waits in the log, or the answer. An error if
+/// one of the threads doesn't exist.
 type Waited = Result<(Option<Later<AwaitingThreads>>, Option<ThreadsAwaited>), SystemThreadError>;
 
 pub(super) async fn wait(
@@ -157,7 +159,7 @@ pub(super) async fn look(
     Ok(None)
 }
 
-/// What is said once enough of the threads have ended, or time is up.
+/// The answer to a wait. None until enough of the threads have ended or the time is up.
 fn answer(wait: &AwaitingThreads, children: &Children, now_us: u64) -> Option<ThreadsAwaited> {
     let threads = children.look_at(&wait.thread);
     let ended = threads.iter().filter(|it| it.status.is_some()).count();
@@ -166,7 +168,8 @@ fn answer(wait: &AwaitingThreads, children: &Children, now_us: u64) -> Option<Th
     (complete || late).then_some(ThreadsAwaited { complete, thread: threads })
 }
 
-/// A wait looks again when one of its threads has ended.
+/// Whether a waiting `awaiting-threads` message is delivered early: when one of its threads has
+/// ended.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     waiting.is::<AwaitingThreads>()
         && came.is::<ThreadResult>()

@@ -8,11 +8,11 @@ use super::words::{
     OpenTodo, Step, StepsOpen, TodoClosed, TodoNudge, TodoOpen, TodoRegistered, TodoUntil,
 };
 
-/// The checklists of a thread that are open.
+/// The open checklists of a thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Todos {
     open: BTreeMap<u64, Todo>,
-    /// Those that were asked for and have no answer yet, by their place.
+    /// Requests for checklists that have no answer yet, by their entries.
     asked: BTreeMap<u64, TodoUntil>,
 }
 
@@ -52,24 +52,26 @@ impl Apply for Todos {
 }
 
 impl Todos {
-    /// Each of them, by its id, the oldest first.
+    /// The open checklists with their ids, the oldest first.
     pub fn all(&self) -> impl Iterator<Item = (u64, &Todo)> {
         self.open.iter().map(|(id, it)| (*id, it))
     }
 
-    /// One of them.
+    /// The open checklist with this id.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<&Todo> {
         self.open.get(&id)
     }
 
-    /// What is left to do, if anything is: whoever gives a final response says it as well.
+    /// The steps that are left to do. None if there are none. An agent sends this with its final
+    /// response.
     #[must_use]
     pub fn left(&self) -> Option<StepsOpen> {
         self.left_after(&[], &[])
     }
 
-    /// What is left to do once these lists were written anew and those were closed.
+    /// The steps that are left to do when these lists have been written again and the lists with
+    /// these ids have been closed.
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));
@@ -83,25 +85,27 @@ impl Todos {
         (!todo.is_empty()).then_some(StepsOpen { todo })
     }
 
-    /// The list that is to come to this.
+    /// The id of the checklist with this condition, which may be open or requested.
     pub(super) fn id(&self, condition: &str) -> Option<u64> {
         let open = self.open.iter().map(|(id, it)| (id, &it.condition));
         let asked = self.asked.iter().map(|(id, it)| (id, &it.condition));
         open.chain(asked).find(|(_, it)| *it == condition).map(|(id, _)| *id)
     }
 
-    /// How many there are, with those that were asked for before a place.
+    /// The number of open checklists, and of checklists that were requested before the entry `seq`.
     pub(super) fn count_before(&self, seq: u64) -> usize {
         self.open.len() + self.asked.range(..seq).count()
     }
 
-    /// Whether what a list that is open waited for has come.
+    /// Whether the message that a checklist waits for has come. None if no checklist with this id
+    /// is open or requested.
     pub(super) fn was_raised(&self, id: u64) -> Option<bool> {
         let asked = self.asked.contains_key(&id).then_some(false);
         self.open.get(&id).map(|it| it.was_raised).or(asked)
     }
 
-    /// A list as it is after this: what it waits for stays if nothing else is said.
+    /// The checklist that a request leads to. If the request waits for no message, the message that
+    /// the open list waits for stays.
     pub(super) fn written(&self, id: u64, asked: u64, until: TodoUntil) -> Todo {
         let TodoUntil { condition, wait_for, from, step: steps } = until;
         let todo = Todo { asked, condition, steps, wait_for, from, was_raised: false };
@@ -118,50 +122,50 @@ impl Todos {
 }
 
 impl Todo {
-    /// What is to be so in the end.
+    /// The condition that the steps lead to.
     #[must_use]
     pub fn condition(&self) -> &str {
         &self.condition
     }
 
-    /// What there is to do.
+    /// The steps, in their order.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The place in the thread of what wrote it last.
+    /// The entry of the request that last wrote the list.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked
     }
 
-    /// Whether what it waited for has come.
+    /// Whether the message that the list waits for has come.
     #[must_use]
     pub fn was_raised(&self) -> bool {
         self.was_raised
     }
 
-    /// The steps that are not done; where there are no steps, the condition.
+    /// The texts of the steps that are not done. For a list without steps, it is the condition.
     pub fn left(&self) -> impl Iterator<Item = &str> {
         let alone = self.steps.is_empty().then_some(self.condition.as_str());
         let steps = self.steps.iter().filter(|it| !it.done).map(|it| it.text.as_str());
         steps.chain(alone)
     }
 
-    /// How many steps are not done.
+    /// The number of steps that are not done.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.left().count() as u64
     }
 
-    /// How many steps there are.
+    /// The number of steps. For a list without steps it is 1, since the condition counts as a step.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.steps.len().max(1) as u64
     }
 
-    /// What waits in the log while it is open.
+    /// The message that waits in the log while the list is open.
     pub(super) fn waiting(self, id: u64) -> TodoOpen {
         let (open, total) = (self.open(), self.total());
         let awaits = !self.was_raised;

@@ -32,7 +32,7 @@ pub fn todo() -> Listener {
 
 type Registration = Result<(TodoRegistered, Later<TodoOpen>), TodoRefused>;
 
-/// Opens a list, or writes the one of the same condition anew.
+/// Opens a list. If a list with the same condition is open, this request replaces its steps.
 async fn until(
     message: Message,
     todos: Fold<Todos>,
@@ -62,7 +62,7 @@ async fn until(
     Ok((TodoRegistered { id, open, total }, Later::woken(todo.waiting(id)).unawaited()))
 }
 
-/// A name that nobody could ever send.
+/// The error of a list that waits for a payload that the organism doesn't know.
 fn unheard(name: &str, capabilities: &Capabilities) -> TodoRefused {
     let schemas = capabilities.schemas();
     let near = schema::nearest(name, schemas.iter().map(|it| it.name.local()));
@@ -83,8 +83,8 @@ async fn complete(todos: Fold<Todos>, complete: TodoComplete) -> Result<TodoClos
     Err(TodoRefused { message: format!("no todo {} is open here; {open}", complete.id) })
 }
 
-/// Reminds whoever wrote the list of what has come, once; a list that was closed or written anew
-/// waits no more.
+/// Reminds the sender of a list, once, when the message that the list waits for has come. If the
+/// list was closed or written again, this waiting message isn't needed any more.
 async fn look(
     history: History,
     todos: Fold<Todos>,
@@ -107,7 +107,8 @@ async fn look(
     Ok(Some(Later::woken(raised).unawaited()))
 }
 
-/// A list looks again when it is closed or written anew, and when what it waits for has come.
+/// Whether a waiting `todo-open` message is delivered early: when its list is closed or written
+/// again, or when the message that the list waits for has come.
 fn wakes(waiting: &Entry, came: &Entry) -> bool {
     if !waiting.is::<TodoOpen>() {
         return false;
@@ -123,13 +124,13 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
         let by = came.reply_to().map_or(0, |it| it.seq);
         return matches!((open, written), (Ok(open), Ok(to)) if open.id == to.id && open.asked < by);
     }
-    // Asked about every message: nothing is decoded for one that isn't it.
+    // This is called for every message, so the waiting message is decoded only if the name fits.
     let Ok(element) = waiting.element() else { return false };
     element.attribute("wait-for") == Some(came.name().local())
         && waiting.decode().is_ok_and(|it: TodoOpen| is_awaited(&it, came))
 }
 
-/// Whether a list waits for this.
+/// Whether a list waits for this message.
 fn is_awaited(open: &TodoOpen, came: &Entry) -> bool {
     open.wait_for.as_deref() == Some(came.name().local())
         && open.from.as_deref().is_none_or(|from| from == came.from())

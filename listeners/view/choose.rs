@@ -1,4 +1,4 @@
-//! Chooses the messages that a clear hides: from the entries in view to a `context-cleared`.
+//! Chooses the messages that a clear hides, and makes the `context-cleared` that records them.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,21 @@ use super::super::words::agent::root;
 use super::super::words::agent::{CognitionOut, ContextSummary, Correction, Notice};
 use super::pending::{AgentProgress, CallKind, Pending, PendingCall};
 
-/// What was asked for.
+/// A request to hide messages.
 pub(super) struct Request<'a> {
-    /// Who asked.
+    /// The sender of the request.
     pub(super) from: &'a str,
-    /// How many messages are to stay.
+    /// The number of messages that are to stay.
     pub(super) keep: u64,
-    /// How many are hidden already, where that was counted.
+    /// The number of messages that are hidden already, if it is known.
     pub(super) hidden: Option<u64>,
 }
 
-/// What a clear hides of the entries that were in view before it was asked for.
+/// Chooses what a clear hides. `view` has the entries that were in view before the request.
 ///
-/// The first message stays and the newest, as many as were asked for. So does what is still to be
-/// answered, what is still to have a result, and what the agents at work have not been shown.
+/// The first message stays, and the newest ones, `keep` messages together. Questions without an
+/// answer and calls without a result stay, too, and so do messages that an agent at work hasn't
+/// been shown.
 pub(super) fn choose(
     request: &Request<'_>,
     view: &[Entry],
@@ -33,7 +34,7 @@ pub(super) fn choose(
     let messages: Vec<&Entry> = view.iter().filter(|it| readers.is_message(it)).collect();
     let newest = usize::try_from(request.keep.saturating_sub(1)).unwrap_or(usize::MAX);
     let mut upto = match messages.len().checked_sub(newest) {
-        // The first of those that stay is the one after the last that is hidden.
+        // The message at `at` is the first of the newest messages, which stay.
         Some(at) if at > 1 => match messages.get(at) {
             Some(first) => first.seq() - 1,
             None => view.last().map_or(1, Entry::seq),
@@ -47,7 +48,7 @@ pub(super) fn choose(
     let mut except = readers.unfinished();
     except.extend(messages.first().map(|it| it.seq()));
     except.extend(view.iter().filter(|it| readers.is_news(it)).map(Entry::seq));
-    // What stands for hidden messages stays.
+    // Summaries stay, since they stand for hidden messages.
     except.extend(view.iter().filter(|it| it.is::<ContextSummary>()).map(Entry::seq));
     let in_view: BTreeSet<u64> = view.iter().map(Entry::seq).collect();
     except.retain(|it| (2..=upto).contains(it) && in_view.contains(it));
@@ -61,7 +62,7 @@ pub(super) fn choose(
     }
 }
 
-/// The agents of a thread, for whose prompts its messages are.
+/// The agents of a thread. Their prompts show the thread's messages.
 struct Readers<'a> {
     pending: &'a Pending,
     all: &'a Capabilities,
@@ -70,7 +71,7 @@ struct Readers<'a> {
 
 impl<'a> Readers<'a> {
     fn new(pending: &'a Pending, all: &'a Capabilities) -> Readers<'a> {
-        // One that had a turn is an agent, though the organism may have it no more.
+        // A listener that had a turn is an agent, even if the organism doesn't have it any more.
         let is_agent = |name: &str, agent_progress: &AgentProgress| {
             let is_one = || all.listener(name).is_some_and(|it| it.kind == "agent");
             agent_progress.until > 0
@@ -85,8 +86,10 @@ impl<'a> Readers<'a> {
         self.agents.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
     }
 
-    /// Whether a prompt shows an entry: with agents in the thread, whether one of theirs does.
-    /// What a model wrote counts once, as its reply, and not as what came of it.
+    /// Whether an entry counts as a message. In a thread without agents, all entries count except
+    /// refused ones and bookkeeping. With agents, an entry must also be one that their prompts
+    /// show. A model's reply counts once; actions and responses that were made of the reply don't
+    /// count.
     fn is_message(&self, entry: &Entry) -> bool {
         if entry.is_refused() || self.all.schema(entry.name()).is_some_and(|it| it.bookkeeping) {
             return false;
@@ -105,14 +108,15 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether an entry is for an agent at work that no turn has shown it.
+    /// Whether an entry is a message for an agent at work, and no turn has shown it to the agent
+    /// yet.
     fn is_news(&self, entry: &Entry) -> bool {
         let agent = entry.to().and_then(|to| self.agent(to)).filter(|it| it.is_at_work());
         agent.is_some_and(|agent| entry.seq() >= agent.news()) && self.is_message(entry)
     }
 
-    /// The questions without an answer, of each sender the oldest and the newest, and the calls
-    /// without a result, each with the reply that it was written in.
+    /// The unfinished entries: of the unanswered questions of each sender the oldest and the
+    /// newest, and the calls without a result, each with the reply in which the model wrote it.
     fn unfinished(&self) -> BTreeSet<u64> {
         let asked = self.agents.iter().flat_map(|(_, it)| it.questions.values());
         let asked = asked.flat_map(|it| [it.first(), it.last()]).flatten().copied();
@@ -121,7 +125,8 @@ impl<'a> Readers<'a> {
         asked.chain(calls).collect()
     }
 
-    /// Whether something may come of a call. A listener that answers nothing leaves nothing open.
+    /// Whether a call may still get a result. A payload to a listener that answers nothing gets
+    /// none.
     fn is_awaited(&self, call: &PendingCall) -> bool {
         match &call.kind {
             CallKind::Action => true,

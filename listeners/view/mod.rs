@@ -1,6 +1,6 @@
-//! The listener `view` hides old messages from prompts, shows them again, and reads on in results
-//! that prompts showed truncated. It also takes attachments, which the thread's next prompt shows.
-//! The log stays as it is.
+//! The listener `view` hides old messages from prompts, and shows them again. It also returns parts
+//! of results that prompts showed truncated, and takes attachments, which the thread's next prompt
+//! shows. The log stays as it is.
 
 mod part;
 mod pending;
@@ -46,7 +46,7 @@ async fn clear(
     record: Record,
     clear: ClearContext,
 ) -> Result<ContextCleared, Fault> {
-    // A replay of what 0.1.0 said counts entries, as that did.
+    // In a replay of a clear of 0.1.0, entries are counted instead of messages, as 0.1.0 did.
     let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
     if let Some(then) = then.filter(|it| it.upto.is_none()) {
         return Ok(ContextCleared { kept_messages: clear.keep, ..then });
@@ -85,7 +85,7 @@ async fn read_result(
     Ok(Ok(ResultPart { from, to, size, text: part }))
 }
 
-/// An attachment is in the thread by being sent; what prompts show of it they read there.
+/// Checks an attachment. This message has put it into the thread already, where prompts find it.
 async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
     if attachment.content.is_empty() {
         return Err(AttachmentRefused { why: "the attachment has no bytes".to_owned() });
@@ -98,7 +98,8 @@ async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
     Ok(())
 }
 
-/// The agent that reads: the sender of the action, where it is one.
+/// The agent that reads a result: the sender of the action if this message is the call of an
+/// action, else the sender of the message.
 async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
     let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
     if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {

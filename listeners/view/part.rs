@@ -1,11 +1,11 @@
 //! Cuts parts of a text by bytes, never within a character.
 
-/// How many bytes of a result are read at once unless said: with the line that says which they
-/// are, less than a prompt shows of a result.
+/// The size of a part of a result if the request doesn't name one, in bytes. The part and the line
+/// that says its range are smaller than what a prompt shows of a result.
 pub const READ_BYTES: usize = 32_000;
 
-/// Where a part of a text begins and ends: from the character that a byte is in, as many bytes as
-/// were asked for at the most, but one character at the least.
+/// The range of a part of a text, in bytes. The part begins with the character that the byte `from`
+/// is in. It has at most `bytes` bytes, but at least one character, unless the text ends there.
 #[must_use]
 pub fn part(text: &str, from: usize, bytes: usize) -> (usize, usize) {
     let from = text.floor_char_boundary(from);

@@ -1,4 +1,4 @@
-//! The fold of unfinished work in a thread. A clear never hides it.
+//! The fold of a thread's unfinished work. A clear never hides such work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,30 +14,31 @@ use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     pub(super) agents: BTreeMap<String, AgentProgress>,
-    /// By the entry of the call.
+    /// The calls without a result, by the entries that made them.
     pub(super) calls: BTreeMap<u64, PendingCall>,
     thread: Option<ThreadId>,
 }
 
-/// One that is asked by its root.
+/// A listener that was asked by its root, which is a payload with the listener's own name. Agents
+/// are asked in this way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentProgress {
-    /// The entries that ask it and have no answer, by their sender.
+    /// By sender: the questions that have no answer.
     pub(super) questions: BTreeMap<String, BTreeSet<u64>>,
-    /// The last entry that its newest turn was shown; 0 before its first turn.
+    /// The last entry that the newest turn has shown. 0 before the first turn.
     pub(super) until: u64,
-    /// The entry with which that turn began, while it lasts.
+    /// The entry with which the newest turn began, while this turn is running.
     pub(super) begun: Option<u64>,
-    /// Its newest answer.
+    /// The entry of the newest answer.
     answered: u64,
 }
 
-/// What somebody began, and nothing came of yet.
+/// Something that a listener began and that has no result yet.
 #[derive(Clone, Debug)]
 pub(super) struct PendingCall {
     pub(super) from: String,
     pub(super) kind: CallKind,
-    /// The reply of the model that wrote it, once that is over.
+    /// The `cognition_out` of the turn in which the call was written, once that turn is over.
     pub(super) written: Option<u64>,
 }
 
@@ -51,13 +52,14 @@ pub(super) enum CallKind {
 }
 
 impl AgentProgress {
-    /// Whether it has something to do.
+    /// Whether a turn is running or a question is unanswered.
     pub(super) fn is_at_work(&self) -> bool {
         self.begun.is_some() || !self.questions.is_empty()
     }
 
-    /// The first entry that its newest turn wasn't shown and that is of the work at hand: of the
-    /// turn at hand, while that lasts.
+    /// The first entry that may be new to the agent. While a turn is running, it comes after the
+    /// entries that the turn shows, and not after the turn's beginning. Otherwise it comes after
+    /// the newest turn's entries and after the newest answer, and not before the oldest question.
     pub(super) fn news(&self) -> u64 {
         if let Some(begun) = self.begun {
             return begun.min(self.until + 1);
@@ -74,7 +76,8 @@ impl Apply for Pending {
             return;
         }
         self.forks(entry);
-        // A thread that was asked for is the result of nothing yet.
+        // A `thread-spawned` that answers a call is no result yet. The thread takes the call's
+        // place.
         let asked = entry.reply_to().filter(|it| it.thread == *entry.thread()).map(|it| it.seq);
         let replied = asked.and_then(|it| self.answers(entry, it));
         let (from, local) = (entry.from(), entry.name().local());
@@ -111,7 +114,8 @@ impl Apply for Pending {
 }
 
 impl Pending {
-    /// What waited where a thread was forked waits there, and not here.
+    /// At the beginning of a fork, forgets what is unfinished: it stays unfinished only in the
+    /// thread that was forked.
     fn forks(&mut self, entry: &Entry) {
         if self.thread.as_ref() != Some(entry.thread()) {
             self.thread = Some(entry.thread().clone());
@@ -123,15 +127,15 @@ impl Pending {
         }
     }
 
-    /// A reply: the call that it answers, if it answers one.
+    /// Applies a reply. If it answers a payload to a listener, the call is removed and returned.
     fn answers(&mut self, entry: &Entry, asked: u64) -> Option<PendingCall> {
         let is_news = entry.is::<StepsOpen>() || entry.is::<NothingUnderWay>();
         if is_news || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
             return None;
         }
         for (name, agent) in &mut self.agents {
-            // One that stops has no more to say to whoever asked; an answer is to what it was
-            // shown of them.
+            // An agent that stops will answer no earlier question of its asker. Any other answer is
+            // for the questions that the agent has been shown.
             let is_stopped = entry.is::<Stopped>() && entry.from() == name;
             let upto = if is_stopped { entry.seq() } else { agent.until.max(asked) };
             let by = agent.questions.iter().find(|(by, all)| {
@@ -143,7 +147,8 @@ impl Pending {
             }
             agent.questions.retain(|_, all| !all.is_empty());
             agent.answered = entry.seq();
-            // What it asked of its peers on the way matters no more.
+            // The agent's open payloads to peers belonged to this work, so nothing waits for them
+            // any more.
             let is_open =
                 |it: &PendingCall| it.from != *name || !matches!(it.kind, CallKind::Payload(..));
             self.calls.retain(|_, it| is_open(it));
@@ -154,7 +159,8 @@ impl Pending {
         }
     }
 
-    /// Whether an agent asks another listener for something, in the turn that it is in.
+    /// Whether an agent sends another listener a message during a turn. Messages to `action` don't
+    /// count.
     fn asks(&self, entry: &Entry, to: &str) -> bool {
         let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
         is_turn && entry.receivers() > 0 && to != super::super::words::action::NAME
@@ -180,7 +186,7 @@ impl Pending {
     }
 }
 
-/// Whether a payload's name is that of some agent's root.
+/// Whether a payload's name has the form of an agent's root.
 fn is_root(name: &Name) -> bool {
     let within = name.namespace().strip_prefix("https://xml-pipeline.org/ns/");
     within.and_then(|it| it.strip_suffix("/v1")) == Some(name.local())

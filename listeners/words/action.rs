@@ -1,4 +1,4 @@
-//! What is said to `action`, and what it says.
+//! The payloads that the listener `action` takes and sends.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::is_character;
 use serde_json::Value;
 
-/// What the listener is called.
+/// The name of the listener `action`.
 pub const NAME: &str = "action";
 
 /// Something to be done: a call of another listener, when the actions that it depends on are done.
@@ -170,15 +170,14 @@ pub struct ActionResult {
 }
 
 impl ActionResult {
-    /// The value of what was answered, whatever form it is written in; null where nothing was, and
-    /// none where there was no answer.
+    /// The value of the answer as JSON. Null if the answer has no payload; None if there was no
+    /// answer.
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.value.as_ref().map(ResultValue::json)
     }
 
-    /// What went wrong, in a sentence: what sort of mistake it is, where the status doesn't say so
-    /// already, and what is wrong.
+    /// The error in a sentence. The error's code comes first, unless the status says the same.
     #[must_use]
     pub fn why(&self) -> Option<String> {
         let error = self.error.as_ref()?;
@@ -186,10 +185,11 @@ impl ActionResult {
         Some(if is_said { error.message.clone() } else { error.to_string() })
     }
 
-    /// The result as a model reads it: the answer as it is, or the error, and the warnings.
+    /// The result as a model reads it: the value or the error, then the warnings.
     #[must_use]
     pub fn said(&self) -> String {
-        // What 0.1.0 said of an error lacks what the listener answered; that stands in the value.
+        // In results of 0.1.0, the error doesn't include the listener's answer, so the value is
+        // added.
         let value = self.value.as_ref().filter(|it| self.error.is_none() || it.form.is_none());
         let value = value.map(|it| match it.json() {
             Value::String(text) => text,
@@ -216,7 +216,7 @@ pub struct ResultValue {
 }
 
 impl ResultValue {
-    /// As JSON.
+    /// The value as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         match self.form {
@@ -229,7 +229,7 @@ impl ResultValue {
 }
 
 impl From<Value> for ResultValue {
-    /// A text that no document may hold is written as JSON, which has escapes for it.
+    /// A text with characters that XML can't hold is written as JSON, which has escapes for them.
     fn from(value: Value) -> ResultValue {
         let (form, text) = match value {
             Value::String(it) if it.chars().all(is_character) => (ValueForm::Text, it),
@@ -283,7 +283,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// In a word.
+    /// The status as a word, as payloads have it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! What agents say: in their own thread, for themselves, and for readers of the log.
+//! The payloads that agents send and record: in their own thread, for themselves, and for readers
+//! of the log.
 
 use std::time::Duration;
 
@@ -15,57 +16,60 @@ use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
 pub use super::model::{AnswerForm, CognitionReasoning, ModelFailed, ReasoningSigned};
 
-/// The newest rules by which agents go on, as `cognition_in` says them. Turns go by the rules that
-/// they record:
+/// The newest version of the rules for agents. `cognition_in` records the version that a turn goes
+/// by, and turns of older versions keep their rules:
 ///
-/// - none: those of 0.1.0.
-/// - 2: work has one asker, and responses wait for what they name.
+/// - none: the rules of 0.1.0.
+/// - 2: work has one asker, and responses wait for the actions that they name.
 /// - 3: replies are read as CommonMark.
-/// - 4: `max_turns` counts from the message or tick that began the work, and a
-///   reply says where its native calls stand.
-/// - 5: a mistake is told with what would be right; a chat model's text may be its response; the
-///   system text begins with the protocol.
+/// - 4: `max_turns` counts from the message or tick that began the work, and `cognition_out` says
+///   where native calls stand in the reply.
+/// - 5: the message about a mistake says what would be right; the text of a chat model may be its
+///   response; the system text begins with the protocol.
 pub const RULES: u32 = 5;
 
-/// Whether the system text begins with the protocol by such rules, so that agents share a prefix.
+/// Whether, by this version of the rules, the system text begins with the protocol. This gives all
+/// agents the same beginning.
 #[must_use]
 pub fn begins_with_protocol(rules: Option<u32>) -> bool {
     rules >= Some(5)
 }
 
-/// Whether text may be a response by such rules, and `<tool_call>` a call.
+/// Whether, by this version of the rules, text may be a response and `<tool_call>` is a call.
 #[must_use]
 pub fn text_may_answer(rules: Option<u32>) -> bool {
     rules >= Some(5)
 }
 
-/// Whether a mistake is told with what would be right by such rules: the names that may be called,
-/// the line of broken JSON, the fence that hides a reply.
+/// Whether, by this version of the rules, the message about a mistake says what would be right: the
+/// names that may be called, the line of broken JSON, or the fence that hides a reply.
 #[must_use]
 pub fn explains_mistakes(rules: Option<u32>) -> bool {
     rules >= Some(5)
 }
 
-/// Whether `max_turns` counts the turns of the work at hand by such rules, not the thread's.
+/// Whether, by this version of the rules, `max_turns` counts the turns of the work at hand.
+/// Otherwise it counts those of the thread.
 #[must_use]
 pub fn counts_work(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// Whether the end of a turn says where its native calls stand by such rules.
+/// Whether, by this version of the rules, `cognition_out` says where native calls stand in the
+/// reply.
 #[must_use]
 pub fn places_calls(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// Whether a native call is without a type by such rules, so that none of its results says that it
-/// had the wrong one.
+/// Whether, by this version of the rules, a native call has no type. Then no result warns that the
+/// type was wrong.
 #[must_use]
 pub fn says_no_type(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// How replies are read by such rules: none are those of 0.1.0.
+/// How replies are read by this version of the rules. None is 0.1.0.
 #[must_use]
 pub fn reading(rules: Option<u32>) -> Reading {
     match rules {
@@ -162,7 +166,7 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// What of these isn't the usual, where anything isn't.
+    /// The limits that differ from the defaults. None if all are the defaults.
     #[must_use]
     pub fn of(limits: &ActionLimits) -> Option<Limited> {
         let usual = ActionLimits::default();
@@ -183,7 +187,7 @@ impl Limited {
         (it != Limited::default()).then_some(it)
     }
 
-    /// The limits that these are.
+    /// All limits: the defaults, with these changes.
     #[must_use]
     pub fn limits(&self) -> ActionLimits {
         let mut all = ActionLimits::default();
@@ -342,12 +346,12 @@ pub struct CognitionOut {
 }
 
 impl CognitionOut {
-    /// Why a reply ends that a stop of the pump cut.
+    /// The `stop` of a reply that a stop of the pump cut off.
     pub const STOPPED: &str = "stopped";
 }
 
-/// Whether an agent's entry is the last word of its work: a final response, a stop, or the payload
-/// that it answers with instead.
+/// Whether an agent's entry is the last word of its work: a final response, a stop, or another
+/// payload that it answers with.
 #[must_use]
 pub fn is_last_word(entry: &Entry) -> bool {
     if let Some(it) = entry.decode_if::<Response>() {
@@ -512,14 +516,15 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Why a model stopped, or its agent, where it was interrupted.
+    /// The reason that an interrupted reply or agent has in the log.
     pub const WORD: &str = "interrupted";
-    /// What is said of a reply that was.
+    /// The error of an interrupted reply.
     pub const ERROR: &str = "it was interrupted";
 }
 
-/// Whether a payload is offered to models: not what is the pump's own to say, nor what is for
-/// operators and for those outside. Actions they write in the words of the protocol.
+/// Whether models are offered a payload. Not offered are reserved payloads, and payloads for
+/// operators and clients. Actions aren't offered either, since models write them in the form of the
+/// protocol.
 #[must_use]
 pub fn is_offered(schema: &Schema) -> bool {
     let others = [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME];
@@ -545,7 +550,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// Why an agent stopped that had nothing left to spend.
+    /// The reason of an agent that stopped because its budget was spent.
     pub const BUDGET: &str = "budget";
 }
 
@@ -573,7 +578,7 @@ pub struct Delta {
     pub text: String,
 }
 
-/// The payload that the agent of this name owns.
+/// The name of an agent's root: the payload that the agent of this name is asked with.
 #[must_use]
 pub fn root(agent: &str) -> Name {
     Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())

@@ -1,4 +1,5 @@
-//! The payloads of actions and agents: what rooms above this one have in common.
+//! The payloads of actions, agents and models. They stand in a module of their own, since several
+//! listeners need them.
 
 pub mod model;
 pub mod action;

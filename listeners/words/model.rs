@@ -1,4 +1,4 @@
-//! What models think before they write, how their answers are to be, and how they fail.
+//! Payloads that record a model's reasoning, the form of its answers, and its failures.
 
 use pumphouse::model::{Error, Format, Signed, Wire};
 use pumphouse::prelude::*;
@@ -49,14 +49,14 @@ pub struct SignedBlock {
 }
 
 impl ReasoningSigned {
-    /// What was signed in a turn; nothing where nothing was.
+    /// The blocks that were signed in a turn. None if there are none.
     pub fn of(turn: u64, all: &[Signed]) -> Option<ReasoningSigned> {
         let wire = all.first()?.wire.name().to_owned();
         let block = |it: &Signed| SignedBlock { place: it.place, json: it.json.clone() };
         Some(ReasoningSigned { turn, wire, block: all.iter().map(block).collect() })
     }
 
-    /// The same, as a prompt has it; nothing where nobody knows the wire any more.
+    /// The blocks as a prompt has them. Empty if the wire isn't known any more.
     pub fn signed(self) -> Vec<Signed> {
         let Ok(wire) = self.wire.parse::<Wire>() else { return Vec::new() };
         self.block.into_iter().map(|it| Signed::new(wire, it.place, it.json)).collect()
@@ -89,10 +89,10 @@ pub struct ModelFailed {
 }
 
 impl ModelFailed {
-    /// What failed in a turn.
+    /// Records an error of a model in a turn.
     pub fn of(turn: u64, error: &Error) -> ModelFailed {
         let mut it = error.clone();
-        // They are told apart here.
+        // The text leaves out the model, which has a field of its own, and the earlier attempts.
         (it.model, it.tried) = (None, Vec::new());
         let millis = |it: std::time::Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
         ModelFailed {

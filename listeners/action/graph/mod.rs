@@ -36,8 +36,8 @@ pub struct Graph {
     /// The unfinished actions.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    /// The requested times that haven't come yet, for each agent apart. The flag says whether the
-    /// time is awaited, see [`Output::Wake`].
+    /// The requested times that haven't come yet, separately for each agent. The flag says whether
+    /// the time is awaited, see [`Output::Wake`].
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
     /// The time of the last input.
     now: u64,
@@ -492,8 +492,8 @@ impl Graph {
         self.armed.retain(|_, it| !it.is_empty());
     }
 
-    /// Requests the next time at which something is due, for each agent apart. So the entries of an
-    /// agent are never caused by a time of another agent.
+    /// Requests the next time at which something is due, separately for each agent. So the entries
+    /// of an agent are never caused by a time of another agent.
     fn arm(&mut self, out: &mut Vec<Output>) {
         let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
         let mut add = |agent: &Arc<str>, is_awaited, time| {

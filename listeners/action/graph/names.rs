@@ -37,11 +37,16 @@ impl Graph {
     /// The meaning of a name in a response of an agent's turn. `at` is the place of the response:
     /// actions with a smaller number come before it.
     ///
-    /// The meaning is the newest action before the response whose output key is the name, else the
-    /// newest one whose id it is. Else it is a feed of the turn. Else it is the action before the
-    /// response that called a listener of that name, if only one did. Else it is the first action
-    /// of the same turn after the response that has the name. Actions of later turns don't change
-    /// the meaning.
+    /// The meaning is the first one of these that exists:
+    ///
+    /// - the newest action before the response that has the name as its output key,
+    /// - the newest action before the response that has it as its id,
+    /// - a feed of the turn,
+    /// - the action before the response that called the listener of this name, if only one did,
+    /// - the first action of the same turn after the response that has the name in one of these
+    ///   ways.
+    ///
+    /// Actions of later turns don't change the meaning.
     #[must_use]
     pub fn meaning(&self, agent: &str, name: &str, at: Id, turn: u64) -> Meaning {
         let Some(scope) = self.scopes.get(agent) else { return Meaning::Nothing };
