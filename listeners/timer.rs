@@ -162,8 +162,8 @@ impl Apply for Timers {
                 self.once.insert(due.timer);
             }
         } else if let Some(cleared) = entry.decode_if::<TimerCleared>() {
-            // If no such timer was set, a later timer may get this number. It must not count as
-            // cleared then.
+            // A later timer may get this number, so the number counts as cleared only if it was
+            // set.
             if cleared.was_set {
                 self.cleared.insert(cleared.timer);
             }

@@ -20,7 +20,7 @@ use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind, Dialect, NAME};
 
-/// When a model calls an unknown listener, it is told at most so many names.
+/// When a model calls an unknown listener, it is told at most this many names.
 const NAMES_MAX: usize = 20;
 
 /// A payload that can be called, and the listener that takes it.

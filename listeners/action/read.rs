@@ -413,7 +413,7 @@ impl fmt::Display for RawValue<'_> {
     }
 }
 
-/// `a, b or c`.
+/// Lists words as in `a, b or c`.
 fn listed(words: &[&str]) -> String {
     match words {
         [] => String::new(),

@@ -97,8 +97,8 @@ struct Handling {
 struct Emissions {
     contents: Vec<Note<To<ContextFeed, String>>>,
     questions: Vec<Request<To<Element, String>>>,
-    /// Requests to sources that can't be sent. `feed` tells itself so, and the feed counts as
-    /// failed.
+    /// Requests to sources that can't be sent. Each is a message to `feed` itself, and its feed
+    /// counts as failed.
     unasked: Vec<Again<FeedUnasked>>,
     /// Answers to agents' requests, once their turns wait for no feed.
     refreshed: Vec<Reply<FeedsRefreshed>>,

@@ -54,7 +54,8 @@ pub(super) enum Effect {
     /// Records that the source didn't answer, or answered with an error. It has the reason, and the
     /// time of the last good answer.
     Lost(FeedId, String, Option<u64>),
-    /// Answers the agent's request, which this entry is: no feed is waited for any more.
+    /// Answers an agent's request, since its turn waits for no feed any more. The entry is the
+    /// request.
     Ready(Entry),
     /// Requests a message for a time.
     Wake(FeedsDue),
@@ -342,8 +343,8 @@ impl Refreshes {
     }
 }
 
-/// Whether a waiting `feeds-due` message is delivered early: if it is for a turn, when that turn's
-/// feeds are refreshed.
+/// Whether a waiting `feeds-due` message is delivered early: if a turn waits for it, when a
+/// `feeds-refreshed` has come in the thread.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME

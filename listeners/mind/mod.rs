@@ -32,8 +32,8 @@ pub enum FinalWithActions {
     Hold,
     /// The response is withdrawn, and the agent has another turn.
     Strict,
-    /// The response is delivered without waiting for all of them. It still waits for actions that
-    /// it names, and for `sync` actions before it.
+    /// The response is delivered without waiting for all actions of its turn. It still waits for
+    /// actions that it names, and for `sync` actions before it.
     Trust,
 }
 
@@ -128,7 +128,8 @@ pub struct Work {
     origin: Option<u64>,
 }
 
-/// A response that waits for the actions that it names, or for those of its work.
+/// A response that waits: for the actions that it names, for earlier `sync` actions, or, if it is
+/// final, for all actions of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {

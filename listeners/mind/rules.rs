@@ -51,13 +51,13 @@ pub enum Next {
     Deliver,
     /// It withdraws its waiting final response, for this reason.
     Withdraw(String),
-    /// It ends its work without an answer.
+    /// It ends its work without a final response.
     Stop(StopReason),
     /// It has a turn.
     Turn,
 }
 
-/// Why an agent ends its work without an answer.
+/// Why an agent ends its work without a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
@@ -371,7 +371,7 @@ impl Mind {
     }
 }
 
-/// How work ends without an answer.
+/// How work ends without a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {

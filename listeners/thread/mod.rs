@@ -1,5 +1,5 @@
-//! The listener `thread` opens, cancels, pauses, resumes and awaits threads below the one that it
-//! is asked in, and records forks.
+//! The listener `thread` opens child threads of the thread that it is asked in. It also cancels,
+//! pauses, resumes and awaits threads, raises budgets, and records forks.
 
 pub mod fork;
 pub mod wait;

@@ -9,8 +9,8 @@ use super::super::todo::words::StepsOpen;
 use super::super::words::action::{Action, ActionResult};
 use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
 
-/// The questions of a thread that have no answer, the calls that have no result, and how far each
-/// agent was shown the thread. A fold.
+/// The questions of a thread that have no answer, the calls that have no result, and the last entry
+/// that each agent was shown. A fold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     pub(super) agents: BTreeMap<String, AgentProgress>,

@@ -1,4 +1,5 @@
-//! Payloads about a thread's view: hide old messages, show them again.
+//! The payloads of the listener `view`: to hide old messages, to show them again, and to read on in
+//! results. A refused attachment has its payload here, too.
 
 use pumphouse::prelude::*;
 

@@ -136,7 +136,7 @@ pub struct ActionOutcome {
 }
 
 impl ActionOutcome {
-    /// Why the dependents of an action of this name are skipped.
+    /// The reason why actions that depend on this one are skipped. `id` is the id of this action.
     pub(super) fn reason(&self, id: &str) -> String {
         match (&self.because, self.status) {
             (Some(because), _) => format!("{id} was skipped because of {because}"),
