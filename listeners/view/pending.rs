@@ -57,9 +57,10 @@ impl AgentProgress {
         self.begun.is_some() || !self.questions.is_empty()
     }
 
-    /// The first entry that may be new to the agent. While a turn is running, it comes after the
-    /// entries that the turn shows, and not after the turn's beginning. Otherwise it comes after
-    /// the newest turn's entries and after the newest answer, and not before the oldest question.
+    /// The first entry that may be new to the agent. While a turn is running, this is the entry
+    /// after the last one that the turn shows, or the turn's beginning if that is earlier.
+    /// Otherwise it is the first entry after the last one that the newest turn showed and after the
+    /// newest answer, but none before the oldest question.
     pub(super) fn news(&self) -> u64 {
         if let Some(begun) = self.begun {
             return begun.min(self.until + 1);
