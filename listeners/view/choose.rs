@@ -21,9 +21,9 @@ pub(super) struct Request<'a> {
 
 /// Chooses what a clear hides. `view` has the entries that were in view before the request.
 ///
-/// The first message stays, and the newest ones, `keep` messages together. Questions without an
-/// answer and calls without a result stay, too, and so do messages that an agent at work hasn't
-/// been shown.
+/// The first message stays, and the newest ones, `keep` messages together. Of each sender's
+/// unanswered questions, the oldest and the newest stay. Calls without a result stay, and so do
+/// messages that an agent at work hasn't been shown.
 pub(super) fn choose(
     request: &Request<'_>,
     view: &[Entry],

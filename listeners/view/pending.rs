@@ -1,4 +1,5 @@
-//! The fold of a thread's unfinished work. A clear never hides such work.
+//! The fold of a thread's unfinished work: questions without an answer and calls without a result.
+//! A clear reads it, to know what stays in view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
