@@ -1,4 +1,4 @@
-//! What a URL names, as text.
+//! The listener `fetch`: gets the page or file at a URL from a web server, and answers its text.
 //!
 //! ```yaml
 //! listeners:
@@ -6,9 +6,10 @@
 //!   - {use: fetch, name: docs, settings: {hosts: ["docs.example.org", "127.0.0.1:9000"]}}
 //! ```
 //!
-//! Without `hosts` it reaches public addresses, and nothing of this machine or its networks; with
-//! them, those alone. Each redirect is checked as the first URL is. What a request may come to is
-//! bounded by [`WebLimits`].
+//! Without the setting `hosts`, the listener reaches only public addresses, on the ports 80 and
+//! 443. It never reaches this machine or the networks around it. With `hosts`, it reaches only the
+//! hosts of that list. The URL of each redirect is checked like the first URL. [`WebLimits`] bounds
+//! the time and the bytes of a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::text::known;
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, is_pdf, kind_named, piece};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "fetch";
 
 /// Gets a page or a file from the web, as text: HTML with its headings, lists and links, plain
@@ -94,10 +95,10 @@ pub struct Settings {
     pub limits: WebLimits,
 }
 
-/// The listener `fetch`.
+/// Makes the listener `fetch`.
 ///
 /// # Errors
-/// A host is none.
+/// An entry of `hosts` is no valid host, `hosts` is empty, or the HTTP client can't be made.
 pub fn fetch(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(settings.hosts.as_deref(), settings.limits)?;
     let text = match &settings.hosts {
@@ -114,7 +115,7 @@ pub fn fetch(settings: &Settings) -> Result<Listener, String> {
         .stateless())
 }
 
-/// The text of a PDF.
+/// Extracts the text of an answer that is a PDF.
 async fn read_pdf(answer: &Answer) -> Result<Read, Refused> {
     let text = pdf::text(&answer.body).await.map_err(|it| match it {
         NoText::TooMuch(limit, text) => {

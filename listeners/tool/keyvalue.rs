@@ -1,11 +1,12 @@
-//! Values by their keys, in a file of their own, for as long as each is to last.
+//! The listener `keyvalue`: stores values by key in a file of its own. A value may have a time to
+//! live.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: keyvalue, name: redis_cache, settings: {file: cache.db}}
 //! ```
 //!
-//! The file is one of SQLite. What is set is on the disk before it is answered.
+//! The file is a SQLite database. A value is on the disk before `set` is answered.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +21,11 @@ use serde::Deserialize;
 
 use super::text::known;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "keyvalue";
-/// How long is waited for another program that has the file.
+/// How long the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
-/// What tells such a file from other ones.
+/// The SQLite `application_id` that marks a file of this listener.
 const APPLICATION: i32 = 0x7075_6b76;
 
 /// Keeps values by their keys: sets one, gets it, deletes it, or lists the keys there are.
@@ -147,15 +148,15 @@ pub struct Settings {
 
 struct Store {
     path: PathBuf,
-    /// Opened when it is needed first: nothing is made where a manifest is only checked.
+    /// Opened at the first request, so that checking a manifest creates no file.
     connection: Mutex<Option<Connection>>,
     limits: KeyvalueLimits,
 }
 
-/// The listener `keyvalue`.
+/// Makes the listener `keyvalue`.
 ///
 /// # Errors
-/// The file can't be opened, or is another's.
+/// The file can't be opened or belongs to another program, or its folder doesn't exist.
 pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
     let path = settings.file.path();
     check(&path).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -169,7 +170,8 @@ pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
         .stateless())
 }
 
-/// Whether a file is one of this kind, or may be made.
+/// Checks that the file is a database without tables or one of this listener's. If there is no
+/// file, checks that its folder exists.
 fn check(path: &Path) -> Result<(), String> {
     if path.exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -190,7 +192,7 @@ fn own(is_own: bool) -> Result<(), String> {
     }
 }
 
-/// Whether a file is empty, or one of this kind.
+/// Whether a database has no tables, or has this listener's `application_id`.
 fn is_own(connection: &Connection) -> rusqlite::Result<bool> {
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection.query_row(tables, [], |it| it.get(0))?;
@@ -288,13 +290,14 @@ impl Store {
         }
     }
 
-    /// Does something to what there is at this moment; all of it, or nothing.
+    /// Deletes the values whose time is over, then runs `work`, both in one transaction. If `work`
+    /// fails, nothing changes.
     fn write<T>(
         &self,
         now: i64,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Option<T>>,
     ) -> rusqlite::Result<Option<T>> {
-        // A transaction that a panic left open was rolled back.
+        // If an earlier call panicked, its open transaction was rolled back.
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *held {
             Some(it) => it,
@@ -315,14 +318,14 @@ fn get(open: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<Option<K
         None => nothing(false),
         Some((value, ends)) => {
             let left = ends.map(|it| u64::try_from(it.saturating_sub(now)).unwrap_or(0));
-            // What is left of a second counts as one.
+            // A remaining part of a second counts as a whole second.
             let ttl = left.map(|it| it.div_ceil(1_000_000));
             Kept { value: Some(value), ttl, ..nothing(true) }
         }
     }))
 }
 
-/// None where there is no room for another key.
+/// Stores a value. Returns `None` if the key is new and there are already `most` keys.
 fn set(
     open: &Transaction<'_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! A model as a tool: one call, without a conversation and without tools of its own.
+//! The listener `llm`: asks a model once. The model sees no earlier messages and has no tools.
 //!
 //! ```yaml
 //! listeners:
@@ -21,11 +21,11 @@ use serde::Deserialize;
 use super::text::{clean, cut};
 use super::time::pass_time;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "llm";
-/// What a model is told unless the settings or the call say it.
+/// The model's instruction, if neither the settings nor the call gives one.
 const PROMPT: &str = "Answer briefly and to the point.";
-/// How long the pump waits beyond a call's time.
+/// How much longer than `seconds_max` the pump waits for the handler.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks a model once.
@@ -137,10 +137,10 @@ struct Caller {
     limits: LlmLimits,
 }
 
-/// The listener `llm`.
+/// Makes the listener `llm`.
 ///
 /// # Errors
-/// No model has a name that the settings say.
+/// The settings name a model that doesn't exist.
 pub fn llm(settings: &Settings, models: &Models) -> Result<Listener, UnknownModel> {
     let mut chosen = BTreeMap::new();
     let names = settings.models.clone().unwrap_or_else(|| models.names().collect());
@@ -166,7 +166,8 @@ pub fn llm(settings: &Settings, models: &Models) -> Result<Listener, UnknownMode
         .stateless())
 }
 
-/// What a call is answered with, and what it cost.
+/// The charge that settles the call's reservation, and the answer. There is no charge if nothing
+/// was reserved.
 type Answer = (Option<Charge>, Result<Completion, Refused>);
 
 async fn ask(
@@ -197,7 +198,8 @@ async fn ask(
 }
 
 impl Caller {
-    /// Which model is asked what.
+    /// Chooses the model for a request and builds the prompt. Returns the model's name, the model
+    /// and the prompt.
     fn asked(&self, request: Llm) -> Result<(String, Arc<dyn Model>, Prompt), Refused> {
         let refused = |reason, text: String| Refused { reason, text };
         let name = request.model.unwrap_or_else(|| self.usual.clone());
@@ -232,7 +234,8 @@ impl Caller {
         Ok((name, model.clone(), prompt))
     }
 
-    /// Asks the model, and takes in what it answers; how that ended, or why there is none.
+    /// Asks the model and collects its reply in `answer`. Returns why the model stopped, or why
+    /// there is no answer.
     async fn ask(
         &self,
         model: &dyn Model,
@@ -257,12 +260,14 @@ impl Caller {
 struct ModelAnswer {
     text: String,
     usage: Option<Usage>,
-    /// Whether the model has the prompt.
+    /// Whether the model may have received the prompt. False if the call failed before a reply
+    /// began.
     is_asked: bool,
 }
 
 impl ModelAnswer {
-    /// Takes in a whole reply, up to so many bytes; how it ended.
+    /// Sends the prompt and collects the reply's text, up to `bytes_max`. Returns why the model
+    /// stopped. A longer reply is cut, and counts as stopped by [`Stop::MaxTokens`].
     async fn take(
         &mut self,
         model: &dyn Model,
@@ -294,7 +299,8 @@ impl ModelAnswer {
         ended
     }
 
-    /// What the call settles of what it had reserved; an estimate where the provider doesn't say.
+    /// The charge that replaces the call's reservation: the usage that the provider reported, or an
+    /// estimate if it reported none. The charge is zero if the model wasn't asked.
     fn settlement(&self, model: &dyn Model, reserved: &budget::Charge) -> budget::Charge {
         let is_estimate = self.usage.is_none() && self.is_asked;
         let usage = match self.usage {
@@ -310,7 +316,8 @@ impl ModelAnswer {
     }
 }
 
-/// What a call reserves: its prompt and the longest answer.
+/// The charge that a call reserves: the tokens of its prompt and of the longest possible answer,
+/// and their highest cost if the model has a price.
 fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
     let tokens = (model.prompt_tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
     let cost = model.price().map_or(0, |it| it.cost_max(tokens.0, tokens.1));

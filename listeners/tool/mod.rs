@@ -23,9 +23,10 @@ pub mod skills;
 pub mod sql;
 pub mod system_monitor;
 
-/// Where this program was begun as a part of itself, by a listener that runs programs or reads
-/// files of strangers: it is that part, and that is how it ended. A program whose `main` isn't
-/// [`pumphouse::cli`] asks this before all else.
+/// Some listeners start this executable again, as a helper process that runs a program or reads a
+/// PDF. If this process is such a helper, `begun` does the helper's work and returns its exit code.
+/// Otherwise it returns `None`. A program whose `main` isn't [`pumphouse::cli`] must call `begun`
+/// before everything else.
 ///
 /// ```
 /// use pumphouse::listeners::tool::begun;

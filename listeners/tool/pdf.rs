@@ -1,6 +1,7 @@
 //! Extracts the text of a PDF. The parser is a foreign library, and a hostile file may send it into
-//! a loop. So it runs in a process of its own: the same executable, without files and network, with
-//! bounds on its time and memory.
+//! a loop. So it runs in a process of its own: the same executable, with bounds on its time and
+//! memory. Where the kernel has Landlock, this process has no network, can read only the system's
+//! folders and this executable, and can write only to a temporary folder.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -15,29 +16,29 @@ use super::command::limits::CommandLimits;
 use super::command::run::{Ended, Outcome, run};
 use super::text::lossy;
 
-/// The argument that makes a reader of PDFs of this executable.
+/// Started with this argument, the executable is a reader of PDFs.
 const READ: &str = "read-a-pdf";
 /// Seconds that reading a PDF may take.
 pub(super) const PDF_SECONDS_MAX: u64 = 20;
-/// Bytes of memory that it may take.
+/// Bytes of memory that the reader may take.
 pub(super) const PDF_MEMORY_BYTES_MAX: u64 = 512 << 20;
 /// Bytes of text that a PDF may have.
 pub(super) const PDF_TEXT_BYTES_MAX: usize = 4 << 20;
-/// Bytes of the reason why it can't be read.
+/// Bytes of the reader's message that says why a PDF can't be read.
 const REASON_BYTES_MAX: usize = 4 << 10;
-/// The exit code of a reader that says why a PDF can't be read.
+/// The reader's exit code if it wrote to standard error why it can't read the PDF.
 const UNREAD: u8 = 3;
 
-/// Why a PDF has no text here.
+/// Why the text of a PDF isn't available.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoText {
-    /// Something of it is more than may be; the limit's name, and what it is.
+    /// A limit is exceeded: the limit's name, and a sentence about it.
     TooMuch(&'static str, String),
-    /// It can't be read, and why.
+    /// The PDF can't be read: a sentence that says why.
     Unread(String),
 }
 
-/// The text of a PDF: its pages one after another, in the order in which the file has their words.
+/// Extracts the text of a PDF, page by page. Words stand in the order in which the file has them.
 pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
     let unread = |it: io::Error| NoText::Unread(format!("the reader can't be begun: {it}"));
     let program = std::env::current_exe().map_err(unread)?.to_string_lossy().into_owned();
@@ -80,7 +81,8 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
     }
 }
 
-/// Where this program was begun as a reader of PDFs: it is one, and that is how it ended.
+/// If this process was started as a reader of PDFs, reads the PDF on standard input and returns the
+/// exit code. Otherwise returns `None`.
 pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.into_iter().nth(1)? != READ {
         return None;
@@ -91,21 +93,21 @@ pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
             Err(_) => ExitCode::FAILURE,
         },
         Err(why) => {
-            // Nobody else hears it.
+            // If standard error can't be written, there is nobody else to tell.
             let _ = io::stderr().write_all(why.as_bytes());
             ExitCode::from(UNREAD)
         }
     })
 }
 
-/// The text of the PDF on the standard input.
+/// Reads the PDF on standard input, which is in Base64, and returns its text.
 fn read() -> Result<String, String> {
     let mut input = String::new();
     io::stdin().read_to_string(&mut input).map_err(|it| it.to_string())?;
     let bytes = base64(&input).ok_or_else(|| "it came in another form".to_owned())?;
     let mut file = Document::load_mem(&bytes).map_err(|it| format!("it is no PDF: {it}"))?;
     if file.is_encrypted() {
-        // Many are, with no password, to keep readers from printing them.
+        // Many PDFs are encrypted with an empty password, only to keep viewers from printing them.
         file.decrypt("").map_err(|_| "it is encrypted, with a password".to_owned())?;
     }
     let mut text = String::new();

@@ -1,13 +1,14 @@
-//! What was said before in the caller's tree of threads, also what no prompt shows any more.
+//! The listener `recall`: finds earlier entries of the caller's tree of threads, including those
+//! that prompts no longer show.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: recall}
 //! ```
 //!
-//! It reads the thread that it is asked in, up to the question, and the other threads of that
-//! tree. With the grant `read:identity` it also reads the other trees of the identity that opened
-//! this one.
+//! `recall` reads the thread of the question, up to the question, and the other threads of the same
+//! tree. With the grant `read:identity`, it also reads the other trees that the same identity
+//! opened.
 
 use std::collections::VecDeque;
 
@@ -18,17 +19,17 @@ use pumphouse::wire::iso_time;
 use pumphouse::xml::{Child, View as Part};
 use serde::Deserialize;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "recall";
 /// Entries that are read at a time.
 const PAGE: usize = 32;
-/// Entries that one answer names.
+/// The most entries that one answer lists.
 const FOUND_MAX: usize = 50;
-/// The same unless the question says how many.
+/// How many entries an answer lists unless the question has a `limit`.
 const FOUND_USUAL: usize = 10;
-/// Characters of a question.
+/// The most characters that the `text` of a question may have.
 const QUESTION_CHARS_MAX: usize = 500;
-/// Characters of an entry's text that an answer has.
+/// The most characters of an entry's text that an answer shows.
 const EXCERPT_CHARS: usize = 300;
 
 /// Finds entries of the tree of threads: those that have all that is said here, the newest last.
@@ -142,7 +143,7 @@ pub struct Settings {
     pub limits: RecallLimits,
 }
 
-/// The listener `recall`.
+/// Makes the listener `recall`.
 #[must_use]
 pub fn recall(settings: &Settings) -> Listener {
     let text =
@@ -198,22 +199,25 @@ async fn find(
     Ok(Ok(Recalled { left_out, stopped_by, read_on, found }))
 }
 
-/// Where an entry stands among those of several threads.
+/// The sort key of entries of several threads: time, thread, number.
 type Order = (u64, ThreadId, u64);
 
 fn order(entry: &Entry) -> Order {
     (entry.at_us(), entry.thread().clone(), entry.seq())
 }
 
-/// The reading of a tree's threads: the caller's, the others of its tree, then those of the
-/// identity's other trees, each in the order in which it was opened.
+/// Reads the entries of several threads, page by page: first the caller's thread, then the others
+/// of its tree, then the threads of the identity's other trees. If the question names a thread or a
+/// number, only one thread is read.
 struct Reading<'a> {
     tree: &'a TreeHistory,
     limits: RecallLimits,
     threads: VecDeque<ThreadId>,
-    /// After which thread the identity's others are looked for; none once they are all known.
+    /// The identity's other threads are listed in parts. The next part begins after this thread;
+    /// `Some(None)` stands for the first part, and `None` means that no part is left.
     others: Option<Option<ThreadId>>,
-    /// The last entry read, or what comes before the first one to read.
+    /// The thread and number of the last entry that was read. At first: the number after which
+    /// reading starts.
     at: (ThreadId, u64),
     before: u64,
     entries: usize,
@@ -276,7 +280,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// The next entries; nothing at the end, and where a limit is reached.
+    /// The next page of entries. `None` at the end, and when a limit is reached.
     async fn next(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         loop {
             let Some(thread) = self.threads.front().cloned() else {
@@ -308,7 +312,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks the limits, and notes the one that is reached. True if one is.
+    /// Checks the limits and stores the first one that is reached in `stopped_by`. True if one is
+    /// reached.
     fn check_limits(&mut self) -> bool {
         let limits = &self.limits;
         let reached = [
@@ -321,7 +326,8 @@ impl Reading<'_> {
         self.stopped_by.is_some()
     }
 
-    /// Where a reading that stopped goes on; nothing where it is no further than it was.
+    /// If a limit stopped this reading: the entry after which the next question can continue.
+    /// `None` if nothing was read after `before`, where this reading began.
     fn read_on(&self, before: Option<&str>) -> Option<String> {
         self.stopped_by?;
         let (thread, seq) = &self.at;
@@ -330,15 +336,15 @@ impl Reading<'_> {
     }
 }
 
-/// Whether an agent's entry says what another entry has, too: prompts, replies as they were
-/// written, and actions, whose calls and answers stand beside them.
+/// Whether an agent's entry only repeats other entries. Prompts and raw replies do, and so do
+/// actions and their results, because the calls and their answers are entries, too.
 fn repeats(entry: &Entry) -> bool {
     let (namespace, local) = (entry.name().namespace(), entry.name().local());
     let is_action = ["action", "action-result"].contains(&local);
     namespace == pumphouse::name::AGENT && (is_action || local.starts_with("cognition_"))
 }
 
-/// What an entry must have.
+/// What an entry must have to be found.
 struct Wanted<'a> {
     request: &'a Recall,
     words: Vec<String>,
@@ -387,7 +393,7 @@ impl Wanted<'_> {
     }
 }
 
-/// All text of an element, its parts apart.
+/// Appends all text of an element, with a space at the end of each element in it.
 fn write(part: Part<'_>, to: &mut String) {
     for child in part.children() {
         match child {
@@ -398,7 +404,8 @@ fn write(part: Part<'_>, to: &mut String) {
     to.push(' ');
 }
 
-/// What stands around a character.
+/// Up to `EXCERPT_CHARS` characters around the character number `at`, with `…` where the text is
+/// cut.
 fn excerpt(text: &str, at: usize) -> String {
     let count = text.chars().count();
     let from = at.saturating_sub(EXCERPT_CHARS / 3).min(count.saturating_sub(EXCERPT_CHARS));

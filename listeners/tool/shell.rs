@@ -1,11 +1,12 @@
-//! Some programs, or any, with arguments of the caller's. No shell reads them.
+//! The listener `shell`: runs a program with arguments that the caller chooses. No shell interprets
+//! the arguments. The setting `programs` lists the programs that may run, or says `any`.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: shell, settings: {root: work, programs: [cargo, ls]}}
 //! ```
 //!
-//! What a program may see and take is as for [`command`](super::command).
+//! What a program may see and use is bounded in the same way as for [`command`](super::command).
 
 mod live;
 
@@ -25,9 +26,9 @@ use super::text::cut;
 use live::LiveOutput;
 use run::{Ended, Outcome};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "shell";
-/// What `programs` says where any may be run.
+/// The value of `programs` with which every program may run.
 const ANY: &str = "any";
 
 /// Runs a program and waits for its end.
@@ -119,16 +120,17 @@ pub struct Settings {
     pub limits: CommandLimits,
 }
 
-/// The programs that were found, by their names; none where any may be run.
+/// The paths of the programs that may run, by name, and the bounds of these programs. `listed` is
+/// `None` if every program may run.
 struct Programs {
     listed: Option<BTreeMap<String, String>>,
     bounds: Bounds,
 }
 
-/// The listener `shell`.
+/// Makes the listener `shell`.
 ///
 /// # Errors
-/// A program isn't there, or a folder.
+/// A program or a folder doesn't exist, or `programs` is empty.
 pub fn shell(settings: Settings) -> Result<Listener, String> {
     let Some(home) = settings.programs.0.first() else {
         let text = "no program may be run: list some, as in `programs: [cargo, ls]`, or say `any`";
@@ -178,7 +180,7 @@ fn one_of(listed: &BTreeMap<String, String>) -> String {
 }
 
 impl Programs {
-    /// Where a program is that may be run.
+    /// The path of a program, if the program may run.
     fn find(&self, name: &str) -> Result<String, String> {
         match &self.listed {
             Some(listed) => listed.get(name).cloned().ok_or_else(|| {

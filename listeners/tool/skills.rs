@@ -1,12 +1,14 @@
-//! A folder of [Agent Skills](https://agentskills.io): what an agent may read up when it needs it.
+//! The listener `skills`: offers a folder of [Agent Skills](https://agentskills.io), instructions
+//! that an agent loads when it needs them.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: skills, settings: {folder: skills}}
 //! ```
 //!
-//! Each folder in it has a `SKILL.md`, which begins with YAML: a name and a description. These are
-//! in the prompt of each agent that may call the listener; the rest is loaded by `load-skill`.
+//! Each skill is a folder with a file `SKILL.md`, which begins with a name and a description in
+//! YAML. The prompt of each agent that may call the listener shows these two. The payload
+//! `load-skill` loads the rest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +22,11 @@ use serde::Deserialize;
 
 use super::mcp::shown;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "skills";
-/// The file of a skill.
+/// The name of a skill's file.
 const FILE: &str = "SKILL.md";
-/// What stands before and behind the YAML.
+/// The line before the YAML and after it.
 const FENCE: &str = "---";
 
 /// Shows how something is done.
@@ -102,10 +104,12 @@ struct Known {
     text: String,
 }
 
-/// The listener `skills`. The files are read once: what an agent was told of is what it loads.
+/// Makes the listener `skills`. The skills' files are read only here, so later changes of a file
+/// have no effect on the running listener.
 ///
 /// # Errors
-/// The folder isn't there, or a skill isn't one.
+/// The folder can't be read, no folder in it has a `SKILL.md`, a skill's file is invalid, two
+/// skills have the same name, or a limit is exceeded.
 pub fn skills(settings: &Settings) -> Result<Listener, String> {
     let all = read(&settings.folder.path(), &settings.limits)?;
     let each = |(name, it): (&String, &Known)| format!("{name}: {}", it.description);
@@ -157,7 +161,7 @@ fn read(folder: &Path, limits: &SkillLimits) -> Result<BTreeMap<String, Known>, 
     }
 }
 
-/// A skill's name, and the rest of it.
+/// Parses a skill's file. Returns the skill's name and the rest.
 fn skill(text: &str) -> Result<(String, Known), String> {
     let plain = text.replace("\r\n", "\n");
     let parts = plain.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
@@ -175,7 +179,7 @@ fn skill(text: &str) -> Result<(String, Known), String> {
         return Err("its `description` has from 1 to 1,024 characters".to_owned());
     }
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    // A line each, in the prompt.
+    // The prompt shows each description on one line.
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     Ok((name, Known { description, digest, text: shown(body.trim()) }))
 }

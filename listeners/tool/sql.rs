@@ -1,12 +1,13 @@
-//! Questions to a SQLite file, which nothing here changes.
+//! The listener `sql`: answers SQL queries to a SQLite file, and never changes the file.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: sql, settings: {file: shop.db}}
 //! ```
 //!
-//! The file is opened anew for each question, to be read alone. An authorizer lets a statement read
-//! tables and call functions, and nothing else: it attaches no other file and loads no extension.
+//! Each query opens the file again, only to read it. An authorizer allows a statement to read
+//! tables, to call functions and to use the pragmas that describe the schema. Everything else is
+//! refused: a statement can't attach another file or load an extension.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,15 +26,15 @@ use serde_json::Value;
 
 use super::text::clean;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "sql";
-/// How long is waited for a program that writes to the file.
+/// How long the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
-/// How much longer than its statement a handler may take.
+/// How much longer than `seconds_max` the pump waits for the handler.
 const GRACE: Duration = Duration::from_secs(10);
-/// Steps of a statement between two looks at the clock.
+/// After this many steps of a statement, SQLite checks its time limit again.
 const STEPS: i32 = 1_000;
-/// What a statement may ask of the file beside its tables.
+/// The pragmas that a statement may use. Each of them describes the schema.
 const PRAGMAS: [&str; 7] = [
     "foreign_key_list",
     "index_info",
@@ -149,10 +150,10 @@ struct Database {
     limits: SqlLimits,
 }
 
-/// The listener `sql`.
+/// Makes the listener `sql`.
 ///
 /// # Errors
-/// The file isn't there, or is no database.
+/// The file doesn't exist, can't be opened, or is no SQLite database.
 pub fn sql(settings: &Settings) -> Result<Listener, String> {
     let path = settings.file.path();
     let wrong = |why: String| format!("{}: {why}", path.display());
@@ -203,7 +204,8 @@ async fn ask(State(it): State<Arc<Database>>, cancel: Cancel, asked: Sql) -> Res
     rows(&connection, &asked.query, parameters, limits)
 }
 
-/// Binds all that a connection does to its limits.
+/// Applies the limits to a connection: what a statement may do, how large its values may get, and
+/// when it is interrupted.
 fn bind(connection: &mut Connection, limits: &SqlLimits, cancel: Cancel) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.value_bytes_max)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -212,7 +214,7 @@ fn bind(connection: &mut Connection, limits: &SqlLimits, cancel: Cancel) -> rusq
     connection.progress_handler(STEPS, Some(move || now_us() >= end || cancel.is_cancelled()))
 }
 
-/// Whether a statement may do this: read, and compute.
+/// Whether a statement may do what SQLite asks about. It may only read and compute.
 fn may(asked: AuthContext<'_>) -> Authorization {
     let is_allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
@@ -287,7 +289,7 @@ fn rows(
     Ok(shown)
 }
 
-/// A value, of which no more is copied than may be shown.
+/// A value as JSON. Of a text, only the first `most + 1` bytes are copied.
 fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
     match cell {
         ValueRef::Null => Value::Null,
@@ -307,7 +309,7 @@ fn too_large(text: String, limit: &str) -> Refused {
     Refused { limit: Some(limit.to_owned()), ..refused(Reason::TooLarge, text) }
 }
 
-/// What SQLite says, without the file's path.
+/// The refusal for an error of SQLite.
 fn failed(error: &rusqlite::Error, limits: &SqlLimits) -> Refused {
     let text = clean(&error.to_string());
     match error {

@@ -1,9 +1,9 @@
 //! Converts foreign text into text that XML can hold.
 
-/// Characters of a text of the caller's that a refusal repeats.
+/// A refusal repeats at most this many characters of a caller's text.
 const SHOWN_MAX: usize = 200;
 
-/// A character, or U+FFFD in place of one that XML has no word for.
+/// The character, or U+FFFD if XML can't hold it.
 pub(super) fn known(letter: char) -> char {
     match letter {
         '\t' | '\n' | '\r' => letter,
@@ -13,17 +13,17 @@ pub(super) fn known(letter: char) -> char {
     }
 }
 
-/// A text without characters that XML has no word for.
+/// The text, with U+FFFD for each character that XML can't hold.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(known).collect()
 }
 
-/// Bytes as text.
+/// Bytes as text, with U+FFFD for what isn't UTF-8 and for each character that XML can't hold.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes))
 }
 
-/// The beginning of a text that somebody gave, for a refusal.
+/// The beginning of a caller's text, as a refusal repeats it. A longer text ends with `…`.
 pub(super) fn cut(text: &str) -> String {
     let mut characters = text.chars().map(known);
     let mut shown: String = characters.by_ref().take(SHOWN_MAX).collect();

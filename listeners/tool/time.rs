@@ -1,8 +1,8 @@
-//! Waiting by the system's clock, for tools. No log depends on this time.
+//! Lets tools wait by the system's clock, for the time limits of their calls.
 
 use std::time::Duration;
 
-/// Waits until so much time has passed.
+/// Waits for `time`.
 #[expect(clippy::disallowed_methods, reason = "a call's own time, which no log depends on")]
 pub(super) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;

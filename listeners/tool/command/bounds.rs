@@ -1,5 +1,5 @@
-//! The bounds of a listener's programs: what they may see and use, from its settings, with every
-//! path resolved.
+//! The bounds of a listener's programs: which files and what network they may use, and how much
+//! time and memory. They are made from the listener's settings, with every path resolved.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,12 +23,12 @@ pub enum Network {
     Any,
 }
 
-/// The time of a program that serves: a century.
+/// The time limit of a program that serves as long as the pump needs it: a century.
 const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
-/// What the settings say.
+/// The settings from which bounds are made.
 pub(in super::super) struct Given<'a> {
-    /// What stands in the same manifest, and so knows its folder.
+    /// A path from the same manifest. It tells where the manifest's folder is.
     pub(in super::super) home: &'a Beside,
     pub(in super::super) root: Option<&'a Beside>,
     pub(in super::super) env: BTreeMap<String, String>,
@@ -38,10 +38,10 @@ pub(in super::super) struct Given<'a> {
     pub(in super::super) limits: CommandLimits,
 }
 
-/// What each program may see and take.
+/// What each program of a listener may see and use.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Bounds {
-    /// Where it runs.
+    /// The folder in which the program runs.
     pub(in super::super) folder: String,
     environment: BTreeMap<String, String>,
     read: Vec<String>,
@@ -51,7 +51,7 @@ pub(in super::super) struct Bounds {
 }
 
 impl Bounds {
-    /// Finds every folder.
+    /// Resolves every path. The folder in which a program runs may also be written.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         let home = match given.home.folder() {
             it if it.as_os_str().is_empty() => Path::new("."),
@@ -77,22 +77,23 @@ impl Bounds {
         Ok(Bounds { folder, environment, read, write, network, limits })
     }
 
-    /// What sees no file of its own and no network, and writes nothing.
+    /// Bounds that allow no network, and no files but those that every program may use.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
         let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
         Bounds { folder: "/".to_owned(), environment, read, write, network, limits }
     }
 
-    /// The same where a program may be read and executed, too, wherever it stands.
+    /// The same bounds, but the program at `path` may be read and executed, too.
     pub(in super::super) fn with_program(mut self, path: &str) -> Result<Bounds, String> {
-        // Both a link and what it leads to.
+        // If the path is a link, this allows both the link and its target.
         self.read.push(path.to_owned());
         self.read.push(found(Path::new(path))?);
         Ok(self)
     }
 
-    /// The same where a program may write a folder more, and has these variables besides.
+    /// The same bounds with one more folder that may be written, and with these environment
+    /// variables.
     pub(in super::super) fn with_folder(mut self, path: &str, all: &[(&str, &str)]) -> Bounds {
         self.write.push(path.to_owned());
         let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
@@ -100,7 +101,7 @@ impl Bounds {
         self
     }
 
-    /// What such a program may do.
+    /// The effects of a listener whose programs have these bounds.
     pub(in super::super) fn effects(&self) -> Effects {
         match self.network {
             Network::None => Effects::Writes,
@@ -113,7 +114,7 @@ impl Bounds {
         self.environment.get("PATH").map_or("", String::as_str)
     }
 
-    /// A program to be run.
+    /// The order to run a program within these bounds.
     pub(super) fn order(&self, program: &str, arguments: Vec<String>, input: String) -> Order {
         let limits = &self.limits;
         Order {
@@ -139,8 +140,8 @@ impl Bounds {
 }
 
 impl Order {
-    /// The same for a program that serves the pump as long as that lives, and that no kernel holds
-    /// to folders.
+    /// The same order for a program that serves as long as the pump needs it. Landlock doesn't
+    /// confine this program.
     pub(super) fn serving(mut self) -> Order {
         self.is_server = true;
         self.seconds = SERVER_SECONDS;
@@ -149,7 +150,7 @@ impl Order {
     }
 }
 
-/// A path from the root of the system, through no link.
+/// The absolute path, without links.
 fn found(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| match error.kind() {

@@ -14,16 +14,17 @@ use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
 use super::order::Confinement;
 
-/// The exit code of a program that couldn't be begun, as shells have it.
+/// The exit code if the program can't be started. Shells use the same one.
 const NOT_BEGUN: u8 = 127;
 
-/// What the description of a listener adds where its programs aren't confined.
+/// A sentence for the description of a listener whose programs aren't confined. It is empty if the
+/// kernel has Landlock.
 #[must_use]
 pub fn note() -> &'static str {
     note_of(is_available())
 }
 
-/// Warns where nothing confines the programs of a listener.
+/// Warns in the pump's own trace if nothing confines the programs of a listener.
 pub(in super::super) fn warn(listener: &str) {
     let note = note();
     if !note.is_empty() {
@@ -31,7 +32,7 @@ pub(in super::super) fn warn(listener: &str) {
     }
 }
 
-/// The same, by whether the kernel has Landlock.
+/// The text of [`note`] for a kernel with Landlock, or for one without.
 pub(super) fn note_of(is_available: bool) -> &'static str {
     match is_available {
         true => "",
@@ -42,8 +43,8 @@ pub(super) fn note_of(is_available: bool) -> &'static str {
     }
 }
 
-/// Becomes the program: its confinement in JSON, its path, its arguments. It comes back only where
-/// that fails.
+/// Confines this process and replaces it by the program. The arguments are the confinement in JSON,
+/// the program's path and the program's own arguments. The function returns only if this fails.
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let order = arguments.next().and_then(|it| it.into_string().ok());
     let order = order.and_then(|it| serde_json::from_str::<Confinement>(&it).ok());
@@ -58,15 +59,16 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 fn not_begun(why: &str) -> ExitCode {
-    // There is nobody else to tell.
+    // If standard error can't be written, there is nobody else to tell.
     let _ = writeln!(std::io::stderr(), "pumphouse: {why}");
     ExitCode::from(NOT_BEGUN)
 }
 
-/// Binds this process, and so all that it becomes and begins.
+/// Confines this process. The limits also hold for the program that this process becomes, and for
+/// all processes that the program starts.
 fn confine(order: &Confinement) -> Result<(), String> {
     let said = |what: &'static str| move |error| format!("{what}: {error}");
-    // A session of its own has no terminal.
+    // A new session has no terminal.
     setsid().map_err(said("no session"))?;
     bind_to(order.supervisor)?;
     let all = [
@@ -82,13 +84,13 @@ fn confine(order: &Confinement) -> Result<(), String> {
     if order.is_free { Ok(()) } else { landlock(order) }
 }
 
-/// Ends with the supervisor.
+/// Tells the kernel to kill this process when the supervisor ends.
 #[cfg(target_os = "linux")]
 fn bind_to(supervisor: i32) -> Result<(), String> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(|error| format!("not bound to the supervisor: {error}"))?;
-    // It may be gone by now.
+    // The supervisor may have ended before that.
     match getppid().is_some_and(|it| it.as_raw_nonzero().get() == supervisor) {
         true => Ok(()),
         false => Err("the supervisor is gone".to_owned()),
@@ -100,8 +102,8 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// What every program may read and execute. Of `/proc` it has no process: the pump's would show its
-/// environment.
+/// What every program may read and execute. The list has no process folder of `/proc`, because the
+/// pump's would show the pump's environment.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 20] = [
     "/usr",
@@ -125,11 +127,11 @@ const SYSTEM: [&str; 20] = [
     "/proc/vmstat",
     "/dev/urandom",
 ];
-/// What every program may write.
+/// The devices that every program may read and write.
 #[cfg(target_os = "linux")]
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"];
 
-/// Whether the kernel confines programs.
+/// Whether the kernel has Landlock.
 #[cfg(target_os = "linux")]
 fn is_available() -> bool {
     use landlock::{
@@ -161,7 +163,7 @@ fn landlock(order: &Confinement) -> Result<(), String> {
         };
         let read = SYSTEM.iter().copied().chain(order.read.iter().map(String::as_str));
         let write = DEVICES.iter().copied().chain(order.write.iter().map(String::as_str));
-        // What isn't there has no rule.
+        // A path that doesn't exist gets no rule.
         rules
             .create()?
             .add_rules(path_beneath_rules(read, AccessFs::from_read(abi)))?

@@ -1,4 +1,5 @@
-//! One program as a listener: a text in and a text out, or payloads by their JSON Schemas.
+//! The listener `command`: runs one program. The program's input and output are plain texts, or
+//! payloads that the manifest declares by JSON Schemas.
 //!
 //! ```yaml
 //! listeners:
@@ -8,11 +9,14 @@
 //!     settings: {run: [./weather.sh, "{city}"], takes: place, answers: forecast}
 //! ```
 //!
-//! No shell reads what is given: a program has the arguments that its manifest lists, and what
-//! comes in stands in some of them, or in its standard input. A program runs under a *supervisor*,
-//! which is this very executable once more ([`supervise`]): it ends the program with its call and
-//! with the pump, also where that is killed. Between the two a *launcher* binds itself to the
-//! limits and to the folders that the program may see, and becomes the program ([`confine`]).
+//! No shell interprets the arguments. The program gets the arguments that the manifest lists. An
+//! argument such as `{city}` is replaced by a field of the message; without such arguments, the
+//! message goes to standard input.
+//!
+//! A program runs under a *supervisor*: this executable, started again ([`supervise`]). The
+//! supervisor ends the program when the call ends and when the pump ends, even if the pump is
+//! killed. The supervisor starts a *launcher*, which limits itself to what the program may use and
+//! then becomes the program ([`confine`]).
 
 pub mod limits;
 pub(super) mod programs;
@@ -38,9 +42,9 @@ pub(super) use bounds::{Bounds, Given};
 use limits::CommandLimits;
 use run::{Ended, Outcome};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "command";
-/// Where the text stands among the arguments.
+/// The argument that is replaced by the text.
 const FIELD: &str = "{text}";
 
 /// Runs the listener's program on a text.
@@ -139,7 +143,7 @@ pub enum Input {
     Xml,
 }
 
-/// A program that was found, and its arguments.
+/// The program that the manifest names: its path, its arguments and its bounds.
 struct Program {
     name: String,
     path: String,
@@ -147,10 +151,11 @@ struct Program {
     bounds: Bounds,
 }
 
-/// The listener `command`.
+/// Makes the listener `command`.
 ///
 /// # Errors
-/// The program isn't there, a folder isn't, or an argument names a field that the payload hasn't.
+/// The program or a folder doesn't exist, an argument names a field that the payload doesn't have,
+/// or `takes`, `answers` and `input` are wrong or don't fit together.
 pub fn command(settings: Settings) -> Result<Listener, String> {
     let Some((program, arguments)) = settings.run.split_first() else {
         return Err("`run` is empty: write a program, as in `run: [tr, a-z, A-Z]`".to_owned());
@@ -202,7 +207,7 @@ fn text_listener(program: Program) -> Listener {
     Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
 }
 
-/// The field that an argument is, where it is one.
+/// The field that an argument names: `city` for `{city}`. `None` for any other argument.
 fn field(argument: &str) -> Option<&str> {
     argument.strip_prefix('{')?.strip_suffix('}')
 }
@@ -228,7 +233,8 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
     }
 }
 
-/// What a program wrote that came to a good end.
+/// The standard output of a program, without its last line end, if the exit code is 0. Otherwise
+/// the failure.
 fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<String, Failed> {
     let reason = match outcome.ended {
         Ended::Code(0) => {

@@ -1,5 +1,5 @@
-//! The messages between the pump, a supervisor and a launcher: the order to run a program, and the
-//! report. Each is one line of JSON.
+//! The messages between the pump, a supervisor and a launcher, in JSON: the order to run a program,
+//! the confinement for the launcher, and the report of how the program ended.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Programs by their names.
+//! Finds the programs that manifests and callers name.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use pumphouse::listener::Beside;
 
-/// Where programs are where the pump itself knows no search path.
+/// The search path if neither the settings nor the pump's environment has a `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The search path: what the settings say, else the pump's own.
+/// The search path: `PATH` of the settings, else `PATH` of the pump's own environment.
 #[expect(clippy::disallowed_methods, reason = "an operator's programs are where a shell has them")]
 pub(in super::super) fn search_path(env: &BTreeMap<String, String>) -> String {
     let said = env.get("PATH").cloned();
     said.or_else(|| std::env::var("PATH").ok()).unwrap_or_else(|| PATH.to_owned())
 }
 
-/// A program: by its path from the manifest's folder, where there is a `/` in it, else as the
-/// search path has it.
+/// The path of a program that the manifest names. A name with a `/` is a path relative to the
+/// manifest's folder. Any other name is looked for in the search path.
 pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, String> {
     match program.text().contains('/') {
         true => at(program.folder(), program.text()),
@@ -25,7 +25,7 @@ pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, S
     }
 }
 
-/// A program by its path from a folder.
+/// The path of the program at `name`, relative to `folder`.
 pub(in super::super) fn at(folder: &Path, name: &str) -> Result<String, String> {
     let path = folder.join(name);
     let path = std::path::absolute(&path).unwrap_or(path);
@@ -35,9 +35,9 @@ pub(in super::super) fn at(folder: &Path, name: &str) -> Result<String, String> 
     }
 }
 
-/// A program by its name.
+/// The path of the first program of this name in the search path.
 pub(in super::super) fn searched(name: &str, search: &str) -> Result<String, String> {
-    // Folders from where the pump happens to be are no places for programs.
+    // Relative folders are skipped, because they would depend on the pump's current folder.
     let folders = search.split(':').filter(|it| it.starts_with('/'));
     let mut paths = folders.map(|it| Path::new(it).join(name));
     match paths.find(|it| is_program(it)) {

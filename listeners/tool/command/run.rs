@@ -1,5 +1,4 @@
-//! The pump's side of a program: it starts a supervisor, tells it what to run, and reads its
-//! report.
+//! The pump's side of a program: starts a supervisor, tells it what to run, and reads its report.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -20,12 +19,12 @@ use super::order::{Order, Report};
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 
-/// Bytes of a report.
+/// The most bytes of a report.
 const REPORT_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// What a program came to.
+/// How a program ended, and what it wrote.
 #[derive(Debug)]
 pub(in super::super) struct Outcome {
     pub(in super::super) ended: Ended,
@@ -43,7 +42,7 @@ pub(in super::super) enum Ended {
 }
 
 impl Ended {
-    /// How, in a sentence.
+    /// How the program ended, in a sentence.
     pub(in super::super) fn sentence(self, name: &str, limits: &CommandLimits) -> String {
         match self {
             Ended::Code(code) => format!("{name} ended with the exit code {code}"),
@@ -60,13 +59,13 @@ impl Ended {
     }
 }
 
-/// Who hears what a program writes, piece by piece.
+/// Is called with each piece of output that a program writes.
 pub(in super::super) type Hears<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
 
-/// Runs a program. Where this is dropped before it ends, the supervisor ends the program.
+/// Runs a program to its end. If the future is dropped before, the supervisor ends the program.
 ///
 /// # Errors
-/// Why it wasn't begun, in a sentence.
+/// The program can't be started, or its supervisor ended first; a sentence says why.
 pub(in super::super) async fn run(
     bounds: &Bounds,
     program: &str,
@@ -80,7 +79,7 @@ pub(in super::super) async fn run(
     let (mut supervisor, ours) = supervised(Stdio::piped()).map_err(failed)?;
     let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
     let heard = hear(ours, &order, (out, err), limits, hears).await.map_err(failed);
-    // It has ended, or does as soon as nobody listens any more.
+    // The supervisor has ended, or ends now that the pump has closed the socket.
     supervisor.wait().await.map_err(failed)?;
     let (report, out, err) = heard?;
     let ended = match report {
@@ -96,7 +95,7 @@ pub(in super::super) async fn run(
     Ok(Outcome { ended, out, err })
 }
 
-/// A supervisor, and the socket by which it is told what to run.
+/// Starts a supervisor. The socket carries the order to the supervisor and its report back.
 fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
     clear_once();
     let (ours, theirs) = pair()?;
@@ -117,19 +116,20 @@ fn pair() -> std::io::Result<(UnixStream, OwnedFd)> {
     Ok((UnixStream::from_std(ours)?, OwnedFd::from(theirs)))
 }
 
-/// A program that speaks with the pump. Where this is dropped, the supervisor ends the program.
+/// A running program that exchanges messages with the pump. When this value is dropped, the
+/// supervisor ends the program.
 pub(in super::super) struct Serving {
-    /// Its input and its output.
+    /// The program's standard input and standard output.
     pub(in super::super) talk: UnixStream,
     pub(in super::super) err: Option<ChildStderr>,
-    /// While it is open, the program may run.
+    /// The socket to the supervisor. When it is closed, the supervisor ends the program.
     pub(in super::super) control: UnixStream,
 }
 
-/// Begins a program that speaks with the pump.
+/// Starts a program that exchanges messages with the pump.
 ///
 /// # Errors
-/// The system doesn't do it.
+/// The supervisor can't be started, or the order can't be sent to it.
 pub(in super::super) async fn serve(
     bounds: &Bounds,
     program: &str,
@@ -142,8 +142,8 @@ pub(in super::super) async fn serve(
     Ok(Serving { talk, err: supervisor.stderr.take(), control })
 }
 
-/// Tells the supervisor what to run, and hears all that comes of it; no report where it wrote too
-/// much.
+/// Sends the order to the supervisor, then collects the program's output and the report. There is
+/// no report if the program wrote too much.
 async fn hear(
     mut ours: UnixStream,
     order: &Order,
@@ -156,7 +156,7 @@ async fn hear(
     let (mut kept_out, mut kept_err) =
         (Kept::new(limits.output_bytes_max), Kept::new(limits.error_bytes_max));
     let most = limits.written_bytes_max;
-    // Where one is too much, the other isn't waited for.
+    // If one output is too much, the other isn't read to its end.
     let both = tokio::try_join!(
         kept_out.fill(out, most, |it| hears(OutputStream::Out, it)),
         kept_err.fill(err, most, |it| hears(OutputStream::Err, it)),
@@ -178,12 +178,12 @@ enum Stop {
     Failed(std::io::Error),
 }
 
-/// The beginning and the end of what was written.
+/// The beginning and the end of an output. The middle of a long output is left out.
 #[derive(Debug)]
 pub(in super::super) struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Bytes of either.
+    /// The most bytes of the beginning, and also of the end.
     half: usize,
     left_out: u64,
 }
@@ -193,7 +193,7 @@ impl Kept {
         Kept { head: Vec::new(), tail: VecDeque::new(), half: most / 2, left_out: 0 }
     }
 
-    /// Takes in all of it, up to what a program may write.
+    /// Reads an output to its end. Fails if the output has more than `most` bytes.
     async fn fill(
         &mut self,
         from: Option<impl AsyncRead + Unpin>,
@@ -225,7 +225,7 @@ impl Kept {
         self.left_out += over as u64;
     }
 
-    /// All of it, or its beginning, and whether that is cut.
+    /// The whole output and `false`; or its beginning and `true` if a part is left out.
     pub(in super::super) fn beginning(&self) -> (Vec<u8>, bool) {
         match self.left_out {
             0 => (self.head.iter().chain(&self.tail).copied().collect(), false),
@@ -233,7 +233,7 @@ impl Kept {
         }
     }
 
-    /// As text, with a line where some of it is left out.
+    /// The output as text. A line stands where a part is left out.
     pub(in super::super) fn text(&self, most: usize) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {

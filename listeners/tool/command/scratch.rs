@@ -1,5 +1,5 @@
-//! Temporary folders. Each belongs to one process and is removed at its end. A killed process
-//! leaves its folders; the next pump that needs one removes them.
+//! Temporary folders. Each belongs to one process, which removes it after use. A process that is
+//! killed leaves its folders behind. The next pump removes them before it starts its first program.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -10,15 +10,15 @@ use std::sync::Once;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{getpid, getuid};
 
-/// Names that are tried for a folder.
+/// How many names are tried for a new folder.
 const NAMES_MAX: u32 = 1_000;
-/// What all their names begin with.
+/// The beginning of each temporary folder's name.
 const PREFIX: &str = "pumphouse-";
 
-/// A folder of a process's own, for temporary files; it is removed with this value.
+/// A temporary folder of this process. It is removed when this value is dropped.
 pub(in super::super) struct Scratch {
     path: PathBuf,
-    /// The folder, locked: nobody clears it away while this is open.
+    /// The open and locked folder. No other process removes a locked folder.
     _lock: File,
 }
 
@@ -33,7 +33,8 @@ impl Scratch {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             }
-            // Somebody who clears away may have been quicker than the lock.
+            // Another process may have removed the folder before it was locked. Then the next name
+            // is tried.
             if let Some(lock) = lock(&path) {
                 return Ok(Scratch { path, _lock: lock });
             }
@@ -48,12 +49,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What can't be removed is the system's to clear away.
+        // A folder that can't be removed is left to the system.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// The folder at a path, locked, where no process has it.
+/// Opens and locks the folder at a path. `None` if another process has locked it, or if something
+/// else is at the path by now.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -61,13 +63,13 @@ fn lock(path: &Path) -> Option<File> {
     (stands.is_dir() && (is.dev(), is.ino()) == (stands.dev(), stands.ino())).then_some(folder)
 }
 
-/// Clears away what processes that were killed have left, once in the life of this one.
+/// Removes the folders that killed processes have left. Only the first call in a process does this.
 pub(in super::super) fn clear_once() {
     static CLEARED: Once = Once::new();
     CLEARED.call_once(|| clear(&std::env::temp_dir()));
 }
 
-/// Removes the folders of this user that no process has.
+/// Removes this user's temporary folders that no process has locked.
 fn clear(above: &Path) {
     let Ok(all) = fs::read_dir(above) else { return };
     for entry in all.flatten() {
@@ -80,7 +82,7 @@ fn clear(above: &Path) {
     }
 }
 
-/// Whether a folder of this name may be one of these: `pumphouse-PROCESS-NUMBER`.
+/// Whether a name has the form of a temporary folder's name: `pumphouse-PROCESS-NUMBER`.
 fn is_scratch(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|it| it.split_once('-'));
     let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());

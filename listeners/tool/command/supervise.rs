@@ -1,9 +1,10 @@
 //! The supervisor: a process between the pump and a program. It ends the program and all its
 //! descendants when the time is up, when the call ends, and when the pump ends.
 //!
-//! Its standard input is a socket to the pump: one line says what to run, and one line comes back.
-//! If the pump dies in any way, the kernel closes the socket. Orphans of the program become
-//! children of the supervisor, so that no process escapes.
+//! The supervisor's standard input is a socket to the pump. The supervisor reads the order there,
+//! which is one line, and writes back the report, which is one line, too. If the pump dies in any
+//! way, the kernel closes the socket. Orphans of the program become children of the supervisor, so
+//! that no process escapes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,28 +22,31 @@ use super::confine;
 use super::order::{Confinement, Order, Report};
 use super::scratch::Scratch;
 
-/// This very executable, also where its file was replaced meanwhile.
+/// The path of this executable. It works even if the file was replaced meanwhile.
 #[cfg(target_os = "linux")]
 pub(super) const SELF: &str = "/proc/self/exe";
 #[cfg(not(target_os = "linux"))]
 pub(super) const SELF: &str = "pumphouse";
 
-/// The argument that makes a supervisor of this executable.
+/// Started with this argument, the executable is a supervisor.
 pub(super) const SUPERVISE: &str = "supervise-a-command";
-/// The argument that makes a launcher of it.
+/// Started with this argument, the executable is a launcher.
 const LAUNCH: &str = "launch-a-command";
 
-/// How long a program may take to end once it heard SIGTERM.
+/// How long a program may take to end after it got SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long to wait before what is still there is killed once more, and how often.
+/// The remaining processes are killed in rounds. Each round lasts this long at most.
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
-/// Rounds in which what forks meanwhile is stopped before all is killed.
+/// Before all processes are killed, they are stopped. This is repeated at most so often, because
+/// processes may start others meanwhile.
 const STOPS_MAX: u32 = 5;
-/// Events that may wait: the end of the pump, of the program and of all that it began.
+/// How many events may wait. There is one for the end of the call, one for the end of the program,
+/// and one for the end of all its processes.
 const EVENTS_MAX: usize = 4;
 
-/// Where this program was begun as a supervisor or a launcher: it is one, and that is how it ended.
+/// If this process was started as a supervisor or as a launcher, does that work and returns the
+/// exit code. Otherwise returns `None`.
 pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
@@ -59,14 +63,14 @@ fn supervise() -> ExitCode {
     let report = report
         .unwrap_or_else(|error| Report { error: Some(error.to_string()), ..Report::default() });
     let line = serde_json::to_string(&report).unwrap_or_default() + "\n";
-    // The pump may be gone.
+    // The pump may have ended already.
     match pump.write_all(line.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// What the pump wants run.
+/// Reads the pump's order.
 fn heard(pump: &UnixStream) -> io::Result<Order> {
     let mut line = String::new();
     BufReader::new(pump).read_line(&mut line)?;
@@ -76,23 +80,24 @@ fn heard(pump: &UnixStream) -> io::Result<Order> {
 /// What happens while a program runs.
 #[derive(Clone, Copy)]
 enum Event {
-    /// Nobody listens any more.
+    /// The pump has closed the socket: the call or the pump itself has ended.
     Gone,
     /// The program has ended.
     Ended(WaitStatus),
-    /// So has all that it began.
+    /// The program and all processes that it started have ended.
     AllEnded,
 }
 
 fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
-    // A signal to the pump's own group is for the pump, which says itself what becomes of calls.
+    // In a session of its own, the supervisor gets no signal that is meant for the pump's process
+    // group. The pump decides itself when a call ends.
     setsid()?;
     adopt()?;
     let folder = Scratch::new()?;
     let mut child = begin(&order, folder.path())?;
     let (events, happened) = sync_channel(EVENTS_MAX);
     if let Some(mut input) = child.stdin.take() {
-        // A program needn't read what it is given.
+        // It is no error if the program doesn't read its input.
         std::thread::spawn(move || drop(input.write_all(order.input.as_bytes())));
     }
     watch(pump.try_clone()?, events.clone());
@@ -114,7 +119,7 @@ fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Begins the launcher, which becomes the program.
+/// Starts the launcher, which becomes the program.
 fn begin(order: &Order, scratch: &Path) -> io::Result<std::process::Child> {
     let mut confinement =
         Confinement { supervisor: getpid().as_raw_nonzero().get(), ..order.confinement.clone() };
@@ -135,7 +140,7 @@ fn begin(order: &Order, scratch: &Path) -> io::Result<std::process::Child> {
         .spawn()
 }
 
-/// Takes in what a descendant leaves behind.
+/// Makes this process the parent of orphans among its descendants.
 #[cfg(target_os = "linux")]
 fn adopt() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
@@ -146,7 +151,7 @@ fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits in a thread of its own until the pump has closed its end.
+/// Starts a thread that waits until the pump closes its end of the socket.
 fn watch(mut pump: UnixStream, events: SyncSender<Event>) {
     std::thread::spawn(move || {
         let mut piece = [0; 64];
@@ -155,7 +160,7 @@ fn watch(mut pump: UnixStream, events: SyncSender<Event>) {
     });
 }
 
-/// Waits in a thread of its own for everything that ends.
+/// Starts a thread that waits for each child process to end.
 fn reap(program: Pid, events: SyncSender<Event>) {
     std::thread::spawn(move || {
         loop {
@@ -171,7 +176,7 @@ fn reap(program: Pid, events: SyncSender<Event>) {
     });
 }
 
-/// Notes what happened; whether nothing is left.
+/// Records in the report how the program ended. True if no process is left.
 fn note(event: Event, report: &mut Report) -> bool {
     if let Event::Ended(status) = event {
         report.code = status.exit_status();
@@ -180,7 +185,7 @@ fn note(event: Event, report: &mut Report) -> bool {
     matches!(event, Event::AllEnded)
 }
 
-/// Kills all that is left, until nothing is.
+/// Kills the remaining processes until none is left, for at most `ROUNDS_MAX` rounds.
 fn end_all(happened: &Receiver<Event>, mut is_over: bool, report: &mut Report) {
     for _ in 0..ROUNDS_MAX {
         if is_over {
@@ -193,7 +198,7 @@ fn end_all(happened: &Receiver<Event>, mut is_over: bool, report: &mut Report) {
     }
 }
 
-/// Stops whatever could fork meanwhile, then kills all of it.
+/// Stops all descendants, so that they can't start others, and then kills them.
 fn kill_all() {
     let mut stopped = Vec::new();
     for _ in 0..STOPS_MAX {
@@ -213,12 +218,12 @@ fn signal_all(signal: Signal) {
 
 fn send(all: &[Pid], signal: Signal) {
     for each in all {
-        // One that has ended meanwhile is no error.
+        // A process that has ended meanwhile is no error.
         let _ = kill_process(*each, signal);
     }
 }
 
-/// All processes that this one began, and those began.
+/// All descendants of this process.
 fn descendants() -> Vec<Pid> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -241,7 +246,8 @@ fn descendants() -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// The parent of a process by its line in `/proc`, where its name may hold anything.
+/// The parent's id, from a process's line in `/proc/PID/stat`. In this line, the process's name may
+/// contain any character, even `)`.
 pub(super) fn parent_of(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,5 @@
-//! What is refused before anything runs. What programs do is tested with the built executable.
+//! Tests what is refused before a program runs. Tests with the built executable cover the programs
+//! themselves.
 
 use super::confine::note_of;
 use super::supervise::parent_of;

@@ -1,5 +1,6 @@
-//! A program whose payloads are declared: fields as its arguments, JSON or XML as its input, and
-//! JSON or XML as its output.
+//! The listener `command` with declared payloads. The message's fields become the program's
+//! arguments, or the message becomes its input, as JSON or XML. The program's output is JSON or
+//! XML.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use serde_json::Value;
 use super::super::text::clean;
 use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, output, run};
 
-/// What the payloads of a listener's own are called.
+/// The local names of the payloads that the listener itself declares.
 const TAKES: &str = "run";
 const ANSWERS: &str = "answer";
 
-/// What is taken.
+/// The schema of the payload that the listener takes. It must be a JSON object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let schema = schema_of(declared, TAKES, "What the listener's program is run on.")?;
     match schema.original().and_then(|it| it.get("type")).is_some_and(|it| it == "object") {
@@ -27,7 +28,7 @@ pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     }
 }
 
-/// What is answered.
+/// The schema of the payload that the listener answers.
 pub(super) fn answers(declared: &DeclaredPayload) -> Result<Schema, String> {
     schema_of(declared, ANSWERS, "What the listener's program answers.")
 }
@@ -41,7 +42,7 @@ fn schema_of(declared: &DeclaredPayload, local: &str, doc: &'static str) -> Resu
     Ok(schema)
 }
 
-/// The fields that an argument may be: the properties of the JSON form.
+/// The fields that an argument may name: the properties of the JSON Schema.
 pub(super) fn fields(schema: &Schema) -> Vec<String> {
     let properties = schema.original().and_then(|it| it.get("properties"));
     let properties = properties.and_then(Value::as_object);
@@ -52,11 +53,12 @@ struct Typed {
     program: Program,
     takes: Schema,
     answers: Option<Schema>,
-    /// What stands in standard input; none where the arguments have what came in.
+    /// What the program gets on standard input. `None` if the arguments have all that the program
+    /// gets.
     input: Option<Input>,
 }
 
-/// The listener of a program; where `takes` is none, it is a text that it takes.
+/// Makes the listener of a program. Without `takes`, the listener takes a text.
 pub(super) fn listener(
     program: Program,
     takes: Option<Schema>,
@@ -124,8 +126,9 @@ impl Typed {
     }
 }
 
-/// An argument, with the value of the field that it is: one argument, none where there is no value,
-/// and one for each item of a list.
+/// The arguments that one argument of the manifest becomes. An argument such as `{city}` becomes
+/// the field's value: no argument without a value, and one argument for each item of a list. Any
+/// other argument stays as it is.
 fn filled(argument: &str, value: &Value) -> Vec<String> {
     let Some(name) = field(argument) else { return vec![argument.to_owned()] };
     match value.get(name) {
@@ -142,7 +145,8 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// What a program wrote, as what it is to answer: XML where it begins with `<`, else JSON.
+/// Parses a program's output into the payload that the listener answers. Output that begins with
+/// `<` is XML, any other output is JSON.
 fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
     let text = text.trim();
     let value = match text.starts_with('<') {
@@ -160,7 +164,8 @@ fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
     schema::from_json(schema, &value).map_err(|it| it.to_string())
 }
 
-/// The same with what is in no namespace in this one.
+/// Copies an element. Elements without a namespace get the given one, and attributes with a
+/// namespace are left out.
 fn within(view: View<'_>, namespace: &str, writer: &mut Writer) {
     let own = view.namespace();
     writer.start(if own.is_empty() { namespace } else { own }, view.local());

@@ -1,5 +1,6 @@
-//! Live output of a running program for followers: complete lines if they aren't too long, without
-//! control sequences of terminals, and no more than a person would read.
+//! Shows the output of a running program to followers. A line is shown when it is complete, or when
+//! it gets very long. Control characters are replaced, so that no terminal obeys them. Only the
+//! first `SHOWN_BYTES_MAX` bytes are shown.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,12 +8,12 @@ use pumphouse::wire::core::{OutputStream, ProgramOutput};
 
 use super::super::text::lossy;
 
-/// Bytes of both outputs of a call that are shown while it runs.
+/// Bytes of standard output and standard error together that are shown while a program runs.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a line from which on it is shown in pieces.
+/// A line of at least this many bytes is shown in pieces.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// Passes on what a program writes.
+/// Passes a program's output on to `tell`.
 pub(super) struct LiveOutput<F> {
     tell: F,
     state: Mutex<State>,
@@ -20,7 +21,7 @@ pub(super) struct LiveOutput<F> {
 
 #[derive(Default)]
 struct State {
-    /// The beginning of a line, of either output.
+    /// The last line of each output, `out` and `err`, while it is incomplete.
     out: Vec<u8>,
     err: Vec<u8>,
     shown_bytes: usize,
@@ -31,7 +32,7 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
         LiveOutput { tell, state: Mutex::default() }
     }
 
-    /// Takes the next bytes of an output.
+    /// Takes the next bytes of an output, and shows the lines that are now complete.
     pub(super) fn hear(&self, stream: OutputStream, piece: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.shown_bytes >= SHOWN_BYTES_MAX {
@@ -48,7 +49,7 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
         self.show(&mut state, stream, &lines);
     }
 
-    /// Shows the last lines, which no line break ended.
+    /// Shows what is left at the program's end: last lines without a line break.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in [OutputStream::Out, OutputStream::Err] {
@@ -84,7 +85,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// What is shown of these pieces of its standard output.
+    /// What followers see of a program that writes these pieces to standard output.
     fn shown(pieces: &[&[u8]]) -> Vec<String> {
         let all = Mutex::new(Vec::new());
         let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it.text));
