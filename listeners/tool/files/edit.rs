@@ -1,4 +1,4 @@
-//! `edit`: replaces a text of a file that is in the file exactly once.
+//! `edit`: replaces a text in a file. The text must be in the file exactly once.
 
 use cap_std::fs::Metadata;
 
@@ -9,10 +9,10 @@ use super::root::Root;
 use super::write::Target;
 use super::{Edit, Edited, Reason, Refused};
 
-/// Places that a refusal lists.
+/// The most places that a refusal lists.
 const PLACES_MAX: usize = 10;
 
-/// `chance` tells the file beside it from others of the same moment.
+/// Replaces the text. The name of the temporary file contains the random number `chance`.
 pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refused> {
     let _one = root.writing();
     let path = edit.path.as_str();
@@ -39,12 +39,13 @@ pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refu
     Ok(Edited { path: cut(path), diff: shown.chars().map(known).collect() })
 }
 
-/// Whether a file is the one that was read.
+/// Whether a file seems unchanged since it was read: same length, same time of the last change.
 fn is_same(read: &Metadata, now: &Metadata) -> bool {
     read.len() == now.len() && read.modified().ok() == now.modified().ok() && now.is_file()
 }
 
-/// Where the old text stands, and both texts as the file ends its lines.
+/// Finds the place of the old text, and returns it with the old and the new text. If the file has
+/// Windows line ends and the caller's texts don't, both texts get them.
 fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {
@@ -80,7 +81,7 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     }
 }
 
-/// Where a text begins in another, also where it overlaps with itself.
+/// The places where `wanted` begins in `text`, including places that overlap.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;
@@ -91,7 +92,8 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
     places
 }
 
-/// A refusal that says what is most like a text that doesn't stand there.
+/// The refusal for a text that isn't in the file. If a line equals the text's first line except for
+/// white space, the refusal names this line.
 fn absent(text: &str, edit: &Edit) -> Refused {
     let path = cut(&edit.path);
     let bare = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -118,7 +120,7 @@ fn times(count: usize) -> String {
     }
 }
 
-/// The line of a place, counted from 1.
+/// The number of the line at a place, counted from 1.
 fn line_of(text: &str, at: usize) -> u64 {
     text[..at].bytes().filter(|it| *it == b'\n').count() as u64 + 1
 }

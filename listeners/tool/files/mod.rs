@@ -1,16 +1,19 @@
-//! Files below one folder: to read, write, edit, list and search them.
+//! The listener `files`: reads, writes, edits, lists and searches the files below one folder, the
+//! *root*.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: files, settings: {root: work}}
 //! ```
 //!
-//! The folder is opened when the listener is made, and everything is opened relative to that
-//! handle: no path, no link and no link that is swapped in between leads out of it. A link that
-//! stays below the root is followed. Only files are opened, so a FIFO or a device holds nothing
-//! up, and what is read of a file is bounded by [`limits::FileLimits`].
+//! The root is opened when the listener is made, and every file is opened relative to this open
+//! folder. So no path and no link leads out of the root, even if a link is put there during a call.
+//! A link to a place below the root is followed, but a search skips the links that it finds. FIFOs
+//! and devices are refused, so that no call waits for them. [`limits::FileLimits`] bounds how much
+//! is read and written.
 //!
-//! Two listeners of this kind have a root each, and payloads that go by their names.
+//! There may be several such listeners, each with its own root and name. The payloads' namespace
+//! contains this name.
 
 mod diff;
 pub mod limits;
@@ -35,7 +38,7 @@ use serde::Deserialize;
 use limits::FileLimits;
 use root::Root;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "files";
 
 /// Shows what a file holds, from a line on.
@@ -284,7 +287,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// All of a folder.
+    /// Settings for a folder that may be read and written, with the default limits.
     #[must_use]
     pub fn new(root: impl Into<String>) -> Settings {
         let root = root.into().into();
@@ -292,10 +295,10 @@ impl Settings {
     }
 }
 
-/// The listener `files`.
+/// Makes the listener `files`.
 ///
 /// # Errors
-/// The folder isn't there, or can't be opened.
+/// The folder doesn't exist, or can't be opened.
 pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     let path = settings.root.path();
     let root = Root::open(&path, settings.limits);
@@ -317,7 +320,7 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     Ok(listener.describe(text).stateless())
 }
 
-/// A root that is no folder to work in.
+/// Why a folder can't be the root.
 #[derive(Debug)]
 pub struct Unusable {
     path: PathBuf,

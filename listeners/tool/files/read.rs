@@ -1,4 +1,5 @@
-//! `read`: some lines of a file, however large the file is.
+//! `read`: shows lines of a file, from a given line on. However large the file is, only what may be
+//! shown is kept in memory.
 
 use std::io::{self, BufRead, BufReader, Read as _};
 
@@ -20,7 +21,7 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     }
     let most = limits.read_bytes_max;
     let mut read = Vec::new();
-    // What was read on from there has a bound of its own.
+    // From here on, the limit is that of the lines that are shown, not that of the lines before.
     reader.get_mut().set_limit(most as u64 + 1);
     let taken = reader.take(most as u64 + 1).read_to_end(&mut read);
     taken.map_err(|error| failed(&path, &error))?;
@@ -51,7 +52,8 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     })
 }
 
-/// Goes over so many lines; how many there were, and how many bytes.
+/// Skips `lines` lines. Returns how many lines and bytes were skipped, which is less if the file
+/// ends before.
 fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     let (mut left, mut bytes, mut is_open) = (lines, 0_u64, false);
     while left > 0 {
@@ -69,7 +71,8 @@ fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     Ok((lines - left + u64::from(is_open), bytes))
 }
 
-/// Where the last whole line ends of those wanted, and how many they are.
+/// Finds the first `wanted` whole lines, as far as they fit into `most` bytes. Returns where the
+/// last of them ends, and how many they are.
 fn whole_lines(bytes: &[u8], most: usize, wanted: u64) -> (usize, u64) {
     let (mut end, mut count) = (0, 0);
     for line in bytes.split_inclusive(|it| *it == b'\n') {

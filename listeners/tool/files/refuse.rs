@@ -5,23 +5,24 @@ use std::io;
 use super::super::text::cut;
 use super::{Reason, Refused};
 
-/// A refusal without lines.
+/// A refusal without line numbers.
 pub(super) fn refused(reason: Reason, path: &str, text: impl Into<String>) -> Refused {
     let text = text.into();
     Refused { reason, path: cut(path), limit: None, text, line: Vec::new() }
 }
 
-/// A refusal by a limit.
+/// A refusal because a limit is exceeded.
 pub(super) fn too_large(path: &str, what: &str, limit: &str, most: usize) -> Refused {
     let text = format!("{what}; the limit {limit} is {most}");
     Refused { limit: Some(limit.to_owned()), ..refused(Reason::TooLarge, path, text) }
 }
 
-/// What the system says, for a path that was given.
+/// The refusal for an error of the system at a caller's path.
 pub(super) fn failed(path: &str, error: &io::Error) -> Refused {
     let shown = cut(path);
     match error.kind() {
-        // The system's own refusals have a number; this one is of the handle.
+        // An error of the system has a number. An error without one is of `cap_std`: the path leads
+        // out of the root.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => refused(
             Reason::Outside,
             path,
@@ -40,7 +41,7 @@ pub(super) fn failed(path: &str, error: &io::Error) -> Refused {
     }
 }
 
-/// An error of the system's without its number.
+/// The text of a system error, without its number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

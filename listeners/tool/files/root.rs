@@ -1,5 +1,5 @@
-//! The root folder, and the files below it. Every file is opened relative to the folder's handle,
-//! so that no change of a path meanwhile leads out of it.
+//! The root folder, and the files below it. Every file is opened relative to the open root, so that
+//! no path leads out of it, even if a folder is replaced by a link meanwhile.
 
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -14,21 +14,22 @@ use super::limits::FileLimits;
 use super::refuse::{failed, refused, too_large};
 use super::{Reason, Refused};
 
-/// Names of a folder that a missing one is compared with.
+/// How many names of a folder are compared with a name that isn't there.
 const COMPARED_MAX: usize = 1_000;
 
-/// A folder that is held open.
+/// The root folder, which is held open.
 pub(in super::super) struct Root {
     pub(super) dir: Dir,
-    /// Where it is, for those who walk it: what they find is opened by the handle.
+    /// The root's real path. A search walks it; the files that are found are opened relative to
+    /// `dir`.
     pub(super) path: PathBuf,
     pub(super) limits: FileLimits,
-    /// Held while a file is replaced, so that of two edits neither is lost.
+    /// Held while a file is written or edited, so that of two edits at once none is lost.
     writing: Mutex<()>,
 }
 
 impl Root {
-    /// Opens a folder.
+    /// Opens the root.
     pub(in super::super) fn open(path: &Path, limits: FileLimits) -> io::Result<Root> {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
@@ -39,9 +40,9 @@ impl Root {
         Ok(Root { dir, path, limits, writing: Mutex::new(()) })
     }
 
-    /// Waits until nobody else replaces a file.
+    /// Waits until no other call writes or edits a file, and keeps others waiting.
     pub(super) fn writing(&self) -> MutexGuard<'_, ()> {
-        // It guards no value that a panic could leave half changed.
+        // The lock guards no value, so a panic can't have left one half changed.
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +51,7 @@ impl Root {
         let at = relative(path)?;
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
         is_file(path, &there)?;
-        // Something else may stand there by now: nothing waits for the other end of a FIFO.
+        // By now, a FIFO may be at the path. Opening it must not wait for its other end.
         let mut options = OpenOptions::new();
         options.read(true);
         no_waiting(&mut options);
@@ -60,7 +61,7 @@ impl Root {
         Ok((file, opened))
     }
 
-    /// A whole file, as text.
+    /// Reads a whole file of at most `file_bytes_max` bytes, as text.
     pub(in super::super) fn text(&self, path: &str) -> Result<(String, Metadata), Refused> {
         let (file, there) = self.file(path)?;
         let most = self.limits.file_bytes_max;
@@ -80,7 +81,8 @@ impl Root {
         Ok((text_of(path, bytes)?, there))
     }
 
-    /// What the system says of a path, with the name that is most like one that isn't there.
+    /// The refusal for an error of the system at a path. If nothing is there, the refusal suggests
+    /// the most similar name of the folder.
     pub(super) fn missing(&self, path: &str, error: &io::Error) -> Refused {
         let mut refusal = failed(path, error);
         let at = Path::new(path);
@@ -105,7 +107,8 @@ impl Root {
     }
 }
 
-/// A path from the root; whether it stays there the handle sees.
+/// A caller's path, relative to the root. An absolute path is refused. Any other path that leads
+/// out of the root is refused when it is opened.
 pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
     let at = Path::new(path);
     match at.components().next() {
@@ -132,7 +135,7 @@ pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     Err(refused(Reason::WrongKind, path, format!("`{}` is {what}", cut(path))))
 }
 
-/// Bytes as text.
+/// Bytes as text. Bytes that aren't UTF-8 or that contain a NUL are refused.
 pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
     let no_text =
         || refused(Reason::NoText, path, format!("`{}` holds no text in UTF-8", cut(path)));
@@ -142,7 +145,7 @@ pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
     String::from_utf8(bytes).map_err(|_| no_text())
 }
 
-/// Has an opening never wait.
+/// Makes opening a file return at once, even if the file is a FIFO.
 #[cfg(unix)]
 fn no_waiting(options: &mut OpenOptions) {
     use cap_std::fs::OpenOptionsExt as _;

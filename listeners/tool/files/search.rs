@@ -1,7 +1,7 @@
-//! `search`: ripgrep's matcher over the files below a folder.
+//! `search`: finds lines in the files below a folder, by ripgrep's matcher.
 //!
-//! The walk uses paths, but files are opened relative to the root's handle. So a folder that is
-//! replaced by a link meanwhile leads nowhere.
+//! The walk through the folders uses paths, but files are opened relative to the open root. So no
+//! file outside the root is read, even if a folder is replaced by a link meanwhile.
 
 use std::io;
 use std::path::Path;
@@ -19,10 +19,11 @@ use super::{Found, Hit, Reason, Refused};
 
 /// Bytes that a compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a line that the searcher keeps in memory.
+/// Bytes of memory that the searcher may use for lines.
 const HEAP_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Searches a folder or a file until it is at its end, at a limit, or to stop.
+/// Searches a folder or a file until everything is searched, a limit is reached, or `is_over`
+/// returns true.
 pub(super) fn search(
     root: &Root,
     pattern: &str,
@@ -47,7 +48,8 @@ pub(super) fn search(
         hits.look(&mut searcher, &matcher, file);
         return Ok(hits.found(1));
     }
-    // By its real path: what the walk finds has the root's own in front.
+    // The walk begins at the folder's real path, so that each path that it finds begins with the
+    // root's path.
     let real = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
     let walk = WalkBuilder::new(root.path.join(real))
         .parents(false)
@@ -95,7 +97,7 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     })
 }
 
-/// A path from the root, where it is Unicode.
+/// A path relative to the root. `None` if the path isn't Unicode.
 fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
 }
@@ -103,21 +105,21 @@ fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
 /// What was found so far.
 struct Hits<'a> {
     limits: &'a FileLimits,
-    /// The file that is looked into.
+    /// The file that is being searched.
     path: String,
     hit: Vec<Hit>,
-    /// How much was read of all files.
+    /// How many bytes were read, of all files together.
     bytes: usize,
     is_over: &'a dyn Fn() -> bool,
     stopped_by: Option<&'static str>,
 }
 
 impl Hits<'_> {
-    /// Looks into a file; one that can't be read to its end, or holds no text, is left there.
+    /// Searches one file. The search of this file stops at an error and at a NUL byte.
     fn look(&mut self, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) {
         let left = self.limits.searched_bytes_max.saturating_sub(self.bytes);
         let mut counted = Counted { file, left, read: 0 };
-        // What was found before an error counts.
+        // Lines that were found before an error count.
         let _ = searcher.search_reader(matcher, &mut counted, &mut *self);
         self.bytes += counted.read;
         if self.bytes >= self.limits.searched_bytes_max {
@@ -155,7 +157,7 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// A file of which only so much is read.
+/// A file of which at most `left` more bytes are read.
 struct Counted {
     file: File,
     left: usize,

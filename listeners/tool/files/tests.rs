@@ -1,4 +1,4 @@
-//! What is read, written, edited, listed and found; and what no path and no file may do.
+//! Tests reading, writing, editing, listing and searching, and what is refused.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

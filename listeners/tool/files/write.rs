@@ -11,7 +11,7 @@ use super::refuse::{failed, refused, too_large};
 use super::root::{Root, is_file, relative};
 use super::{Reason, Refused, Write, Written};
 
-/// `chance` tells the file beside it from others of the same moment.
+/// Writes the file. The name of the temporary file contains the random number `chance`.
 pub(super) fn write(root: &Root, write: &Write, chance: u64) -> Result<Written, Refused> {
     let bytes = write.text.len();
     let most = root.limits.file_bytes_max;
@@ -26,18 +26,19 @@ pub(super) fn write(root: &Root, write: &Write, chance: u64) -> Result<Written, 
     Ok(Written { path: cut(&write.path), bytes: bytes as u64, created })
 }
 
-/// Where a file is to stand: a folder that is held open, and a name in it.
+/// The place of a file that is about to be written: an open folder, and a name in it.
 pub(super) struct Target<'a> {
-    /// As it was given.
+    /// The path as the caller gave it.
     path: &'a str,
     folder: Dir,
     name: PathBuf,
-    /// What stands there now.
+    /// The file that is there already, if there is one.
     there: Option<Metadata>,
 }
 
 impl<'a> Target<'a> {
-    /// Finds it, and makes the folders above it. A link to a file below the root is followed.
+    /// Finds the place for a path, and creates missing folders above it. If the path is a link to a
+    /// file below the root, the place is that of this file.
     pub(super) fn find(root: &Root, path: &'a str) -> Result<Target<'a>, Refused> {
         let fail = |error: io::Error| failed(path, &error);
         let mut at = relative(path)?.to_owned();
@@ -76,8 +77,9 @@ impl<'a> Target<'a> {
         Ok(Target { path, folder, name: name.into(), there })
     }
 
-    /// Has it hold these bytes: they are on the disk before they take the place of what stood
-    /// there. `may` is asked once more at the last moment.
+    /// Gives the file a new content. The bytes are written to a temporary file in the same folder.
+    /// Once they are on the disk, the temporary file takes the place of the old file. Just before
+    /// that, `may` can still refuse it.
     pub(super) fn replace(
         &self,
         bytes: &[u8],
@@ -91,22 +93,23 @@ impl<'a> Target<'a> {
             moved.map_err(|error| failed(self.path, &error))
         });
         if done.is_err() {
-            // It may never have been there.
+            // The temporary file may never have been created.
             let _ = self.folder.remove_file(&beside);
         }
         done?;
-        // The handle itself may be one for paths only, which can't be synced.
+        // The open folder itself may be a handle that can't be synced (`O_PATH`), so the folder is
+        // opened once more.
         let kept = self.folder.open(".").and_then(|it| it.sync_all());
         kept.map_err(|error| failed(self.path, &error))
     }
 
-    /// What stands there at this moment.
+    /// What is at the place at this moment.
     pub(super) fn now(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }
 
     fn fill(&self, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-        // One of an earlier attempt at this very message may have stayed.
+        // An earlier attempt to handle the same message may have left its temporary file.
         match self.folder.remove_file(beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

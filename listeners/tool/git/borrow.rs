@@ -1,5 +1,6 @@
-//! A `.git` folder of the pump's own. It borrows a repository's data, and nothing that says what to
-//! run: Git reads no configuration, no hook and no attribute file of the repository's own `.git`.
+//! A temporary `.git` folder of the pump's own. It links to a repository's data, but to nothing
+//! that says which programs to run: Git reads no configuration, no hook and no attribute file of
+//! the repository's own `.git`. Only a few harmless settings are copied from there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +15,16 @@ use super::super::files::root::Root;
 use super::super::text::cut;
 use super::{Reason, Refused};
 
-/// Bytes of a repository's configuration.
+/// The most bytes of a repository's configuration.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
-/// What holds data in a repository.
+/// The parts of a repository's `.git` that hold data. The borrowed `.git` links to them.
 const LENT: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "info/exclude"];
-/// What stands there while something is under way that a commit would end wrongly.
+/// What is in `.git` while a merge, a rebase or the like is under way. A commit at that time would
+/// end it wrongly.
 const UNDER_WAY: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
-/// Keys of a repository's configuration that say how its files look, and nothing else.
+/// The settings that are copied from a repository's configuration. They only say how files are
+/// stored.
 const TAKEN: [&str; 7] = [
     "core.repositoryformatversion",
     "core.filemode",
@@ -31,7 +34,7 @@ const TAKEN: [&str; 7] = [
     "core.eol",
     "extensions.objectformat",
 ];
-/// The rest of the configuration.
+/// The other settings of the borrowed `.git`.
 const OWN: &str = "\
 [core]
 \tbare = false
@@ -51,7 +54,7 @@ const OWN: &str = "\
 \tallow = never
 ";
 
-/// What Git's environment has whatever the repository.
+/// The environment variables that Git gets for every repository.
 pub(super) fn environment() -> BTreeMap<String, String> {
     let all = [
         ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -69,17 +72,17 @@ pub(super) fn environment() -> BTreeMap<String, String> {
     all.into_iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect()
 }
 
-/// A `.git` for some runs of Git; gone with this value.
+/// A borrowed `.git` for a few runs of Git. It is removed when this value is dropped.
 pub(super) struct Borrowed {
     folder: Scratch,
     head: String,
 }
 
 impl Borrowed {
-    /// Borrows from the repository in a folder.
+    /// Makes a `.git` that borrows from the repository in the folder `root`.
     pub(super) fn new(root: &Path) -> Result<Borrowed, Refused> {
         let there = root.join(".git");
-        // A link or a file there leads elsewhere.
+        // A link, or a file instead of a folder, would lead to another place.
         for path in [&there, &there.join("objects"), &there.join("refs")] {
             if !path.symlink_metadata().is_ok_and(|it| it.is_dir()) {
                 let shown = path.strip_prefix(root).unwrap_or(path).display();
@@ -118,18 +121,18 @@ impl Borrowed {
         fs::write(own.join("config"), format!("{OWN}{taken}"))
     }
 
-    /// Where it is.
+    /// The path of the borrowed `.git`.
     pub(super) fn folder(&self) -> String {
         self.folder.path().display().to_string()
     }
 
-    /// The bounds of a run of Git there.
+    /// The bounds of a run of Git that uses the borrowed `.git`.
     pub(super) fn bounds(&self, bounds: &Bounds, root: &Path, name: &str, mail: &str) -> Bounds {
         let own = self.folder();
         let index = root.join(".git").join("index").display().to_string();
         let root = root.display().to_string();
-        // What Git begins by name isn't there, Git itself included: it would read what the
-        // repositories inside this one say.
+        // Git finds no program by its name here, not even Git itself. A second Git would read the
+        // configuration of repositories inside this one.
         let nowhere = format!("{own}/none");
         let variables = [
             ("PATH", nowhere.as_str()),
@@ -147,7 +150,8 @@ impl Borrowed {
         bounds.clone().with_folder(&own, &variables)
     }
 
-    /// The branch, where a commit may go on it.
+    /// The branch that a commit would go to. Refused while a merge or the like is under way, and if
+    /// no branch is checked out.
     pub(super) fn branch_to_commit_to(&self, root: &Path) -> Result<&str, Refused> {
         let busy = |text: String| Refused { reason: Reason::Busy, text };
         let is_there = |it: &&&str| root.join(".git").join(it).symlink_metadata().is_ok();
@@ -173,8 +177,8 @@ fn branch(head: &str) -> Option<&str> {
     (is_one && name.chars().all(is_plain)).then_some(name)
 }
 
-/// What is taken over from a repository's configuration. Values are words, so that none of them
-/// begins another key; what isn't read rightly is as if it weren't there.
+/// The settings that are copied from a repository's configuration. Only values of letters and
+/// digits are copied, so that no value can begin another setting. All other lines are ignored.
 fn taken(text: &str) -> String {
     let (mut section, mut all) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {

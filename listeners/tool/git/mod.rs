@@ -1,14 +1,15 @@
-//! A Git repository: its state, differences and history, and commits.
+//! The listener `git`: shows a Git repository's state, differences and history, and commits.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: git, settings: {root: work}}
 //! ```
 //!
-//! A repository may be a stranger's, and Git runs what a repository's configuration says: hooks,
-//! filters, monitors, differs, signers. Here Git never reads that configuration, nor the user's nor
-//! the system's: it works in a folder of its own that borrows objects, references and index from
-//! the repository ([`borrow`]), under the bounds of a [`command`](super::command).
+//! A repository may be a stranger's, and Git runs programs that a repository's configuration names,
+//! such as hooks, filters and differs. Here Git doesn't read that configuration, nor the user's or
+//! the system's. It uses a `.git` folder of the pump's own, which borrows the repository's objects
+//! and references ([`borrow`]), and it uses the repository's index. Git runs under the same kind of
+//! bounds as a [`command`](super::command).
 
 mod borrow;
 mod read;
@@ -28,14 +29,15 @@ use super::text::{clean, cut};
 use borrow::Borrowed;
 use run::{Ended, Outcome};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "git";
-/// Who commits unless the settings say so.
+/// The author of commits unless the settings name one.
 const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
-/// Commits that one `log` shows unless it says how many, and at most.
+/// How many commits a `log` shows by default, and how many at most.
 const COMMITS: u64 = 20;
 const COMMITS_MAX: u64 = 100;
-/// Lists of changed files that one commit takes in.
+/// A commit stages changed files in rounds, one list of files in each. There are at most this many
+/// rounds.
 const ROUNDS_MAX: u32 = 100;
 
 /// Shows the branch, and which files are changed, staged or unknown to Git.
@@ -226,14 +228,15 @@ struct Repository {
     git: String,
     bounds: Bounds,
     author: (String, String),
-    /// Held by a commit, so that two don't take each other's files.
+    /// Held during a commit, so that two commits don't take each other's files.
     commits: Mutex<()>,
 }
 
-/// The listener `git`.
+/// Makes the listener `git`.
 ///
 /// # Errors
-/// There is no Git, no folder, or the author is none.
+/// There is no program `git`, the folder doesn't exist, or the author isn't of the form `Name
+/// <address>`.
 pub fn git(settings: &Settings) -> Result<Listener, String> {
     let author = author(settings.author.as_deref().unwrap_or(AUTHOR))?;
     let bounds = Bounds::new(Given {
@@ -253,7 +256,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         "Shows what is changed in a Git repository and its history, and commits.{}",
         confine::note()
     );
-    // A commit takes four runs.
+    // A commit takes several runs of Git.
     let timeout = settings.limits.listener_time().saturating_mul(4);
     let state = Repository { root, git, bounds, author, commits: Mutex::new(()) };
     Ok(Listener::with_state(NAME, Arc::new(state))
@@ -268,7 +271,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         .stateless())
 }
 
-/// A name and an address.
+/// Splits `Name <address>` into the name and the address.
 fn author(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('<').and_then(|(name, rest)| {
         let address = rest.strip_suffix('>')?;
@@ -362,8 +365,8 @@ impl Repository {
         Borrowed::new(&self.root)
     }
 
-    /// Takes files as they are into the index. `git add` would ask repositories inside this one
-    /// for their state, by their own configuration.
+    /// Stages the changed and new files at the given paths, or all of them. `git add` isn't used:
+    /// it would ask repositories inside this one for their state, by their own configuration.
     async fn stage(&self, borrowed: &Borrowed, path: &[&str]) -> Result<(), Refused> {
         let which = ["--modified", "--deleted", "--others", "--exclude-standard"];
         let words = [&["ls-files", "-z", "--deduplicate"], &which[..]].concat();
@@ -407,7 +410,7 @@ impl Repository {
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
     }
 
-    /// Runs Git; what it ended with otherwise than well is a refusal.
+    /// Runs Git. Any end but the exit code 0 is a refusal.
     async fn run(
         &self,
         borrowed: &Borrowed,
@@ -422,7 +425,7 @@ impl Repository {
         }
     }
 
-    /// Whether Git says yes.
+    /// Runs Git. True for the exit code 0, false for 1; any other end is a refusal.
     async fn has_ended_well(
         &self,
         borrowed: &Borrowed,
@@ -439,7 +442,7 @@ impl Repository {
     fn failed(&self, borrowed: &Borrowed, ended: Ended, outcome: &Outcome) -> Refused {
         let limits = &self.bounds.limits;
         let said = outcome.err.text(limits.error_bytes_max);
-        // Where the folder is, is nobody's business.
+        // The answer doesn't tell where the folders are.
         let said = said.replace(&borrowed.folder(), ".git");
         let said = said.replace(&self.bounds.folder, ".");
         let reason = match ended {
@@ -454,7 +457,7 @@ impl Repository {
     }
 }
 
-/// The name of a commit, which is no option and no pattern.
+/// Checks that a text may name a commit: it is no option, no path and no pattern.
 fn revision(text: &str) -> Result<&str, Refused> {
     let fits = |it: char| it.is_alphanumeric() || "-_./~^@{}+#".contains(it);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(fits) {

@@ -3,14 +3,15 @@
 use super::super::text::lossy;
 use super::{Change, Changes, Entry, How, Reason, Refused};
 
-/// How `log` writes a commit: fields that end with a NUL, which none of them can hold.
+/// How `log` writes a commit: as fields, each of which ends with a NUL. No field can contain a NUL.
 pub(super) const FORMAT: &str = "--format=tformat:%H%x00%<(80,trunc)%an%x00%aI%x00%<(200,trunc)%s";
-/// Fields of a commit there.
+/// How many fields a commit has in [`FORMAT`].
 const FIELDS: usize = 4;
-/// Records of `status` that are shown.
+/// The most changed files that are shown.
 const CHANGES_MAX: usize = 500;
 
-/// What `status --porcelain=v2 -z` says; where it is cut, without the last record.
+/// Parses the output of `status --porcelain=v2 -z`. If the output was cut, the last record is
+/// incomplete and is left out.
 pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
     let mut all = Changes { branch: None, commit: None, more: is_cut, change: Vec::new() };
@@ -32,7 +33,7 @@ pub(super) fn changes(bytes: &[u8], is_cut: bool) -> Changes {
 
 fn change(record: &str) -> Option<Change> {
     let (kind, rest) = record.split_once(' ')?;
-    // Fields before the path.
+    // The number of fields before the path.
     let fields = match kind {
         "?" => {
             let (staged, unstaged) = (None, Some(How::Untracked));
@@ -65,7 +66,8 @@ fn how(letter: char) -> Option<How> {
     }
 }
 
-/// The files that `ls-files -z` lists, as it lists them, but for repositories inside this one.
+/// The files that `ls-files -z` lists, in the same form. Repositories inside this one are left out,
+/// and so is an incomplete last name.
 pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
     let mut all = String::new();
@@ -82,7 +84,7 @@ pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
     Ok(all)
 }
 
-/// What `log` says in [`FORMAT`].
+/// Parses the output of `log` in [`FORMAT`].
 pub(super) fn commits(bytes: &[u8]) -> Vec<Entry> {
     let fields: Vec<String> = bytes.split(|it| *it == 0).map(lossy).collect();
     let all = fields.chunks_exact(FIELDS).map(|commit| Entry {

@@ -11,25 +11,27 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use super::super::web::{Web, host_of};
 
-/// Bytes of such a file.
+/// The most bytes of a file of credentials.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What is sent to hosts beside what an action says.
+/// Secret headers for certain hosts. They are sent in addition to the caller's headers.
 #[derive(Default)]
 pub(super) struct Credentials(Vec<Credential>);
 
 struct Credential {
     host: String,
-    /// Any that may be reached where none is named.
+    /// `None` stands for every port of the host that may be reached.
     port: Option<u16>,
     name: HeaderName,
     value: HeaderValue,
-    /// The value, and its part behind a word such as `Bearer`.
+    /// The texts that are hidden in answers: the value, and the part of it after a word such as
+    /// `Bearer`.
     secrets: Vec<Secret>,
 }
 
 impl Credentials {
-    /// Reads a file that others can't read. No message has any of its values.
+    /// Reads a file of credentials. Other users must have no access to it, and the group must not
+    /// be able to write it. No error message contains a value from the file.
     pub(super) fn read(path: &Path, web: &Web) -> Result<Credentials, String> {
         let shown = path.display();
         let text = text_of(path).map_err(|why| format!("{shown}: {why}"))?;
@@ -45,7 +47,7 @@ impl Credentials {
         Ok(Credentials(all))
     }
 
-    /// What is sent to where this URL leads.
+    /// The headers for a request to this URL.
     pub(super) fn for_url(&self, url: &Url) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         let (host, port) = (host_of(url), url.port_or_known_default());
         let fits =
@@ -53,7 +55,7 @@ impl Credentials {
         self.0.iter().filter(fits).map(|it| (&it.name, &it.value))
     }
 
-    /// A text of a server's without any of them in it.
+    /// A server's text in which every secret is hidden.
     pub(super) fn hide(&self, text: String) -> String {
         let secrets = self.0.iter().flat_map(|it| &it.secrets);
         secrets.fold(text, |text, it| it.hidden_in(&text))
@@ -87,7 +89,8 @@ impl Credential {
     }
 }
 
-/// The text of a file that is what a file of secrets should be.
+/// Reads a file of secrets. It must be a file and no link, its mode must keep others out, and it
+/// must not be too large.
 fn text_of(path: &Path) -> Result<String, String> {
     let named = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !named.is_file() {

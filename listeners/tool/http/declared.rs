@@ -1,5 +1,5 @@
-//! Requests with declared fields to one URL. The fields are in its query, or in a JSON object in
-//! the body.
+//! Requests with declared fields to one URL. The fields are sent in the URL's query, or as a JSON
+//! object in the body.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::{Answered, Client, Http, NAME, Refusal, Refused, bad};
 
-/// What the payload is called that is taken.
+/// The local name of the payload that the listener takes, if the listener itself declares it.
 const TAKES: &str = "request";
 
-/// A listener's one URL, and what is sent there.
+/// The one URL of a listener, and how requests to it are made.
 pub(super) struct Declared {
     pub(super) client: Client,
     pub(super) url: Url,
@@ -24,7 +24,7 @@ pub(super) struct Declared {
     pub(super) takes: Schema,
 }
 
-/// The schema of what is taken.
+/// The schema of the payload that the listener takes. It must be a JSON object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let own = Name::new(namespace_of(NAME), TAKES);
     let mut schema = declared.schema(&own).map_err(|why| format!("takes: {why}"))?;
@@ -65,7 +65,8 @@ impl Declared {
     }
 }
 
-/// A URL with the fields behind what its query has: one pair for each, and for each item of a list.
+/// The URL with the fields at the end of its query: a pair for each field, and for a list a pair
+/// for each item. Fields that are null are left out.
 fn with_query(url: &Url, value: &Value) -> Url {
     let mut url = url.clone();
     for (name, value) in value.as_object().into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! Requests of any method to the hosts that a manifest lists.
+//! The listener `http`: sends requests to the hosts that the manifest lists, with any method but
+//! `CONNECT` and `TRACE`.
 //!
 //! ```yaml
 //! listeners:
@@ -7,7 +8,8 @@
 //!     settings: {hosts: [api.example.org], credentials: keys.txt}
 //! ```
 //!
-//! With a `url` the listener is one service, and an action says the fields of `takes` alone:
+//! With a `url`, the listener asks one service. The caller gives only the fields that `takes`
+//! declares:
 //!
 //! ```yaml
 //!   - use: http
@@ -18,8 +20,9 @@
 //!       takes: {type: object, properties: {city: {type: string}}, required: [city]}
 //! ```
 //!
-//! A request has the headers that the action names and those that the file of credentials has for
-//! its host, whose values no answer shows. Redirects are answered, not followed.
+//! A request has the headers that the caller gives and those that the file of credentials has for
+//! the host. No answer shows a value from this file. Redirects are not followed: the redirect
+//! itself is the answer.
 
 mod credentials;
 mod declared;
@@ -39,9 +42,9 @@ use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, kind_named, piece};
 use credentials::Credentials;
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "http";
-/// Headers of an answer that are shown.
+/// The headers of a server's answer that the caller is shown.
 const SHOWN: [&str; 10] = [
     "allow",
     "content-language",
@@ -54,7 +57,7 @@ const SHOWN: [&str; 10] = [
     "www-authenticate",
     "x-request-id",
 ];
-/// Headers that are the client's own.
+/// Headers that a caller may not give, because the HTTP client sets them itself.
 const OWN: [&str; 13] = [
     "accept-encoding",
     "connection",
@@ -70,7 +73,7 @@ const OWN: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// Bytes of a header that is shown.
+/// The most bytes of a header's value that are shown.
 const HEADER_BYTES_MAX: usize = 1_000;
 
 /// Sends a request to a web server.
@@ -154,10 +157,11 @@ struct Client {
     credentials: Credentials,
 }
 
-/// The listener `http`.
+/// Makes the listener `http`.
 ///
 /// # Errors
-/// A host is none, or the file of credentials isn't there, or others may read it.
+/// A host is invalid, the file of credentials can't be read or isn't safe from others, or `url`,
+/// `method` and `takes` are wrong or don't fit together.
 pub fn http(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(Some(&settings.hosts), settings.limits)?;
     let credentials = match &settings.credentials {
@@ -178,7 +182,7 @@ pub fn http(settings: &Settings) -> Result<Listener, String> {
     Ok(listener.timeout(timeout).describe(text).effects(Effects::Outside))
 }
 
-/// The listener of one URL, and what it is for.
+/// Makes the listener for one URL. Returns the listener and its description.
 fn service(
     client: Client,
     settings: &Settings,
@@ -231,7 +235,7 @@ impl Client {
         Ok(self.shown(&answer))
     }
 
-    /// What an action says, and what is sent there anyway.
+    /// The headers of a request: those that the caller gives, and those of the credentials.
     fn headers(&self, given: &BTreeMap<String, String>, url: &Url) -> Result<HeaderMap, Refusal> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {

@@ -1,11 +1,13 @@
-//! The machine's load, memory, disks and processes, as the kernel counts them.
+//! The listener `system_monitor`: measures the machine's load, memory, disks and processes, as the
+//! kernel counts them.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: system_monitor, settings: {disks: [/, /var]}}
 //! ```
 //!
-//! Of processes it has names and numbers: what they were begun with may hold secrets.
+//! Of a process, the listener shows the name, the id and the memory. It doesn't read the process's
+//! arguments and environment, which may contain secrets.
 
 mod read;
 
@@ -19,11 +21,11 @@ use serde::Deserialize;
 
 use super::text::{clean, lossy};
 
-/// The listener's name unless another is given, by which its namespace goes.
+/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
 const NAME: &str = "system_monitor";
-/// Bytes of a file of the kernel's that are read.
+/// The most bytes that are read of a file in `/proc`.
 const BYTES_MAX: u64 = 64 * 1024;
-/// Processes that are looked at, and those that are shown.
+/// How many processes are looked at, and how many are shown, at most.
 const SEEN_MAX: usize = 50_000;
 const SHOWN_MAX: usize = 20;
 
@@ -150,10 +152,10 @@ fn root() -> Vec<Beside> {
     vec!["/".into()]
 }
 
-/// The listener `system_monitor`.
+/// Makes the listener `system_monitor`.
 ///
 /// # Errors
-/// A disk's folder isn't there.
+/// A disk's folder doesn't exist, or the disk can't be measured.
 pub fn system_monitor(settings: &Settings) -> Result<Listener, String> {
     for mount in &settings.disks {
         disk(mount)?;
@@ -213,7 +215,7 @@ fn disk(at: &Beside) -> Result<Disk, String> {
     Ok(Disk { path: clean(at.text()), total, available })
 }
 
-/// Every process, but for those that end meanwhile.
+/// All processes, at most `SEEN_MAX`, without those that end meanwhile.
 fn running() -> Result<Vec<Process>, String> {
     let folder = fs::read_dir("/proc").map_err(|error| format!("/proc: {error}"))?;
     let ids = folder.flatten().filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());

@@ -2,16 +2,16 @@
 
 use super::{Load, Memory, Process};
 
-/// Bytes of a unit of `meminfo`.
+/// The bytes of `meminfo`'s unit, which is called `kB`.
 const KIB: u64 = 1024;
 
-/// The first three numbers of `loadavg`.
+/// Parses `/proc/loadavg`: its first three numbers are the loads.
 pub(super) fn load(text: &str, cpus: u64) -> Option<Load> {
     let mut all = text.split_whitespace().map(|it| it.parse::<f64>().ok());
     Some(Load { one: all.next()??, five: all.next()??, fifteen: all.next()??, cpus })
 }
 
-/// Four lines of `meminfo`.
+/// Parses `/proc/meminfo`, of which four lines are used.
 pub(super) fn memory(text: &str) -> Option<Memory> {
     let line = |key: &str| {
         let rest = text.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(':'))?;
@@ -24,7 +24,7 @@ pub(super) fn memory(text: &str) -> Option<Memory> {
     Some(Memory { total, available, swap, swap_free })
 }
 
-/// A process by its `status`; the kernel's own hold no memory.
+/// Parses a process's `status`. The kernel's own processes have no line `VmRSS`: their memory is 0.
 pub(super) fn process(id: u32, status: &str) -> Option<Process> {
     let line = |key: &str| status.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(':'));
     let name = line("Name")?.trim().to_owned();

@@ -26,14 +26,14 @@ const PRIVATE_V4: [(Ipv4Addr, u32); 16] = [
     // Documentation.
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
-    // Multicast, and what is reserved.
+    // Multicast, and reserved addresses.
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
 /// The one IPv6 network that is public.
 const PUBLIC_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-/// Networks in it that are not.
+/// Networks within [`PUBLIC_V6`] that are not public.
 const PRIVATE_V6: [(Ipv6Addr, u32); 4] = [
     // Teredo and other protocols: some hold an IPv4 address.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
@@ -43,13 +43,14 @@ const PRIVATE_V6: [(Ipv6Addr, u32); 4] = [
     // 6to4 holds an IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
-/// Networks whose last 32 bits are an IPv4 address that is reached: mapped ones, and NAT64.
+/// IPv6 networks in which the last 32 bits of an address are the IPv4 address that is really
+/// reached: IPv4-mapped addresses, and NAT64.
 const V4_IN_V6: [(Ipv6Addr, u32); 2] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
 ];
 
-/// Whether an address is one of the internet.
+/// Whether an address is a public one of the internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => is_public_v4(it),

@@ -4,21 +4,21 @@
 use html5gum::{DefaultEmitter, EndTag, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
-/// How deep the lists are whose items are set in and counted.
+/// The items of lists are indented and numbered up to this depth of lists.
 const LISTS_MAX: usize = 8;
-/// Bytes of a link's address; a longer one is left out.
+/// The most bytes of a link's address. A longer address is left out.
 const LINK_BYTES_MAX: usize = 1_000;
-/// Bytes of a title.
+/// The most bytes of a title.
 const TITLE_BYTES_MAX: usize = 300;
 
-/// What a page says.
+/// The text of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HtmlText {
     pub(super) title: Option<String>,
     pub(super) text: String,
 }
 
-/// Reads a page; its text has at most so many bytes, of which the last line may be cut.
+/// Converts a page to text of at most `most` bytes. A longer text is cut, maybe within a line.
 pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -42,10 +42,10 @@ pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextMode {
     Shown,
-    /// With its white space.
+    /// Shown with its white space as it is.
     As,
     Title,
-    /// Until the end of the element that says so.
+    /// Left out until the end of the element of this name.
     Hidden(&'static [u8]),
 }
 
@@ -61,16 +61,16 @@ struct Writer<'a> {
     title: String,
     out: String,
     mode: TextMode,
-    /// Line ends that come before the next text.
+    /// How many line ends come before the next text.
     breaks: usize,
-    /// Whether a space does.
+    /// Whether a space comes before the next text.
     space: bool,
     lists: Vec<List>,
-    /// Lists that are deeper than is counted.
+    /// How many open lists are deeper than [`LISTS_MAX`].
     deeper: usize,
-    /// Where a link begins, and where it leads.
+    /// The open link: where its text begins in `out`, and where it leads.
     link: Option<(usize, Url)>,
-    /// Whether the row of a table has a cell already.
+    /// Whether the current row of a table has a cell already.
     in_row: bool,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
             return;
         }
         if let Some(name) = hidden(&tag.name) {
-            // Nothing is within it, whatever follows.
+            // A self-closing element has no content that could be hidden.
             self.mode = if tag.self_closing { self.mode } else { TextMode::Hidden(name) };
             return;
         }
@@ -169,10 +169,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what belongs before it, and it.
+    /// Writes the line ends or the space that come before the text, and then the text.
     fn put(&mut self, text: &str) {
         if self.out.is_empty() {
-            // Nothing stands before it.
+            // The first text has no line end and no space before it.
         } else if self.breaks > 0 {
             self.out.extend(std::iter::repeat_n('\n', self.breaks));
         } else if self.space && !self.out.ends_with(['\n', ' ', '[']) {
@@ -194,7 +194,7 @@ impl<'a> Writer<'a> {
         self.end_link();
         let Some(to) = tag.attributes.get(&b"href"[..]) else { return };
         let to = String::from_utf8_lossy(to);
-        // The same page is nowhere else.
+        // A link within the same page isn't shown.
         if to.starts_with('#') || to.len() > LINK_BYTES_MAX {
             return;
         }
@@ -267,12 +267,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// HTML's white space; a space that doesn't break is one, too, for a reader of text.
+/// White space of HTML, and the no-break space.
 fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
 }
 
-/// An element whose text nobody sees.
+/// The name of an element whose text browsers don't show. `None` for other elements.
 fn hidden(name: &[u8]) -> Option<&'static [u8]> {
     const ALL: [&[u8]; 8] =
         [b"script", b"style", b"noscript", b"template", b"svg", b"iframe", b"noembed", b"noframes"];
@@ -286,7 +286,7 @@ fn heading(name: &[u8]) -> Option<usize> {
     }
 }
 
-/// Line ends before and behind an element.
+/// How many line ends stand before and after an element.
 fn breaks_of(name: &[u8]) -> usize {
     match name {
         b"p" | b"table" | b"blockquote" | b"article" | b"section" | b"figure" | b"dl" | b"form" => {

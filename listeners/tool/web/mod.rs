@@ -1,9 +1,9 @@
-//! What the tools share that speak HTTP: where a request may go, how much it may come to, and how
-//! its answer becomes text.
+//! The HTTP client that the tools share. It checks where a request may go, limits the time and the
+//! size of a request and its answer, and converts the answer to text.
 //!
-//! No proxy of the environment is used, no cookie is kept, and no compression is accepted, so that
-//! what is counted is what there is. Names are resolved once, and the connection goes to the very
-//! addresses that were checked.
+//! The client uses no proxy, keeps no cookies and accepts no compressed answers, so that the limits
+//! count what is really there. Without a list of hosts, the addresses that a name resolves to are
+//! checked, and the connection goes to exactly these addresses.
 
 mod address;
 mod html;
@@ -52,7 +52,7 @@ pub enum Reason {
     Broken,
 }
 
-/// A client that goes where it may.
+/// An HTTP client that reaches only the hosts that it may reach.
 pub(super) struct Web {
     client: Client,
     reach: Reach,
@@ -61,7 +61,7 @@ pub(super) struct Web {
 
 /// What a server answered.
 pub(super) struct Answer {
-    /// Where, after all redirects.
+    /// The URL that was reached, after all redirects.
     pub(super) url: Url,
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -69,7 +69,8 @@ pub(super) struct Answer {
 }
 
 impl Web {
-    /// A client for these hosts; for public addresses where none are given.
+    /// Makes a client that may reach these hosts. Without a list of hosts, it may reach public
+    /// addresses.
     pub(super) fn new(hosts: Option<&[String]>, limits: WebLimits) -> Result<Web, String> {
         let reach = hosts.map_or(Ok(Reach::Public), Reach::to)?;
         let client = Client::builder()
@@ -85,7 +86,8 @@ impl Web {
         Ok(Web { client, reach, limits })
     }
 
-    /// Gets what a URL names, through redirects of which each is checked as the first.
+    /// Gets what is at a URL, through redirects. The URL of each redirect is checked like the
+    /// first.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Refusal> {
         self.in_time(self.follow(url)).await
     }
@@ -112,7 +114,7 @@ impl Web {
         Err(Refusal { limit: Some("redirects_max"), ..Refusal::new(Reason::Redirect, text) })
     }
 
-    /// A URL that may be asked for.
+    /// Parses a URL, and checks that it may be reached.
     pub(super) fn checked(&self, text: &str) -> Result<Url, Refusal> {
         if text.len() > self.limits.url_bytes_max {
             return Err(Refusal::too_large("the URL", "url_bytes_max", self.limits.url_bytes_max));
@@ -135,7 +137,8 @@ impl Web {
         }
     }
 
-    /// Reads an answer that is to be shown as text.
+    /// Reads an answer that is to be shown as text. A failure status is refused, and so is a type
+    /// that can't be shown.
     async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
         if !from.status().is_success() {
             return Err(Refusal::status(from.status(), &url));
@@ -144,7 +147,8 @@ impl Web {
         self.answer(url, from).await
     }
 
-    /// Sends a request to where it may go, and answers whatever comes; no redirect is followed.
+    /// Sends a request to a URL that was checked, and reads the answer, whatever its status is.
+    /// Redirects are not followed.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -159,7 +163,8 @@ impl Web {
         .await
     }
 
-    /// Sends a request to where it may go, and has the answer's beginning; no redirect is followed.
+    /// Sends a request to a URL that was checked, and returns once the answer has begun. Redirects
+    /// are not followed.
     pub(super) async fn open(
         &self,
         method: Method,
@@ -174,7 +179,7 @@ impl Web {
         request.send().await.map_err(|it| Refusal::unsent(&it, url))
     }
 
-    /// Whether a host is listed, at a port or at any.
+    /// Whether a host is listed with this port, or with any port if `port` is `None`.
     pub(super) fn lists(&self, host: &str, port: Option<u16>) -> bool {
         let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
         match &self.reach {
@@ -223,7 +228,8 @@ impl Web {
     }
 }
 
-/// Whom the system trusts; where that is nobody, there is HTTP without TLS.
+/// The TLS settings, with the certificate authorities that the system trusts. If there are none,
+/// only `http://` works.
 fn trusted() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -233,7 +239,7 @@ fn trusted() -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// What an answer says that it is.
+/// The `Content-Type` of an answer. Empty if there is none.
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default()
 }

@@ -9,13 +9,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// Ports that a host has where none is named.
+/// The ports that may be reached if a host is listed without a port, or if no hosts are listed.
 const PORTS: [u16; 2] = [80, 443];
 
 /// Where requests may go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// To the usual ports of public addresses.
+    /// To public addresses, at the ports 80 and 443.
     Public,
     /// To these hosts, at these ports.
     Hosts(BTreeSet<(String, u16)>),
@@ -43,7 +43,8 @@ impl Reach {
         }
     }
 
-    /// Why a URL is out of reach, in a sentence. What a name resolves to is checked later.
+    /// Checks that a URL may be reached; the error is a sentence. The addresses that a name
+    /// resolves to are checked later, by [`Resolver`].
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
         match self {
@@ -71,14 +72,14 @@ fn shown((host, port): &(String, u16)) -> String {
     }
 }
 
-/// A URL's host: an address without brackets, or a name without a point at its end.
+/// A URL's host in lower case: an address without brackets, or a name without a dot at its end.
 pub(in super::super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Names by the system; of public addresses alone, where no other may be reached.
+/// Resolves names by the system. If only public addresses may be reached, all others are left out.
 pub(super) struct Resolver(pub(super) Reach);
 
 impl Resolve for Resolver {
@@ -95,7 +96,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// A host without a public address.
+/// The error for a host that has no public address.
 #[derive(Debug)]
 pub(super) struct NotPublic(String);
 

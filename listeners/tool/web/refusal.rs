@@ -11,11 +11,11 @@ use super::reach::{NotPublic, host_of};
 #[derive(Debug)]
 pub(in super::super) struct Refusal {
     pub(in super::super) reason: Reason,
-    /// The server's status, where it is that.
+    /// The server's status, if that is the reason.
     pub(in super::super) status: Option<u16>,
-    /// The limit, where one is crossed.
+    /// The limit, if one is exceeded.
     pub(in super::super) limit: Option<&'static str>,
-    /// Why, and what would do.
+    /// Why, and what would be accepted.
     pub(in super::super) text: String,
 }
 
@@ -29,7 +29,7 @@ impl Refusal {
         Refusal { limit: Some(limit), ..Refusal::new(Reason::TooLarge, text) }
     }
 
-    /// A server that answers with a status of failure.
+    /// The refusal for a server that answers with a failure status.
     pub(super) fn status(status: StatusCode, url: &Url) -> Refusal {
         let (host, said) = (host_of(url), status.canonical_reason().unwrap_or_default());
         let text = format!("{host} answers {} {said}", status.as_u16());
@@ -37,12 +37,12 @@ impl Refusal {
         Refusal { status: Some(status.as_u16()), ..Refusal::new(Reason::Status, text) }
     }
 
-    /// The same of where a server redirects to.
+    /// The same refusal for a URL that a server redirects to.
     pub(super) fn redirected(self) -> Refusal {
         Refusal { text: format!("the server redirects: {}", self.text), ..self }
     }
 
-    /// A request that got no answer.
+    /// The refusal for a request that got no answer.
     pub(super) fn unsent(error: &reqwest::Error, url: &Url) -> Refusal {
         let host = host_of(url);
         if let Some(refusal) = causes(error).find_map(|it| it.downcast_ref::<NotPublic>()) {
@@ -64,27 +64,28 @@ impl Refusal {
         Refusal::new(Reason::Unreachable, format!("no connection to {host}: {why}"))
     }
 
-    /// An answer that breaks off.
+    /// The refusal for an answer that breaks off.
     pub(super) fn cut(error: &reqwest::Error) -> Refusal {
         Refusal::new(Reason::Broken, format!("the answer breaks off: {}", root(error)))
     }
 }
 
-/// An error and what it came from.
+/// An error, its source, the source of that, and so on.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |it: &&'a (dyn Error + 'static)| (*it).source())
 }
 
-/// What it came from in the end: what stands before may hold a URL.
+/// The text of an error's innermost source. The outer errors may contain a URL.
 fn root(error: &reqwest::Error) -> String {
     causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
 }
 
-/// What is wrong with TLS, if that is it.
+/// What is wrong with TLS, if the error is one of TLS.
 fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(error.to_string());
     }
-    // An error of IO names as its source not what is in it, but the source of that.
+    // The `source` of an I/O error isn't the error that it wraps, but that error's source. So the
+    // wrapped error is taken here.
     error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|it| tls(it))
 }

@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8};
 use super::super::text::known;
 use super::{Answer, Reason, Refusal, content_type, html};
 
-/// Bytes at a page's beginning in which it may say how it is encoded, as browsers have it.
+/// A page may name its encoding within this many bytes at its beginning, as in browsers.
 const HEAD_BYTES: usize = 1_024;
 
 /// What an answer is read as.
@@ -14,21 +14,21 @@ enum Kind {
     Html,
     Text,
     Pdf,
-    /// The server doesn't say.
+    /// The server names no type.
     Unknown,
 }
 
 /// An answer as text.
 pub(in super::super) struct Read {
-    /// What the server says that it is, without its parameters.
+    /// The media type that the server names, without its parameters.
     pub(in super::super) kind: String,
     pub(in super::super) title: Option<String>,
-    /// In characters that XML has.
+    /// The text, with U+FFFD for each character that XML can't hold.
     pub(in super::super) text: String,
 }
 
 impl Read {
-    /// Reads an answer. A page of HTML becomes its text, unless it is wanted as it is.
+    /// Reads an answer. An HTML page is converted to text, unless `keeps_html` is true.
     pub(in super::super) fn of(answer: &Answer, keeps_html: bool) -> Result<Read, Refusal> {
         let said = content_type(&answer.headers);
         let name = media_type(said);
@@ -53,13 +53,14 @@ impl Read {
     }
 }
 
-/// What an answer of this kind is refused for before it is read.
+/// Refuses an answer whose `Content-Type` can't be shown, before its body is read.
 pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
     kind_of(&media_type(said)).map(drop)
 }
 
-/// Part of a text, from a character on, and the character to go on from. Where it ends within a
-/// line, the whole lines before that are shown, if there are any.
+/// The part of a text from the character number `from` on, of at most `most` bytes. If more text
+/// follows, the part ends with a line end where possible, and the number of the next character is
+/// returned with it.
 pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
     let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];
@@ -83,7 +84,7 @@ pub(in super::super) fn is_pdf(answer: &Answer) -> bool {
     }
 }
 
-/// What an answer says that it is, without parameters.
+/// The media type that an answer's server names, without its parameters.
 pub(in super::super) fn kind_named(answer: &Answer) -> String {
     media_type(content_type(&answer.headers)).chars().map(known).collect()
 }
@@ -125,7 +126,7 @@ fn kind_of(name: &str) -> Result<Kind, Refusal> {
     }
 }
 
-/// What bytes are that nobody named.
+/// Guesses the kind of an answer whose server names no type.
 fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
     let head = &body[..body.len().min(HEAD_BYTES)];
     if head.starts_with(b"%PDF-") {
@@ -140,7 +141,8 @@ fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
     Ok(if is_html { Kind::Html } else { Kind::Text })
 }
 
-/// Bytes as text, as they are encoded: by a mark at their beginning, by the server, or by the page.
+/// Decodes bytes. A byte order mark names the encoding; else the server does, else the page does.
+/// Without any of these, it is UTF-8.
 fn decoded(body: &[u8], said: &str, kind: Kind) -> String {
     let named = parameter(said, "charset").and_then(|it| Encoding::for_label(it.as_bytes()));
     let own = || match kind {
@@ -157,7 +159,7 @@ fn parameter<'a>(said: &'a str, name: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim().trim_matches('"'))
 }
 
-/// What `<meta charset=…>` says, or `<meta content="…; charset=…">`.
+/// The encoding that a page names by `<meta charset=…>` or `<meta content="…; charset=…">`.
 fn named_within(body: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&body[..body.len().min(HEAD_BYTES)]).to_ascii_lowercase();
     let mut tags = head.split("<meta").skip(1).filter_map(|it| it.split('>').next());
