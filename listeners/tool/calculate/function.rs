@@ -5,7 +5,7 @@ use std::f64::consts;
 
 use super::number::Number;
 
-/// What is done with the topmost numbers of the stack.
+/// An operation on the topmost numbers of the stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     One(fn(Number) -> Answer),
@@ -13,7 +13,7 @@ pub(super) enum Operation {
     Many(fn(&[Number]) -> Answer),
 }
 
-/// A problem that doesn't know its place.
+/// A problem without its place in the expression.
 #[derive(Debug)]
 pub(super) enum Trouble {
     DivisionByZero,
@@ -62,7 +62,7 @@ pub(super) const REMAIN: Operation = Operation::Two(|a, b| Ok(a.remain(divisor(b
 pub(super) const POWER: Operation = Operation::Two(power);
 pub(super) const NEGATE: Operation = Operation::One(|a| Ok(a.negate()));
 
-/// In the order in which a complaint lists them.
+/// In the order in which an error lists them.
 static FUNCTIONS: [Function; 23] = [
     Function::one("abs", |a| Ok(if is_below_zero(a) { a.negate() } else { a })),
     Function::one("acos", |a| within_one(a).map(rounded(f64::acos))),
@@ -89,25 +89,25 @@ static FUNCTIONS: [Function; 23] = [
     Function::one("trunc", |a| Ok(a.to_integer(|n, d| n / d, f64::trunc))),
 ];
 
-/// The function of that name, in any case.
+/// The function of this name, in upper or lower case.
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|it| it.name.eq_ignore_ascii_case(name))
 }
 
-/// The constant of that name, in any case.
+/// The constant of this name, in upper or lower case.
 pub(super) fn constant(name: &str) -> Option<Number> {
     let constants = [("pi", consts::PI), ("π", consts::PI), ("e", consts::E)];
     let found = constants.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
     found.map(|(_, value)| Number::Rounded(*value))
 }
 
-/// Every name, for a complaint about another.
+/// All names of functions and constants, for the error about an unknown name.
 pub(super) fn names() -> String {
     let names: Vec<&str> = FUNCTIONS.iter().map(|it| it.name).collect();
     format!("{}, pi, e", names.join(", "))
 }
 
-/// Does it in floating point.
+/// Makes a function on numbers from one on floating-point numbers.
 fn rounded(of: fn(f64) -> f64) -> impl Fn(Number) -> Number {
     move |it| Number::Rounded(of(it.to_f64()))
 }
@@ -161,7 +161,7 @@ fn square_root(number: Number) -> Answer {
     Ok(exactly(root, |root| root.multiply(root), number))
 }
 
-/// To any base; exact where it comes to an integer.
+/// The logarithm to any base. It is exact if both numbers are exact and it is an integer.
 fn logarithm(number: Number, base: Number) -> Answer {
     let (number, base) = (positive(number)?, positive(base)?);
     if base.compare(Number::whole(1)).is_eq() {
@@ -175,7 +175,7 @@ fn logarithm(number: Number, base: Number) -> Answer {
     Ok(exactly(logarithm, |exponent| base.power(exponent), number))
 }
 
-/// The integer next to `guess` if that is exactly what `back` leads back from, else the guess.
+/// The integer next to `guess`, if `back` of this integer is exactly `to`. Otherwise the guess.
 fn exactly(guess: f64, back: impl Fn(Number) -> Number, to: Number) -> Number {
     let whole = Number::read(&format!("{:.0}", guess.abs()));
     let whole = whole.map(|it| if guess < 0.0 { it.negate() } else { it });
@@ -186,7 +186,7 @@ fn exactly(guess: f64, back: impl Fn(Number) -> Number, to: Number) -> Number {
     whole.filter(same).unwrap_or(Number::Rounded(guess))
 }
 
-/// Halves go away from zero; the second number says to how many digits after the point.
+/// Rounds a number to `digits` digits after the point. Halves are rounded away from zero.
 fn round(number: Number, digits: Number) -> Answer {
     let shift = match digits.integer() {
         Some(digits @ -30..=30) => Number::whole(10).power(Number::whole(digits)),
@@ -216,7 +216,7 @@ fn sign(number: Number) -> Number {
     }
 }
 
-/// The one that is most, by that order.
+/// The greatest number in this order.
 fn most(all: &[Number], order: fn(Number, Number) -> Ordering) -> Number {
     all.iter()
         .copied()

@@ -1,6 +1,6 @@
-//! Arithmetic, exact where it can be.
+//! The listener `calculate`: works out arithmetic, exactly where possible.
 //!
-//! `<expression>6*7</expression>` comes to `<value>42</value>`.
+//! `<expression>6*7</expression>` gives `<value>42</value>`.
 //!
 //! | | |
 //! | --- | --- |
@@ -13,16 +13,17 @@
 //! | of several | `min(…)`, `max(…)`, `pow(x, y)` |
 //! | of one or two | `round(x)`, `round(x, digits)`, `log(x)`, `log(x, base)` |
 //!
-//! `^` binds to the right, and before a sign: `2^3^2` is 512, `-2^2` is -4.
-//! `%` is the remainder, which has the sign of the left side: `-7 % 3` is -1.
-//! `log(x)` is to the base 10; `round` takes halves away from zero.
+//! `^` groups from the right and binds tighter than a sign: `2^3^2` is 512, and `-2^2` is -4. `%`
+//! is the remainder, which has the sign of the left side: `-7 % 3` is -1. `log(x)` is the logarithm
+//! to the base 10. `round` rounds halves away from zero.
 //!
-//! Numbers are fractions of 128-bit integers as long as they fit: then `+ - * / %`, `^` with a
-//! whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact, so `0.1 + 0.2` is 0.3
-//! and `1/3*3` is 1. What doesn't fit, and what the other functions come to, is rounded to 64-bit
-//! floating point. A value is written exactly where 30 digits after the point suffice, else with
-//! as many digits as tell the floating-point number from its neighbours. What is too small for
-//! floating point is zero; what is too large is an overflow.
+//! A number is a fraction of two 128-bit integers as long as it fits. With such numbers, `+ - * /
+//! %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact: `0.1 +
+//! 0.2` is 0.3, and `1/3*3` is 1. Square roots and logarithms are exact if they are integers.
+//! Numbers that don't fit, and the other results of functions, are rounded to 64-bit floating
+//! point. A value is written exactly if 30 digits after the point suffice. Otherwise it has just
+//! enough digits to tell the floating-point number from its neighbours. A number that is too small
+//! for floating point becomes zero. A number that is too large is an overflow.
 //!
 //! An expression has at most 4,096 bytes and 64 levels of nesting.
 
@@ -79,7 +80,7 @@ pub enum Problem {
     },
 }
 
-/// The listener `calculate`.
+/// Makes the listener `calculate`.
 #[must_use]
 pub fn calculate() -> Listener {
     Listener::new("calculate")
@@ -104,7 +105,8 @@ async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Probl
 /// ```
 ///
 /// # Errors
-/// The first problem met: in what is written, then in what it comes to.
+/// The first problem in the form of the expression. If the form is right, the first problem in the
+/// calculation.
 pub fn evaluate(expression: &str) -> Result<String, Problem> {
     let program = parse::parse(expression)?;
     Ok(evaluate::run(&program)?.to_string())

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Digits after the point up to which a fraction is written exactly.
+/// A fraction is written exactly if it has at most this many digits after the point.
 const EXACT_DIGITS_MAX: u32 = 30;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(super) enum Number {
     Rounded(f64),
 }
 
-/// In lowest terms; `under` is above zero, and neither is `i128::MIN`.
+/// The fraction `over / under` in lowest terms. `under` is above zero, and neither is `i128::MIN`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fraction {
     over: i128,
@@ -26,7 +26,8 @@ impl Number {
         Number::Exact(Fraction { over: number, under: 1 })
     }
 
-    /// Reads a decimal number, such as `4.2e-3`; none if it is too large for any of ours.
+    /// Reads a decimal number, such as `4.2e-3`. `None` if the number is too large even for
+    /// floating point.
     pub(super) fn read(text: &str) -> Option<Number> {
         let exact = Fraction::read(text).map(Number::Exact);
         let number = exact.or_else(|| text.parse().ok().map(Number::Rounded))?;
@@ -40,7 +41,7 @@ impl Number {
         }
     }
 
-    /// The integer that this is, exactly.
+    /// The number as an integer, if it is exactly one.
     pub(super) fn integer(self) -> Option<i128> {
         match self {
             Number::Exact(Fraction { over, under: 1 }) => Some(over),
@@ -78,7 +79,7 @@ impl Number {
         self.both(other, Fraction::remain, |a, b| a % b)
     }
 
-    /// Not zero to a power below zero.
+    /// A number that is zero must not be raised to a power below zero.
     pub(super) fn power(self, exponent: Number) -> Number {
         let exact = |base: Fraction, it: Fraction| match it {
             Fraction { over, under: 1 } => base.power(over),
@@ -96,7 +97,7 @@ impl Number {
         }
     }
 
-    /// The next integer: below, above, or by another rule.
+    /// Rounds to an integer: by `exact` for a fraction, by `rounded` for floating point.
     pub(super) fn to_integer(
         self,
         exact: fn(i128, i128) -> i128,
@@ -117,11 +118,11 @@ impl Number {
                 return left.cmp(&right);
             }
         }
-        // Adding zero makes -0 and 0 one.
+        // Adding zero turns -0 into 0.
         (self.to_f64() + 0.0).total_cmp(&(other.to_f64() + 0.0))
     }
 
-    /// Exactly if both are exact and the result fits, else in floating point.
+    /// Calculates exactly if both numbers are exact and the result fits, else in floating point.
     fn both(
         self,
         other: Number,
@@ -164,7 +165,7 @@ impl Fraction {
         }
     }
 
-    /// Here exactness ends.
+    /// The fraction in floating point, which may round it.
     fn to_f64(self) -> f64 {
         self.over as f64 / self.under as f64
     }
@@ -207,7 +208,7 @@ impl Fraction {
         }
     }
 
-    /// As a decimal number, if it has few enough digits.
+    /// The fraction as a decimal number, if it has few enough digits.
     fn decimal(self) -> Option<String> {
         let (mut ten, mut digits) = (1_i128, 0);
         while ten % self.under != 0 {
@@ -225,7 +226,7 @@ impl Fraction {
     }
 }
 
-/// The greatest common divisor; 1 where there is none. Neither is `i128::MIN`.
+/// The greatest common divisor, or 1 if both numbers are zero. Neither is `i128::MIN`.
 fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {

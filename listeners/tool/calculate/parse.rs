@@ -4,19 +4,20 @@ use super::Problem;
 use super::function::{self, Function, Operation};
 use super::number::Number;
 
-/// Bytes of an expression: a person's or a model's, no program's.
+/// The most bytes of an expression. People and models write shorter ones.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
-/// Parentheses, calls and exponents within one another: each takes a few frames of our stack.
+/// How deep parentheses, calls and exponents may be nested. Each level takes a few frames of the
+/// thread's stack.
 const NESTING_MAX: u32 = 64;
-/// Characters of a wrong word that an answer repeats.
+/// The most characters of a wrong word that an answer repeats.
 const WORD_CHARACTERS_MAX: usize = 32;
 
 /// What to do next with a stack of numbers.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Lays a number on the stack.
+    /// Puts a number on the stack.
     Push(Number),
-    /// Replaces the topmost numbers by what the operation makes of them.
+    /// Replaces the topmost numbers by the result of the operation on them.
     Apply { operation: Operation, arguments: usize, column: u32 },
 }
 
@@ -74,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `±* power`: a sign takes in the power to its right.
+    /// `±* power`: a sign applies to the whole power to its right.
     fn signed(&mut self) -> Result<(), Problem> {
         let mut signs = Vec::new();
         while let Some(sign @ ('+' | '-' | '−')) = self.peek() {
@@ -90,7 +91,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `atom (^ signed)?`: so the exponents of a tower are taken from the right.
+    /// `atom (^ signed)?`: so `2^3^2` is `2^(3^2)`.
     fn power(&mut self) -> Result<(), Problem> {
         self.nest()?;
         self.atom()?;
@@ -156,7 +157,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `sum (, sum)* )`, as many as the function takes.
+    /// `sum (, sum)* )`, with as many sums as the function takes.
     fn arguments(&mut self, function: &Function) -> Result<usize, Problem> {
         let mut count = 0;
         loop {
@@ -197,7 +198,7 @@ impl Parser<'_> {
         self.steps.push(Step::Apply { operation, arguments, column });
     }
 
-    /// The next character that is no space, and stands there.
+    /// Skips spaces. Returns the next character, which isn't taken yet.
     fn peek(&mut self) -> Option<char> {
         let spaces = self.rest.chars().take_while(|it| it.is_whitespace()).count();
         self.take(spaces);
@@ -210,7 +211,7 @@ impl Parser<'_> {
         self.column
     }
 
-    /// Goes on by that many characters.
+    /// Takes this many characters.
     fn take(&mut self, characters: usize) {
         let mut rest = self.rest.chars();
         for _ in rest.by_ref().take(characters) {
@@ -219,7 +220,7 @@ impl Parser<'_> {
         self.rest = rest.as_str();
     }
 
-    /// A complaint about what stands next.
+    /// The problem that the next character or word isn't what was expected.
     fn unexpected(&mut self, expected: &str) -> Problem {
         let found = match self.peek() {
             None => "the end".to_owned(),
@@ -242,7 +243,8 @@ fn nonsense(column: u32, found: String, expected: String) -> Problem {
     Problem::Nonsense { column, found, expected }
 }
 
-/// The bytes of the number that `text` begins with; its exponent only if it has digits.
+/// The length in bytes of the number that `text` begins with. An exponent counts only if it has
+/// digits.
 fn number_length(text: &str) -> usize {
     let digits =
         |from: usize| text.as_bytes()[from..].iter().take_while(|it| it.is_ascii_digit()).count();

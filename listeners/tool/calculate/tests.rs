@@ -1,4 +1,4 @@
-//! What expressions come to, and where the wrong ones are wrong.
+//! Tests the values of expressions, and the places of problems.
 
 use proptest::prelude::*;
 
@@ -232,7 +232,7 @@ fn an_expression_has_its_limits() {
     assert!(evaluate(&format!("2{}", "^2".repeat(65))).is_err());
 }
 
-/// Pieces of expressions, so that chance finds the ones that are nearly right.
+/// Pieces of expressions. Random rows of them are often nearly right.
 const PIECES: [&str; 34] = [
     "0",
     "1",
@@ -307,7 +307,8 @@ proptest! {
     }
 }
 
-/// Either a number that can be read again, or a problem with a place within the text.
+/// Checks that an expression gives a number that can be read again, or a problem whose place is
+/// within the text.
 fn check_total(text: &str) -> Result<(), TestCaseError> {
     let columns = u32::try_from(text.chars().count()).unwrap_or(u32::MAX) + 1;
     match evaluate(text) {

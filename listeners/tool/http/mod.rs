@@ -21,8 +21,8 @@
 //! ```
 //!
 //! A request has the headers that the caller gives and those that the file of credentials has for
-//! the host. No answer shows a value from this file. Redirects are not followed: the redirect
-//! itself is the answer.
+//! the host. The values from this file are hidden in answers, unless they are too short to be
+//! recognised. Redirects are not followed: the redirect itself is the answer.
 
 mod credentials;
 mod declared;

@@ -11,10 +11,10 @@ use super::limits::{ATTACHMENTS_MAX, McpLimits};
 use super::tools::shown;
 use super::{Reason, ToolFailed, ToolResult};
 
-/// Characters of what an attachment says that it is.
+/// The most characters of an attachment's media type.
 const MEDIA_TYPE_MAX: usize = 100;
 
-/// A call's answer, and what comes with it that is no text.
+/// Converts an answer into the result of the call and the attachments: images, sounds and files.
 pub(super) fn answer(
     tool: &str,
     answer: Result<Value, Failure>,
@@ -31,7 +31,7 @@ pub(super) fn answer(
     };
     let is_error = answer.get("isError").is_some_and(|it| *it == true);
     let content = answer.get("content").and_then(Value::as_array);
-    // What says why a tool failed is text.
+    // A failed tool says in a text why it failed. No attachment is kept then.
     let room = if is_error { 0 } else { ATTACHMENTS_MAX };
     let bytes_max = limits.attachment_bytes_max;
     let mut contents = Contents { all: Vec::new(), room, bytes_max };
@@ -63,7 +63,8 @@ pub(super) fn answer(
     Ok((result, contents.all))
 }
 
-/// What is no text, as far as it is kept.
+/// Collects the attachments of an answer: at most `room` of them, each of at most `bytes_max`
+/// bytes.
 struct Contents {
     all: Vec<Attachment>,
     room: usize,
@@ -71,7 +72,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// One part of an answer, as text.
+    /// Converts a part of an answer to text. If the part is an attachment, it is collected, and the
+    /// text names it.
     fn part(&mut self, part: &Value) -> String {
         let said = |key: &str| part.get(key).and_then(Value::as_str);
         match said("type").unwrap_or_default() {
@@ -111,7 +113,8 @@ impl Contents {
     }
 }
 
-/// The beginning of a text that is too long, with a note; and nothing that XML can't hold.
+/// Cuts a text after at most `most` bytes, with a note of what is left out. Each character that XML
+/// can't hold becomes U+FFFD.
 fn cut(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -124,7 +127,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Bytes that a text in base64 stands for.
+/// How many bytes a text in Base64 stands for.
 fn bytes(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }

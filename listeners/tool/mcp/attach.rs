@@ -1,5 +1,5 @@
-//! Images, sounds and files in an answer become entries of the thread, which the answer names. The
-//! progress that a tool reports during a call is shown live to followers.
+//! Images, sounds and files in an answer become entries of the thread, and the answer names these
+//! entries. The progress that a tool reports during a call is shown live to followers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -34,7 +34,7 @@ pub struct Attached {
     pub bytes: u64,
 }
 
-/// The attachments of a thread, by their digests: no two are alike.
+/// The attachments of a thread, by digest. Of several that are equal, only the first counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attachments(BTreeMap<String, EntryId>);
 
@@ -63,7 +63,8 @@ pub(super) struct Outlets {
 }
 
 impl Outlets {
-    /// Keeps each in the thread, unless a thread of the tree has it.
+    /// Keeps each attachment in the thread, unless this thread or another one of the tree has it
+    /// already. Other threads are searched only up to a limit.
     pub(super) async fn keep(&self, contents: Vec<Attachment>) -> Result<Vec<Attached>, String> {
         let mut all = Vec::new();
         for content in contents {
@@ -84,7 +85,7 @@ impl Outlets {
         if let Some(id) = self.kept.0.0.get(&digest) {
             return Ok(id.clone());
         }
-        // An earlier attempt at the message may have kept it.
+        // An earlier attempt to handle the same message may have kept it.
         if let Some(id) = self.sent(&digest).await? {
             return Ok(id);
         }
@@ -95,7 +96,7 @@ impl Outlets {
         self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
     }
 
-    /// The entry of another thread of the tree that has it.
+    /// Finds the entry with this attachment in another thread of the tree.
     async fn in_tree(&self, digest: &str) -> Result<Option<EntryId>, String> {
         let told = |it: Fault| it.to_string();
         let mut left = ENTRIES_SEARCHED_MAX;
@@ -120,7 +121,7 @@ impl Outlets {
         Ok(sent.iter().find(|it| is_of(it, digest)).map(|it| it.id().clone()))
     }
 
-    /// Shows what a tool says of its progress; it never ends.
+    /// Shows a tool's progress to followers. This future never ends.
     pub(super) async fn show(&self, mut said: mpsc::Receiver<Value>) -> Infallible {
         while let Some(message) = said.recv().await {
             self.live.live(&progress(&message));
@@ -129,7 +130,7 @@ impl Outlets {
     }
 }
 
-/// What a server says of a call's progress.
+/// Converts a server's message about the progress of a call.
 fn progress(value: &Value) -> Progress {
     let number = |key: &str| value.get(key).and_then(Value::as_f64);
     let text = value.get("message").and_then(Value::as_str).unwrap_or_default();

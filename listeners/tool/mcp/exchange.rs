@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-/// What JSON-RPC calls a method that isn't there.
+/// The error code of JSON-RPC for a method that doesn't exist.
 const NO_METHOD: i64 = -32601;
 
 /// Why a server didn't answer as it should.
@@ -18,9 +18,9 @@ const NO_METHOD: i64 = -32601;
 pub(super) enum Failure {
     /// The connection is over.
     Gone(String),
-    /// It answered with an error.
+    /// The server answered with an error.
     Error(String),
-    /// What it answered makes no sense, or is too much.
+    /// The server's answer makes no sense, or is too large.
     Nonsense(String),
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the two ends of a connection share.
+/// The part of a connection that its handles share with its driver.
 #[derive(Default)]
 pub(super) struct Shared {
     /// The id of the next request.
@@ -43,11 +43,11 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) answers: BTreeMap<u64, Waiter>,
-    /// Why nothing comes any more.
+    /// Why the connection is over, if it is.
     pub(super) over: Option<Failure>,
 }
 
-/// Who waits for an answer, and hears how far it is.
+/// Where the answer to a request goes, and the messages about its progress.
 pub(super) struct Waiter {
     pub(super) to: oneshot::Sender<Result<Value, Failure>>,
     pub(super) progress: Option<mpsc::Sender<Value>>,
@@ -58,24 +58,24 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why it is over, if it is.
+    /// Why the connection is over, if it is.
     pub(super) fn over(&self) -> Option<Failure> {
         self.waiting().over.clone()
     }
 
-    /// Whether an answer to this is waited for.
+    /// Whether the request with this id still waits for its answer.
     pub(super) fn waits(&self, id: u64) -> bool {
         self.waiting().answers.contains_key(&id)
     }
 
-    /// Answers one request.
+    /// Lets one request fail.
     pub(super) fn fail(&self, id: u64, why: Failure) {
         if let Some(waiter) = self.waiting().answers.remove(&id) {
             let _ = waiter.to.send(Err(why));
         }
     }
 
-    /// Answers all who wait.
+    /// Ends the connection: all waiting requests fail.
     pub(super) fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
         waiting.over.get_or_insert_with(|| why.clone());
@@ -85,12 +85,12 @@ impl Shared {
     }
 }
 
-/// Takes in a message of the server's.
+/// Handles a message from the server.
 pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSender<Value>) {
     let id = message.get("id").filter(|it| !it.is_null()).cloned();
     match (message.get("method").and_then(Value::as_str), id) {
         (Some("ping"), Some(id)) => answer(writes, json!({ "id": id, "result": {} })),
-        // Roots, sampling and elicitation: nothing was offered.
+        // A server may ask for roots, sampling or elicitation. The client offers none of them.
         (Some(method), Some(id)) => {
             let error = json!({ "code": NO_METHOD, "message": format!("{method} isn't offered") });
             answer(writes, json!({ "id": id, "error": error }));
@@ -100,7 +100,7 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
             let of = params.get("progressToken").and_then(Value::as_u64);
             let waiting = shared.waiting();
             let waiter = of.and_then(|it| waiting.answers.get(&it));
-            // Of a server that says more than is shown, some is left out.
+            // If a server reports faster than its progress is shown, some messages are left out.
             if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
                 let _ = to.try_send(params);
             }
@@ -108,7 +108,7 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
         (Some(_), None) => {}
         (None, id) => {
             let to = id.as_ref().and_then(Value::as_u64);
-            // What nobody asked for is nobody's answer.
+            // An answer that no request waits for is ignored.
             let Some(to) = to.and_then(|it| shared.waiting().answers.remove(&it)) else { return };
             let error = message.get("error").filter(|it| !it.is_null());
             let answer = match error {
@@ -123,7 +123,8 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
     }
 }
 
-/// A server that asks faster than it takes answers in gets none.
+/// Answers a request of the server. If too many messages already wait for the server, the answer is
+/// left out.
 fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
     message["jsonrpc"] = "2.0".into();
     if let Some(writes) = writes.upgrade() {
@@ -131,7 +132,7 @@ fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
     }
 }
 
-/// Its result, or an error when the time is over.
+/// The future's result, or a failure if the future takes longer than `time`.
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
 pub(super) async fn within<T>(
     time: Duration,

@@ -4,18 +4,19 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// What comes next.
+/// What a server wrote next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// It has more bytes than a line may have.
+    /// A line with more bytes than a line may have.
     TooLong,
-    /// There is none any more.
+    /// The end: there are no more lines.
     End,
 }
 
-/// Reads a line of so many bytes at the most. No more than that is kept of any.
+/// Reads the next line, which may have at most `most` bytes. No more bytes than these are kept in
+/// memory.
 pub(super) async fn next(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     loop {

@@ -1,14 +1,16 @@
-//! A server of the Model Context Protocol as a listener: each of its tools is a payload.
+//! The listener `mcp`: calls the tools of a server of the Model Context Protocol (MCP). Each of the
+//! server's tools is a payload of the listener.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: mcp, name: clock, settings: {command: [mcp-server-time]}}
 //! ```
 //!
-//! The tools are known once the server has been asked. `pumphouse run` asks it before it builds the
-//! pump, and records what it hears in `mcp.lock.json` beside the manifest; whatever only reads the
-//! manifest goes by the record and starts nothing. A tool that its server describes otherwise than
-//! the record is refused. The digests by which a pump goes stand in its thread `organism`, too.
+//! `pumphouse run` asks the server for its tools before it builds the pump. The first answer is
+//! recorded in `mcp.lock.json` beside the manifest. Commands that only read the manifest use this
+//! record and don't start the server. If the server later describes a tool in another way than the
+//! record, calls of this tool are refused. A pump also announces the digests of the recorded tools
+//! in its thread `organism`.
 
 pub mod limits;
 mod line;
@@ -47,13 +49,13 @@ use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
 
-/// The listener's name unless another is given.
+/// The listener's default name.
 const NAME: &str = "mcp";
-/// What stands before its name in its namespace.
+/// What stands before the listener's name in the payloads' namespace.
 const GROUP: &str = "mcp/";
-/// Its namespace while it has that name.
+/// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// How long the pump waits beyond a call's time.
+/// How much longer than the start and the call may take the pump waits for the handler.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.
@@ -142,10 +144,12 @@ pub struct Settings {
     pub limits: McpLimits,
 }
 
-/// The listener `mcp` by what is recorded of its server, which isn't started for it.
+/// Makes the listener `mcp` from the record of the server's tools, without starting the server. If
+/// nothing is recorded, the listener takes only the payload `unknown-tool`, and refuses it.
 ///
 /// # Errors
-/// The program isn't there, or nothing is recorded.
+/// The program isn't found, the settings don't fit together, the record can't be read, or no
+/// recorded tool can be offered.
 pub fn recorded(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     match record.read()? {
@@ -154,11 +158,15 @@ pub fn recorded(settings: Settings) -> Result<Listener, String> {
     }
 }
 
-/// The listener `mcp` by what its server has now, which is started for it and ended. What is heard
-/// first is recorded. Where the server can't be asked, the record counts.
+/// Makes the listener `mcp` after asking the server for its tools. A server that is a program is
+/// started for this and ended again. The first answer is recorded, and from then on the record
+/// counts: a tool that the server describes in another way is refused, and a new tool isn't
+/// offered. With [`Trust::All`], each answer is recorded and counts. If the server can't be asked,
+/// the record counts.
 ///
 /// # Errors
-/// The program isn't there; or the server can't be asked, and nothing is recorded.
+/// The program isn't found, the settings don't fit together, the record can't be read, no tool can
+/// be offered, or the server can't be asked and nothing is recorded.
 pub fn asked(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     let (recorded, there) = (record.read()?, launch.tools());
@@ -184,7 +192,7 @@ pub fn asked(settings: Settings) -> Result<Listener, String> {
     }
 }
 
-/// The same, where what the server has now is recorded, whatever was before.
+/// Like [`asked`], but the tools that the server has now replace the record.
 ///
 /// # Errors
 /// As [`asked`].
@@ -192,7 +200,8 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
     asked(Settings { trust: Some(Trust::All), ..settings })
 }
 
-/// How the server is begun, where its tools are recorded, and the rest.
+/// Checks the settings. Returns how the server is reached, where its tools are recorded, and the
+/// settings.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
     let wrong = |text: &str| Err(text.to_owned());
     let (name, place, record) = match (settings.command.split_first(), &settings.url) {
@@ -242,7 +251,7 @@ fn program_of(
     Ok((name, Place::Program { path, arguments, bounds }, record))
 }
 
-/// The tools that a server describes otherwise than the record, or not at all.
+/// The recorded tools that the server now describes in another way, or no longer has.
 fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
     let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
     let changed = recorded.iter().filter(is_changed);
@@ -338,7 +347,8 @@ async fn call(
     };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // A time-out of the call is no failure of the server's.
+    // If the call's time is over, that is no failure of the server. So it is kept apart from the
+    // server's answers.
     let called = async {
         tokio::select! {
             it = server.call(&tool.name, arguments, progress) => Ok(it),

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::tools::{digest, shown};
 
-/// The file's name.
+/// The name of the record's file.
 const FILE: &str = "mcp.lock.json";
-/// Bytes that it may have.
+/// The most bytes of the record's file.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The tools of a server that are accepted, in the thread `organism`: where it has other digests
@@ -46,13 +46,13 @@ impl ToolsAccepted {
     }
 }
 
-/// What a record has of its servers: of each, its tools' digests by their names.
+/// For each server in a record: the digests of the server's tools, by the tools' names.
 pub type Digests = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What the record in a folder has.
+/// The digests in a folder's record. There are none if there is no record.
 ///
 /// # Errors
-/// The file can't be read.
+/// The file can't be read, is too large, or isn't a JSON object.
 pub fn digests(folder: &Path) -> Result<Digests, String> {
     let all = Record::new(folder, String::new()).all()?;
     let tools = |list: &Value| {
@@ -67,7 +67,7 @@ pub fn digests(folder: &Path) -> Result<Digests, String> {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     path: PathBuf,
-    /// What the server is known by: its command.
+    /// The server's key in the record: its command, or its URL.
     key: String,
 }
 
@@ -76,7 +76,8 @@ impl Record {
         Record { path: folder.join(FILE), key }
     }
 
-    /// Its tools by name, if any are recorded.
+    /// The definitions of the server's tools, by the tools' names. `None` if the server isn't in
+    /// the record.
     pub(super) fn read(&self) -> Result<Option<Map<String, Value>>, String> {
         let all = self.all()?;
         let tools = all.get(&self.key).and_then(|it| it.get("tools")).and_then(Value::as_object);
@@ -86,7 +87,7 @@ impl Record {
         }))
     }
 
-    /// Keeps these; the file is replaced as a whole.
+    /// Records these tools of the server in place of those before. The file is replaced as a whole.
     pub(super) fn write(&self, tools: &Map<String, Value>) -> Result<(), String> {
         let mut all = self.all()?;
         let entry = |it: &Value| json!({ "digest": digest(it), "definition": it });

@@ -22,21 +22,21 @@ use super::super::web::{Web, content_type, host_of};
 use super::exchange::{Failure, Shared, heard, within};
 use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
 
-/// What a server knows a connection by.
+/// The header for the id of a session, which the server chooses.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision that is spoken.
+/// The header for the protocol's revision that the server chose.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The last event that came of a stream that broke off.
+/// The header for the id of the last event that came before a stream broke off.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// How long the end of a session may take to say.
+/// How long the request that ends a session may take.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
-/// How long a stream that broke off is left, where the server doesn't say.
+/// How long to wait before a stream that broke off is asked for again, if the server doesn't say.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Where a server is.
+/// A server at a URL.
 pub(super) struct Remote {
     web: Web,
     url: Url,
@@ -59,7 +59,8 @@ impl Bearer {
 }
 
 impl Remote {
-    /// A server at a URL, whose host alone is reached.
+    /// Checks the URL and the bearer token. Only the URL's host is ever reached. A token is only
+    /// sent over `https://`, or to this machine.
     pub(super) fn new(url: &str, bearer: Option<&str>) -> Result<Remote, String> {
         let parsed: Url = url.parse().map_err(|_| format!("`{url}` is no URL"))?;
         let host = match parsed.port_or_known_default() {
@@ -92,26 +93,26 @@ impl Remote {
         all
     }
 
-    /// What a server says, without the bearer.
+    /// A server's text, with the bearer token hidden.
     fn told(&self, text: &str) -> String {
         self.bearer.as_ref().map_or_else(|| text.to_owned(), |it| it.secret.hidden_in(text))
     }
 }
 
-/// Whether a URL is of this machine, by its address.
+/// Whether a URL's host is `localhost` or a loopback address.
 fn is_own(url: &Url) -> bool {
     let host = host_of(url);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
-/// What a server knows us by.
+/// What the server has chosen for a session: its id, and the protocol's revision.
 #[derive(Clone, Debug, Default)]
 struct Session {
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
 
-/// One connection.
+/// One connection to a server.
 struct Line<'a> {
     remote: &'a Remote,
     shared: &'a Shared,
@@ -119,8 +120,8 @@ struct Line<'a> {
     session: Mutex<Session>,
 }
 
-/// Sends the queued messages to the server and passes its responses on, until every handle of the
-/// connection is dropped.
+/// Sends the queued messages to the server and passes its responses on, until the connection is
+/// closed or every handle of it is dropped.
 pub(super) async fn drive(
     remote: &Remote,
     shared: &Shared,
@@ -133,7 +134,8 @@ pub(super) async fn drive(
     loop {
         tokio::select! {
             message = written.recv() => match message.filter(|it| !it.is_null()) {
-                // A server may refuse what comes before it knows that we are ready.
+                // This message tells the server that the client is ready. Nothing else is sent
+                // until the server has taken it, because a server may refuse earlier requests.
                 Some(it) if it["method"] == "notifications/initialized" => line.post(it).await,
                 Some(it) => under_way.push(line.post(it)),
                 None => break,
@@ -154,7 +156,7 @@ impl Line<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; where it can't be sent, its own call fails.
+    /// Sends a message. If that fails, only the call that the message belongs to fails.
     async fn post(&self, message: Value) {
         let id = message.get("id").filter(|_| message.get("method").is_some());
         let id = id.and_then(Value::as_u64);
@@ -204,11 +206,11 @@ impl Line<'_> {
         sent.map_err(|it| Failure::Gone(self.remote.told(&it.text)))
     }
 
-    /// Why a server refuses a message.
+    /// The failure for a server that answers with a failure status.
     async fn refused(&self, answer: Response) -> Failure {
         let (status, host) = (answer.status(), host_of(answer.url()));
         let said = format!("{host} answers {status}");
-        // Some say more in JSON-RPC.
+        // Some servers say more in an error of JSON-RPC.
         let body = body(answer).await.unwrap_or_default();
         let more = serde_json::from_slice::<Value>(&body).ok();
         let more = more.and_then(|it| Some(it.get("error")?.get("message")?.as_str()?.to_owned()));
@@ -222,8 +224,8 @@ impl Line<'_> {
         }
     }
 
-    /// Reads a stream until what was asked is answered; one that breaks off is taken up again,
-    /// where the server has said by what.
+    /// Reads a stream until the request is answered. If the stream breaks off, the server is asked
+    /// to go on after the last event, provided that this event has an id.
     async fn stream(&self, mut from: Response, id: Option<u64>) -> Result<(), Failure> {
         let mut last = String::new();
         for _ in 0..=RECONNECTS_MAX {
@@ -266,7 +268,7 @@ impl Line<'_> {
         }
     }
 
-    /// Takes in a message, or several.
+    /// Handles a message of the server, or an array of messages.
     fn hear(&self, text: &[u8]) -> Result<(), Failure> {
         let wrong = |why: String| Failure::Nonsense(format!("the server's JSON: {why}"));
         let text = std::str::from_utf8(text).map_err(|it| wrong(it.to_string()))?;
@@ -285,19 +287,19 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Ends the session, where there is one.
+    /// Tells the server that the session ends, if there is one.
     async fn farewell(&self) {
         let session = self.session().clone();
         if session.id.is_none() {
             return;
         }
         let headers = self.remote.headers(&session);
-        // A server needn't know how to end one.
+        // A server needn't support this.
         let _ = within(FAREWELL_TIME, self.send(Method::DELETE, headers, String::new())).await;
     }
 }
 
-/// An answer's body, as long as a message may be.
+/// Reads an answer's body, which may be as long as a line.
 async fn body(mut from: Response) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let broken = |_| Failure::Gone("the server's answer breaks off".to_owned());

@@ -1,4 +1,4 @@
-//! A server. It is started at its first call, and again if it has ended.
+//! The MCP server of a listener. It is started at the first call, and again if it has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::line::{self, Line};
 use super::remote::Remote;
 use super::wire::Wire;
 
-/// How long the end of a connection is waited for.
+/// How long to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 
-/// How a server is begun.
+/// How a server is started or reached.
 #[derive(Clone)]
 pub(super) struct Launch {
-    /// What it is called, for people.
+    /// The server's name, for people.
     pub(super) name: String,
     pub(super) start_time: Duration,
     pub(super) place: Place,
@@ -33,14 +33,15 @@ pub(super) struct Launch {
 /// Where a server is.
 #[derive(Clone)]
 pub(super) enum Place {
-    /// A program here.
+    /// A program that the pump starts.
     Program { path: String, arguments: Vec<String>, bounds: Box<Bounds> },
-    /// Behind a URL.
+    /// At a URL.
     Remote(Arc<Remote>),
 }
 
 impl Launch {
-    /// The tools of a server that is begun for this and ended. It holds the thread that asks.
+    /// Starts the server, asks it for its tools, and ends it. The calling thread is blocked
+    /// meanwhile.
     pub(super) fn tools(&self) -> Result<Vec<Value>, String> {
         let launch = self.clone();
         let asked = std::thread::spawn(move || {
@@ -54,7 +55,7 @@ impl Launch {
                         wire.close().await;
                         Ok(())
                     };
-                    // A server that says nothing to it is left.
+                    // A server that doesn't react in time isn't waited for.
                     let _ = within(CLOSE_TIME, closed).await;
                     tools
                 };
@@ -64,7 +65,7 @@ impl Launch {
         asked.join().unwrap_or_else(|_| Err("it can't be asked".to_owned()))
     }
 
-    /// Begins it and says hello.
+    /// Starts or reaches the server and opens a session.
     async fn begin(&self) -> Result<Wire, Failure> {
         let wire = match &self.place {
             Place::Program { path, arguments, bounds } => {
@@ -93,7 +94,8 @@ impl Launch {
         let (wire, driver) = Wire::new(from, to);
         let name = self.name.clone();
         beside(async move {
-            // Once nobody has the connection any more, or the server is gone, the other is too.
+            // The driver ends when the server has ended, and when every handle of the connection is
+            // dropped. Then `control` is dropped, which ends the server.
             tokio::select! {
                 () = driver => {}
                 () = told(err, &name) => {}
@@ -104,7 +106,7 @@ impl Launch {
     }
 }
 
-/// Writes what a server says on its standard error into the traces; it never ends.
+/// Writes a server's standard error into the traces. This future never ends.
 async fn told(err: Option<ChildStderr>, server: &str) {
     if let Some(err) = err {
         let mut err = BufReader::new(err);
@@ -126,7 +128,7 @@ async fn told(err: Option<ChildStderr>, server: &str) {
     std::future::pending::<()>().await;
 }
 
-/// Passes over what is there of a line that is too long.
+/// Skips the bytes that have already come of a line that is too long.
 async fn pass(from: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
     use tokio::io::AsyncBufReadExt as _;
     let there = from.fill_buf().await?.len();
@@ -144,7 +146,7 @@ pub(super) struct Server {
 struct State {
     wire: Option<Wire>,
     failures: u32,
-    /// Open while nobody may begin it again.
+    /// While this channel is open, the server may not be started again.
     wait: Option<watch::Receiver<()>>,
 }
 
@@ -153,7 +155,7 @@ impl Server {
         Arc::new(Server { launch, state: Mutex::default() })
     }
 
-    /// Calls a tool; a server that has ended is begun again.
+    /// Calls a tool. A server that isn't there yet, or has ended, is started first.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -168,7 +170,7 @@ impl Server {
         answer
     }
 
-    /// Ends the connection, where there is one, and waits until the server has heard so.
+    /// Closes the connection, if there is one, and waits until its driver has ended.
     pub(super) async fn close(&self) {
         let wire = self.state.lock().await.wire.take();
         if let Some(wire) = wire {
@@ -196,7 +198,8 @@ impl Server {
         }
     }
 
-    /// Notes a failure. The first one costs no wait, and each further one twice as much.
+    /// Counts a failure. After the first one, the server may be started again at once. After the
+    /// second one, it may be started after a second, and each further failure doubles this time.
     fn fail(&self, state: &mut State) {
         state.failures = state.failures.saturating_add(1);
         let server = &self.launch.name;

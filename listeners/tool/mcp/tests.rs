@@ -1,4 +1,4 @@
-//! Lines, connections and descriptions: what a server may say, and what becomes of it.
+//! Tests lines, connections and descriptions of tools, also those of servers that misbehave.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -23,7 +23,8 @@ async fn a_line_is_whole_or_too_long() {
     assert_eq!(line::next(&mut BufReader::new(&b""[..]), 4).await.unwrap(), Line::End);
 }
 
-/// The results of a list and of a call, where the server answers to each line as `says` has it.
+/// Lists a server's tools and calls a tool. The server answers each line with the lines that `says`
+/// returns.
 async fn with(
     says: impl Fn(&Value) -> Vec<String>,
 ) -> (Result<usize, Failure>, Result<Value, Failure>) {
@@ -63,7 +64,7 @@ fn result(asked: &Value, result: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }).to_string()
 }
 
-/// An ordinary server.
+/// The answers of an ordinary server.
 fn usual(asked: &Value) -> Vec<String> {
     match asked["method"].as_str().unwrap() {
         "initialize" => vec![result(asked, &json!({ "protocolVersion": "2025-06-18" }))],
@@ -93,7 +94,7 @@ async fn what_nobody_asked_for_is_nobodys_answer() {
     assert_eq!((listed, called), (Ok(1), Ok(json!({ "content": [] }))));
 }
 
-/// A server is told, by the id of its request, that a call is dropped.
+/// If a call is dropped, the server is told so, with the id of the request.
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -137,7 +138,7 @@ async fn progress_is_heard_by_the_call_that_it_is_of() {
         () = async { tokio::join!(driver, serves(theirs, says)); } => panic!("it is over"),
     };
     assert!(called.is_ok());
-    // Of two there is room for one.
+    // There is room for one of the two messages.
     assert_eq!(said.recv().await.unwrap()["message"], "half");
     assert_eq!(said.recv().await, None);
 }

@@ -1,4 +1,4 @@
-//! A tool as its server describes it, and as a payload.
+//! Converts a tool as its server describes it into a payload.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use serde_json::{Map, Value};
 
 use super::super::text::known;
 
-/// The words of a definition that say what a tool does. What else there is, such as icons, may
-/// change.
+/// The keys of a definition that say what a tool does. Other keys, such as `icons`, may change.
 const SAID: [&str; 6] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
 /// A tool that may be called.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
-    /// What its server calls it.
+    /// The tool's name at its server.
     pub(super) name: String,
-    /// What is sent to have it called.
+    /// The schema of the payload that calls the tool.
     pub(super) schema: Schema,
-    /// Whether its server describes it otherwise than the record.
+    /// Whether the server describes the tool in another way than the record.
     pub(super) is_changed: bool,
 }
 
-/// What is pinned of the definitions, by name; of two of one name the first counts.
+/// The parts of the definitions that are recorded, by the tools' names. Of two tools with one name,
+/// the first counts.
 pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
     let mut all = Map::new();
     for definition in definitions {
@@ -43,7 +43,7 @@ pub(super) fn digest(definition: &Value) -> String {
     blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
 }
 
-/// The tools that the patterns choose, and why others are left out.
+/// The tools that the patterns choose. The second list says which of these are left out, and why.
 pub(super) fn tools(
     definitions: &Map<String, Value>,
     patterns: &[String],
@@ -90,7 +90,7 @@ fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
     Ok(schema)
 }
 
-/// Whether a name is as a pattern has it, in which `*` stands for anything.
+/// Whether a name matches a pattern, in which `*` stands for any characters or none.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
@@ -98,7 +98,8 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     starts.into_iter().any(|at| matches(behind, &rest[at..]))
 }
 
-/// What a server wrote, without what a terminal would obey.
+/// A server's text for people. Control characters, and characters that turn the direction of
+/// writing, become U+FFFD, so that no terminal obeys the text.
 pub(in super::super) fn shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |letter: char| match letter {

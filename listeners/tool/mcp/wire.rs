@@ -1,7 +1,7 @@
 //! JSON-RPC with one server over one connection: requests, answers, and requests of the server that
 //! are declined.
 //!
-//! It knows neither payloads nor how a server is started.
+//! This module knows neither payloads nor how a server is started.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use super::limits::{DEFINITIONS_BYTES_MAX, LINE_BYTES_MAX, PAGES_MAX, TOOLS_MAX}
 use super::line::{self, Line};
 use super::remote::{self, Remote};
 
-/// The revision that is offered; a server may answer with any of the others.
+/// The protocol's revision that the client offers. The server may choose any of `REVISIONS`.
 const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
-/// Messages that wait to be written.
+/// The most messages that wait to be sent.
 const WRITES_MAX: usize = 64;
 
-/// One connection. Where the last of it is dropped, the connection is closed.
+/// A handle of a connection. When the last handle is dropped, the connection is closed.
 #[derive(Clone)]
 pub(super) struct Wire {
     shared: Arc<Shared>,
@@ -29,7 +29,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// A connection over two ends, and what drives it: it must be polled beside the calls.
+    /// A connection over a reader and a writer, and its driver. The driver must be polled for calls
+    /// to get on.
     pub(super) fn new(
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
@@ -45,7 +46,7 @@ impl Wire {
         (wire, driver)
     }
 
-    /// A connection over HTTP, and what drives it.
+    /// A connection over HTTP, and its driver.
     pub(super) fn remote(remote: Arc<Remote>) -> (Wire, impl Future<Output = ()>) {
         let (wire, shared, weak, written) = Wire::parts();
         let driver = async move {
@@ -62,18 +63,19 @@ impl Wire {
         (Wire { shared: shared.clone(), writes }, shared, weak, written)
     }
 
-    /// Ends it, and waits until the server has heard so.
+    /// Closes the connection, and waits until its driver has ended.
     pub(super) async fn close(self) {
         let _ = self.writes.send(Value::Null).await;
         self.writes.closed().await;
     }
 
-    /// Why it is over, if it is.
+    /// Why the connection is over, if it is.
     pub(super) fn over(&self) -> Option<Failure> {
         self.shared.over()
     }
 
-    /// Says hello. A server that speaks no revision of ours is refused.
+    /// Opens a session. A server that chooses a revision of the protocol that isn't known here is
+    /// refused.
     pub(super) async fn begin(&self) -> Result<(), Failure> {
         let client = json!({ "name": "pumphouse", "version": env!("CARGO_PKG_VERSION") });
         let hello =
@@ -87,7 +89,7 @@ impl Wire {
         self.tell("notifications/initialized", json!({})).await
     }
 
-    /// The tools of the server, as it describes them.
+    /// Asks the server for its tools. Returns their definitions.
     pub(super) async fn list(&self) -> Result<Vec<Value>, Failure> {
         let (mut tools, mut cursor, mut bytes) = (Vec::new(), None::<Value>, 0);
         for _ in 0..PAGES_MAX {
@@ -114,8 +116,8 @@ impl Wire {
         Err(Failure::Nonsense(format!("its list of tools has more than {PAGES_MAX} pages")))
     }
 
-    /// Calls a tool, and passes on what it says of its progress. Where this is dropped, the server
-    /// hears that nobody waits any more.
+    /// Calls a tool, and passes on the messages about the call's progress. If the future is
+    /// dropped, the server is told that the call is cancelled.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -185,7 +187,7 @@ impl Drop for Asked<'_> {
             let params = json!({ "requestId": self.id, "reason": "nobody waits any more" });
             let method = "notifications/cancelled";
             let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-            // A server that takes nothing in is told nothing more.
+            // If too many messages already wait for the server, the server isn't told.
             let _ = self.wire.writes.try_send(message);
         }
     }
@@ -198,7 +200,7 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Valu
         }
         let line = message.to_string() + "\n";
         if to.write_all(line.as_bytes()).await.is_err() {
-            // What it still says is read to its end.
+            // The server takes no more messages, but what it still writes is read.
             std::future::pending::<()>().await;
         }
     }
@@ -222,11 +224,11 @@ async fn read(
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return gone(),
             Err(error) => return Failure::Gone(format!("the server can't be read: {error}")),
         };
-        // Some servers greet on their standard output.
+        // Some servers write a greeting to their standard output.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
         match pumphouse::schema::json::read(text) {
             Ok(message) => heard(message, shared, writes),
-            // Whose answer it is can't be known.
+            // It can't be known which request this line answers, so the connection ends.
             Err(error) if text.starts_with('{') => {
                 return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
             }
