@@ -23,7 +23,7 @@ use super::text::known;
 use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, is_pdf, kind_named, piece};
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "fetch";
 
 /// Gets a page or a file from the web, as text: HTML with its headings, lists and links, plain

@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use super::text::known;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "keyvalue";
 /// How long the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::text::{clean, cut};
 use super::time::pass_time;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "llm";
 /// The model's instruction, if neither the settings nor the call gives one.
 const PROMPT: &str = "Answer briefly and to the point.";

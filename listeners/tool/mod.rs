@@ -1,4 +1,5 @@
-//! Tools: listeners that each do one thing.
+//! Tools: listeners that each do one thing for agents and other listeners, such as running a
+//! program or reading a web page.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -24,7 +24,7 @@ pub(super) const PDF_SECONDS_MAX: u64 = 20;
 pub(super) const PDF_MEMORY_BYTES_MAX: u64 = 512 << 20;
 /// Bytes of text that a PDF may have.
 pub(super) const PDF_TEXT_BYTES_MAX: usize = 4 << 20;
-/// Bytes of the reader's message that says why a PDF can't be read.
+/// The reader's message, which says why a PDF can't be read, may have at most this many bytes.
 const REASON_BYTES_MAX: usize = 4 << 10;
 /// The reader's exit code if it wrote to standard error why it can't read the PDF.
 const UNREAD: u8 = 3;

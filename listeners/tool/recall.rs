@@ -19,17 +19,17 @@ use pumphouse::wire::iso_time;
 use pumphouse::xml::{Child, View as Part};
 use serde::Deserialize;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "recall";
-/// Entries that are read at a time.
+/// How many entries are read at a time.
 const PAGE: usize = 32;
-/// The most entries that one answer lists.
+/// An answer lists at most this many entries.
 const FOUND_MAX: usize = 50;
 /// How many entries an answer lists unless the question has a `limit`.
 const FOUND_USUAL: usize = 10;
-/// The most characters that the `text` of a question may have.
+/// The `text` of a question may have at most this many characters.
 const QUESTION_CHARS_MAX: usize = 500;
-/// The most characters of an entry's text that an answer shows.
+/// An answer shows at most this many characters of an entry's text.
 const EXCERPT_CHARS: usize = 300;
 
 /// Finds entries of the tree of threads: those that have all that is said here, the newest last.
@@ -207,8 +207,8 @@ fn order(entry: &Entry) -> Order {
 }
 
 /// Reads the entries of several threads, page by page: first the caller's thread, then the others
-/// of its tree, then the threads of the identity's other trees. If the question names a thread or a
-/// number, only one thread is read.
+/// of its tree, then the threads of the identity's other trees. If the question has `thread`,
+/// `after` or `before`, only one thread is read.
 struct Reading<'a> {
     tree: &'a TreeHistory,
     limits: RecallLimits,

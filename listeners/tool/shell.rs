@@ -26,7 +26,7 @@ use super::text::cut;
 use live::LiveOutput;
 use run::{Ended, Outcome};
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "shell";
 /// The value of `programs` with which every program may run.
 const ANY: &str = "any";

@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use super::mcp::shown;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "skills";
 /// The name of a skill's file.
 const FILE: &str = "SKILL.md";

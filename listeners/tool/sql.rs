@@ -26,13 +26,14 @@ use serde_json::Value;
 
 use super::text::clean;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "sql";
 /// How long the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
 /// How much longer than `seconds_max` the pump waits for the handler.
 const GRACE: Duration = Duration::from_secs(10);
-/// After this many steps of a statement, SQLite checks its time limit again.
+/// Each time a statement has run this many steps, SQLite asks whether the time is over or the call
+/// is cancelled.
 const STEPS: i32 = 1_000;
 /// The pragmas that a statement may use. Each of them describes the schema.
 const PRAGMAS: [&str; 7] = [

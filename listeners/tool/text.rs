@@ -1,4 +1,4 @@
-//! Converts foreign text into text that XML can hold.
+//! Converts text from outside into text that XML can hold.
 
 /// A refusal repeats at most this many characters of a caller's text.
 const SHOWN_MAX: usize = 200;

@@ -161,7 +161,8 @@ fn square_root(number: Number) -> Answer {
     Ok(exactly(root, |root| root.multiply(root), number))
 }
 
-/// The logarithm to any base. It is exact if both numbers are exact and it is an integer.
+/// The logarithm to any base. If both numbers are exact, a logarithm that is an integer is exact,
+/// too.
 fn logarithm(number: Number, base: Number) -> Answer {
     let (number, base) = (positive(number)?, positive(base)?);
     if base.compare(Number::whole(1)).is_eq() {

@@ -17,13 +17,15 @@
 //! is the remainder, which has the sign of the left side: `-7 % 3` is -1. `log(x)` is the logarithm
 //! to the base 10. `round` rounds halves away from zero.
 //!
-//! A number is a fraction of two 128-bit integers as long as it fits. With such numbers, `+ - * /
-//! %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact: `0.1 +
-//! 0.2` is 0.3, and `1/3*3` is 1. Square roots and logarithms are exact if they are integers.
-//! Numbers that don't fit, and the other results of functions, are rounded to 64-bit floating
-//! point. A value is written exactly if 30 digits after the point suffice. Otherwise it has just
-//! enough digits to tell the floating-point number from its neighbours. A number that is too small
-//! for floating point becomes zero. A number that is too large is an overflow.
+//! A number is a fraction of two 128-bit integers as long as it fits. With such numbers,
+//! `+ - * / %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact:
+//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. Their square roots and logarithms are exact if they are
+//! integers. Numbers that don't fit, and the other results of functions, are rounded to 64-bit
+//! floating point.
+//!
+//! A value is written exactly if 30 digits after the point suffice. Otherwise it has just enough
+//! digits to tell the floating-point number from its neighbours. A number that is too small for
+//! floating point becomes zero. A number that is too large is an overflow.
 //!
 //! An expression has at most 4,096 bytes and 64 levels of nesting.
 

@@ -141,7 +141,8 @@ impl Number {
 impl Fraction {
     const ONE: Fraction = Fraction { over: 1, under: 1 };
 
-    /// `over / under`, if it fits; `under` is not zero.
+    /// The fraction `over / under` in lowest terms. `None` if it doesn't fit. `under` must not be
+    /// zero.
     fn new(over: i128, under: i128) -> Option<Fraction> {
         if over == i128::MIN || under == i128::MIN {
             return None;

@@ -1,18 +1,18 @@
-//! Compiles an expression into a program for a stack, in the order of evaluation.
+//! Compiles an expression into a list of steps for a stack of numbers, in the order of evaluation.
 
 use super::Problem;
 use super::function::{self, Function, Operation};
 use super::number::Number;
 
-/// The most bytes of an expression. People and models write shorter ones.
+/// An expression may have at most this many bytes. People and models write shorter ones.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// How deep parentheses, calls and exponents may be nested. Each level takes a few frames of the
 /// thread's stack.
 const NESTING_MAX: u32 = 64;
-/// The most characters of a wrong word that an answer repeats.
+/// An answer repeats at most this many characters of a wrong word.
 const WORD_CHARACTERS_MAX: usize = 32;
 
-/// What to do next with a stack of numbers.
+/// A step of a compiled expression, on a stack of numbers.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Puts a number on the stack.

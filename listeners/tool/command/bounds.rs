@@ -23,7 +23,7 @@ pub enum Network {
     Any,
 }
 
-/// The time limit of a program that serves as long as the pump needs it: a century.
+/// The time limit, in seconds, of a program that serves as long as the pump needs it: a century.
 const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
 /// The settings from which bounds are made.

@@ -1,8 +1,9 @@
-//! The launcher: a process that gives up the rights which the program may not have, and then
+//! The launcher: a process that gives up the rights that the program must not have, and then
 //! becomes the program.
 //!
-//! Landlock is the kernel's bound for files, TCP and signals. On a kernel without it, a program may
-//! see everything that the pump may see; [`note`] adds this to the listener's description.
+//! Landlock is the part of the Linux kernel that limits a process's use of files, TCP and signals.
+//! On a kernel without it, a program may do whatever the pump may do; [`note`] adds this to the
+//! listener's description.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -24,7 +25,7 @@ pub fn note() -> &'static str {
     note_of(is_available())
 }
 
-/// Warns in the pump's own trace if nothing confines the programs of a listener.
+/// Writes a warning to the traces if nothing confines the programs of a listener.
 pub(in super::super) fn warn(listener: &str) {
     let note = note();
     if !note.is_empty() {
@@ -102,8 +103,8 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// What every program may read and execute. The list has no process folder of `/proc`, because the
-/// pump's would show the pump's environment.
+/// What every program may read and execute. The list has no folder of a process in `/proc`, because
+/// the folder of the pump's process would show the pump's environment.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 20] = [
     "/usr",

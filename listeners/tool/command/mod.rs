@@ -10,8 +10,8 @@
 //! ```
 //!
 //! No shell interprets the arguments. The program gets the arguments that the manifest lists. An
-//! argument such as `{city}` is replaced by a field of the message; without such arguments, the
-//! message goes to standard input.
+//! argument such as `{city}` is replaced by a field of the message. If there are no such arguments,
+//! the message goes to standard input.
 //!
 //! A program runs under a *supervisor*: this executable, started again ([`supervise`]). The
 //! supervisor ends the program when the call ends and when the pump ends, even if the pump is
@@ -42,7 +42,7 @@ pub(super) use bounds::{Bounds, Given};
 use limits::CommandLimits;
 use run::{Ended, Outcome};
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
 /// The argument that is replaced by the text.
 const FIELD: &str = "{text}";

@@ -19,9 +19,9 @@ use super::order::{Order, Report};
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 
-/// The most bytes of a report.
+/// A report may have at most this many bytes.
 const REPORT_BYTES_MAX: u64 = 64 * 1024;
-/// Bytes that are read at once.
+/// How many bytes are read at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// How a program ended, and what it wrote.
@@ -183,7 +183,7 @@ enum Stop {
 pub(in super::super) struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// The most bytes of the beginning, and also of the end.
+    /// How many bytes are kept of the beginning, and how many of the end.
     half: usize,
     left_out: u64,
 }

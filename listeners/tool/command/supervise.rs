@@ -38,8 +38,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The remaining processes are killed in rounds. Each round lasts this long at most.
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
-/// Before all processes are killed, they are stopped. This is repeated at most so often, because
-/// processes may start others meanwhile.
+/// Before all processes are killed, they are stopped, so that none of them starts others. This is
+/// repeated at most this many times, for processes that were started meanwhile.
 const STOPS_MAX: u32 = 5;
 /// How many events may wait. There is one for the end of the call, one for the end of the program,
 /// and one for the end of all its processes.

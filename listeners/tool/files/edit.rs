@@ -9,7 +9,7 @@ use super::root::Root;
 use super::write::Target;
 use super::{Edit, Edited, Reason, Refused};
 
-/// The most places that a refusal lists.
+/// A refusal lists at most this many places.
 const PLACES_MAX: usize = 10;
 
 /// Replaces the text. The name of the temporary file contains the random number `chance`.

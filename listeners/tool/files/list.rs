@@ -1,4 +1,4 @@
-//! `list`: the files and folders in a folder.
+//! `list`: shows the files and folders in a folder.
 
 use cap_std::fs::DirEntry;
 

@@ -38,7 +38,7 @@ use serde::Deserialize;
 use limits::FileLimits;
 use root::Root;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "files";
 
 /// Shows what a file holds, from a line on.

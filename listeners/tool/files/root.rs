@@ -24,7 +24,7 @@ pub(in super::super) struct Root {
     /// `dir`.
     pub(super) path: PathBuf,
     pub(super) limits: FileLimits,
-    /// Held while a file is written or edited, so that of two edits at once none is lost.
+    /// Held while a file is written or edited, so that no edit is lost when two happen at once.
     writing: Mutex<()>,
 }
 
@@ -40,7 +40,8 @@ impl Root {
         Ok(Root { dir, path, limits, writing: Mutex::new(()) })
     }
 
-    /// Waits until no other call writes or edits a file, and keeps others waiting.
+    /// Waits until no other call writes or edits a file. Until the guard is dropped, other calls
+    /// wait.
     pub(super) fn writing(&self) -> MutexGuard<'_, ()> {
         // The lock guards no value, so a panic can't have left one half changed.
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -125,7 +126,7 @@ pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
     }
 }
 
-/// Refuses what is no file.
+/// Refuses a folder, and anything else that isn't a file.
 pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     let what = match () {
         () if metadata.is_file() => return Ok(()),

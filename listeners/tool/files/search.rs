@@ -102,7 +102,7 @@ fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
 }
 
-/// What was found so far.
+/// The lines that were found so far.
 struct Hits<'a> {
     limits: &'a FileLimits,
     /// The file that is being searched.

@@ -15,7 +15,7 @@ use super::super::files::root::Root;
 use super::super::text::cut;
 use super::{Reason, Refused};
 
-/// The most bytes of a repository's configuration.
+/// A repository's configuration may have at most this many bytes.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
 /// The parts of a repository's `.git` that hold data. The borrowed `.git` links to them.
 const LENT: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "info/exclude"];

@@ -29,7 +29,7 @@ use super::text::{clean, cut};
 use borrow::Borrowed;
 use run::{Ended, Outcome};
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "git";
 /// The author of commits unless the settings name one.
 const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
@@ -235,8 +235,8 @@ struct Repository {
 /// Makes the listener `git`.
 ///
 /// # Errors
-/// There is no program `git`, the folder doesn't exist, or the author isn't of the form `Name
-/// <address>`.
+/// There is no program `git`, the folder doesn't exist, or the author isn't of the form
+/// `Name <address>`.
 pub fn git(settings: &Settings) -> Result<Listener, String> {
     let author = author(settings.author.as_deref().unwrap_or(AUTHOR))?;
     let bounds = Bounds::new(Given {

@@ -7,7 +7,7 @@ use super::{Change, Changes, Entry, How, Reason, Refused};
 pub(super) const FORMAT: &str = "--format=tformat:%H%x00%<(80,trunc)%an%x00%aI%x00%<(200,trunc)%s";
 /// How many fields a commit has in [`FORMAT`].
 const FIELDS: usize = 4;
-/// The most changed files that are shown.
+/// A status shows at most this many files.
 const CHANGES_MAX: usize = 500;
 
 /// Parses the output of `status --porcelain=v2 -z`. If the output was cut, the last record is

@@ -1,4 +1,5 @@
-//! Credentials: secret headers from a file, with a host, a header and its value on each line.
+//! Credentials: secret headers from a file. Each line of the file has a host, a header and the
+//! header's value.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,7 +12,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use super::super::web::{Web, host_of};
 
-/// The most bytes of a file of credentials.
+/// A file of credentials may have at most this many bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Secret headers for certain hosts. They are sent in addition to the caller's headers.

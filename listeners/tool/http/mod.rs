@@ -42,7 +42,7 @@ use super::web::limits::WebLimits;
 use super::web::{Answer, Read, Reason, Refusal, Web, kind_named, piece};
 use credentials::Credentials;
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "http";
 /// The headers of a server's answer that the caller is shown.
 const SHOWN: [&str; 10] = [
@@ -73,7 +73,7 @@ const OWN: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// The most bytes of a header's value that are shown.
+/// An answer shows at most this many bytes of a header's value.
 const HEADER_BYTES_MAX: usize = 1_000;
 
 /// Sends a request to a web server.

@@ -11,7 +11,7 @@ use super::limits::{ATTACHMENTS_MAX, McpLimits};
 use super::tools::shown;
 use super::{Reason, ToolFailed, ToolResult};
 
-/// The most characters of an attachment's media type.
+/// A media type is cut after this many characters.
 const MEDIA_TYPE_MAX: usize = 100;
 
 /// Converts an answer into the result of the call and the attachments: images, sounds and files.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::limits::{ENTRIES_SEARCHED_MAX, PROGRESS_BYTES_MAX};
 use super::tools::shown;
 
-/// Entries that are read at once in search of an attachment.
+/// How many entries are read at once in search of an attachment.
 const PAGE: usize = 256;
 
 /// An image, a sound or a file that came with an answer.
@@ -52,7 +52,7 @@ fn is_of(entry: &Entry, digest: &str) -> bool {
     entry.decode_if::<Attachment>().is_some_and(|it| it.computed() == digest)
 }
 
-/// Where a call's attachments and its progress go.
+/// What a call needs to keep its attachments and to show its progress.
 #[derive(FromContext)]
 pub(super) struct Outlets {
     kept: Fold<Attachments>,

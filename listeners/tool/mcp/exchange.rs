@@ -1,5 +1,5 @@
-//! The requests that wait for a server's answer, and how a message of the server settles them. Both
-//! transports, standard input and output and HTTP, use this.
+//! The requests that wait for a server's answer, and how a message of the server answers them.
+//! Connections over standard input and output and connections over HTTP both use this module.
 
 use std::collections::BTreeMap;
 use std::fmt;

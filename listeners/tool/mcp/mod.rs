@@ -55,7 +55,8 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// How much longer than the start and the call may take the pump waits for the handler.
+/// The handler's timeout is this much longer than the time limits of the start and the call
+/// together.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.

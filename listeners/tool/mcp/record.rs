@@ -1,5 +1,6 @@
 //! The record of each server's tools: a file beside the manifest, which people can read and keep
-//! under version control. A pump announces in its thread `organism` which record it uses.
+//! under version control. A pump announces the digests of its recorded tools in its thread
+//! `organism`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,7 @@ use super::tools::{digest, shown};
 
 /// The name of the record's file.
 const FILE: &str = "mcp.lock.json";
-/// The most bytes of the record's file.
+/// The record's file may have at most this many bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The tools of a server that are accepted, in the thread `organism`: where it has other digests

@@ -39,7 +39,7 @@ pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
 
 /// The digest of a definition.
 pub(super) fn digest(definition: &Value) -> String {
-    // Keys stand in their order.
+    // The keys are sorted, so the same definition always has the same digest.
     blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
 }
 

@@ -1,5 +1,5 @@
-//! JSON-RPC with one server over one connection: requests, answers, and requests of the server that
-//! are declined.
+//! JSON-RPC with one server over one connection. Requests of the server, except `ping`, are
+//! declined.
 //!
 //! This module knows neither payloads nor how a server is started.
 
@@ -18,7 +18,7 @@ use super::remote::{self, Remote};
 /// The protocol's revision that the client offers. The server may choose any of `REVISIONS`.
 const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
-/// The most messages that wait to be sent.
+/// At most this many messages wait to be sent.
 const WRITES_MAX: usize = 64;
 
 /// A handle of a connection. When the last handle is dropped, the connection is closed.
@@ -29,8 +29,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// A connection over a reader and a writer, and its driver. The driver must be polled for calls
-    /// to get on.
+    /// A connection over a reader and a writer, and its driver. Calls make progress only while the
+    /// driver is polled.
     pub(super) fn new(
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,

@@ -21,9 +21,9 @@ use serde::Deserialize;
 
 use super::text::{clean, lossy};
 
-/// The listener's default name. The payloads' namespace contains the name that the manifest gives.
+/// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "system_monitor";
-/// The most bytes that are read of a file in `/proc`.
+/// At most this many bytes are read of a file in `/proc`.
 const BYTES_MAX: u64 = 64 * 1024;
 /// How many processes are looked at, and how many are shown, at most.
 const SEEN_MAX: usize = 50_000;

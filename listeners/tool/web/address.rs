@@ -50,7 +50,7 @@ const V4_IN_V6: [(Ipv6Addr, u32); 2] = [
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
 ];
 
-/// Whether an address is a public one of the internet.
+/// Whether an address is public on the internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => is_public_v4(it),

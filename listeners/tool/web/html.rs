@@ -6,9 +6,9 @@ use reqwest::Url;
 
 /// The items of lists are indented and numbered up to this depth of lists.
 const LISTS_MAX: usize = 8;
-/// The most bytes of a link's address. A longer address is left out.
+/// A link's address with more bytes than this is left out.
 const LINK_BYTES_MAX: usize = 1_000;
-/// The most bytes of a title.
+/// A title is cut after this many bytes.
 const TITLE_BYTES_MAX: usize = 300;
 
 /// The text of a page.

@@ -59,7 +59,7 @@ pub(super) struct Web {
     pub(super) limits: WebLimits,
 }
 
-/// What a server answered.
+/// A server's answer.
 pub(super) struct Answer {
     /// The URL that was reached, after all redirects.
     pub(super) url: Url,
@@ -188,7 +188,7 @@ impl Web {
         }
     }
 
-    /// Reads an answer to its end.
+    /// Reads an answer to its end. A compressed answer is refused, and so is one that is too large.
     async fn answer(&self, url: Url, mut from: Response) -> Result<Answer, Refusal> {
         let (status, headers) = (from.status(), from.headers().clone());
         let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());

@@ -9,7 +9,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// The ports that may be reached if a host is listed without a port, or if no hosts are listed.
+/// The ports that may be reached of a host that is listed without a port, and of any host if no
+/// hosts are listed.
 const PORTS: [u16; 2] = [80, 443];
 
 /// Where requests may go.

@@ -8,7 +8,7 @@ use super::{Answer, Reason, Refusal, content_type, html};
 /// A page may name its encoding within this many bytes at its beginning, as in browsers.
 const HEAD_BYTES: usize = 1_024;
 
-/// What an answer is read as.
+/// The kinds of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Html,
