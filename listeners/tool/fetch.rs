@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Without the setting `hosts`, the listener reaches only public addresses, on the ports 80 and
-//! 443. It never reaches this machine or the networks around it. With `hosts`, it reaches only the
-//! hosts of that list. The URL of each redirect is checked like the first URL. [`WebLimits`] bounds
-//! the time and the bytes of a request.
+//! 443. Private addresses, such as 127.0.0.1 or 192.168.0.1, are refused. With `hosts`, it reaches
+//! only the hosts of that list. The URL of each redirect is checked like the first URL.
+//! [`WebLimits`] bounds the time and the bytes of a request.
 
 use std::sync::Arc;
 use std::time::Duration;

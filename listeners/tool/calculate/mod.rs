@@ -19,9 +19,9 @@
 //!
 //! A number is a fraction of two 128-bit integers as long as it fits. With such numbers,
 //! `+ - * / %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact:
-//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. Their square roots and logarithms are exact if they are
-//! integers. Numbers that don't fit, and the other results of functions, are rounded to 64-bit
-//! floating point.
+//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. Square roots and logarithms of such numbers are exact if
+//! they are integers. Numbers that don't fit, and the other results of functions, are rounded to
+//! 64-bit floating point.
 //!
 //! A value is written exactly if 30 digits after the point suffice. Otherwise it has just enough
 //! digits to tell the floating-point number from its neighbours. A number that is too small for

@@ -2,8 +2,8 @@
 //! becomes the program.
 //!
 //! Landlock is the part of the Linux kernel that limits a process's use of files, TCP and signals.
-//! On a kernel without it, a program may do whatever the pump may do; [`note`] adds this to the
-//! listener's description.
+//! On a kernel without it, a program may use every file that the pump may use, and the network;
+//! [`note`] adds this to the listener's description.
 
 use std::ffi::OsString;
 use std::io::Write as _;

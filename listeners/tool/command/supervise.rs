@@ -35,7 +35,8 @@ const LAUNCH: &str = "launch-a-command";
 
 /// How long a program may take to end after it got SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The remaining processes are killed in rounds. Each round lasts this long at most.
+/// The remaining processes are killed in rounds, at most [`ROUNDS_MAX`] times. Each round lasts
+/// this long at most.
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
 /// Before all processes are killed, they are stopped, so that none of them starts others. This is

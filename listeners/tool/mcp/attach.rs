@@ -96,7 +96,8 @@ impl Outlets {
         self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
     }
 
-    /// Finds the entry with this attachment in another thread of the tree.
+    /// Finds the entry with this attachment in another thread of the tree. Only a limited number of
+    /// entries is searched.
     async fn in_tree(&self, digest: &str) -> Result<Option<EntryId>, String> {
         let told = |it: Fault| it.to_string();
         let mut left = ENTRIES_SEARCHED_MAX;

@@ -199,7 +199,8 @@ impl Server {
     }
 
     /// Counts a failure. After the first one, the server may be started again at once. After the
-    /// second one, it may be started after a second, and each further failure doubles this time.
+    /// second one, it may be started after a second. Each further failure doubles this time, up to
+    /// `WAIT_SECONDS_MAX`.
     fn fail(&self, state: &mut State) {
         state.failures = state.failures.saturating_add(1);
         let server = &self.launch.name;

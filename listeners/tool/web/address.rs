@@ -1,5 +1,5 @@
-//! Tells public addresses of the internet from addresses of this machine, its networks, and a
-//! cloud's metadata service, which gives out keys.
+//! Tells public addresses of the internet from all others: those of this machine, of local
+//! networks, and of a cloud's metadata service, which gives out keys.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,5 +1,5 @@
 //! The HTTP client that the tools share. It checks where a request may go, limits the time and the
-//! size of a request and its answer, and converts the answer to text.
+//! size of an answer, and converts the answer to text.
 //!
 //! The client uses no proxy, keeps no cookies and accepts no compressed answers, so that the limits
 //! count what is really there. Without a list of hosts, the addresses that a name resolves to are
@@ -163,8 +163,8 @@ impl Web {
         .await
     }
 
-    /// Sends a request to a URL that was checked, and returns once the answer has begun. Redirects
-    /// are not followed.
+    /// Sends a request to a URL that was checked, and returns once the answer has begun. The caller
+    /// reads the answer, and limits its time and size. Redirects are not followed.
     pub(super) async fn open(
         &self,
         method: Method,
