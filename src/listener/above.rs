@@ -1,14 +1,15 @@
-//! A child thread's note for its opener, while the child continues.
+//! Notes with which a child thread reports progress to the listener that opened it.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, IntoEmit, Need, Target};
 
-/// Reports progress to the listener that opened this thread. The payload is recorded here and,
-/// within a [`ThreadNote`](crate::wire::core::ThreadNote), in the parent thread. It starts no
-/// handler: the opener reads the note when it runs next, as `action` does when a call took too
-/// long.
+/// Reports progress to the listener that opened this thread. The payload is recorded in this thread
+/// and, within a [`ThreadNote`](crate::wire::core::ThreadNote), in the parent thread. It starts no
+/// handler: the opener reads the note when it runs next. The listener `action` does so when a call
+/// takes too long.
 ///
-/// In a session, or a thread that an identity opened, it is recorded here only.
+/// If no listener opened the thread, as with a session, the payload is recorded only in the thread
+/// itself.
 ///
 /// ```
 /// use pumphouse::listener::NoteAbove;

@@ -1,4 +1,5 @@
-//! Arrivals: messages that come for a listener while one of its handlers runs.
+//! Arrivals: messages that come for a listener in a thread while one of its handlers runs there. A
+//! handler takes [`Arrivals`] to notice them.
 
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
@@ -12,8 +13,8 @@ use crate::listener::{Context, FromContext, Need};
 use crate::name::Name;
 use crate::wire::{Fault, Payload};
 
-/// Messages for this listener in this thread that came since its handler began, and wait behind its
-/// message. A long handler can notice that its work isn't wanted any more.
+/// Tells a handler which payloads have come for its listener in its thread since the handler began.
+/// So a long handler can notice that its work isn't wanted any more.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -58,16 +59,17 @@ use crate::wire::{Fault, Payload};
 /// # Ok(()) }
 /// ```
 ///
-/// An arrived message is in the log, and is handled once this handler has ended, by the handler
-/// that takes it. A listener that isn't serial may be handling it already. An inline handler hears
-/// of no arrivals, since it ends before any could come. In a replay nothing arrives.
+/// An arrived message is in the log. A serial listener handles it once this handler has ended;
+/// another listener may be handling it already. An inline handler hears of no arrivals, since it
+/// ends before any could come. In a replay nothing arrives.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Option<ArrivalSignal>);
 
 /// The signal by which the engine reports arrivals.
 pub(crate) type ArrivalSignal = Arc<Heard>;
 
-/// The names of arrived payloads, and those that are waited for.
+/// A token for each payload name that has arrived or is waited for. The token is cancelled once
+/// such a payload has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Heard(Mutex<HashMap<Name, CancellationToken>>);
 
@@ -85,13 +87,13 @@ impl Heard {
 }
 
 impl Arrivals {
-    /// Whether such a payload has arrived.
+    /// Whether a `P` has arrived.
     #[must_use]
     pub fn has<P: Payload>(&self) -> bool {
         self.0.as_ref().is_some_and(|it| it.token(&P::NAME).is_cancelled())
     }
 
-    /// Waits until such a payload has arrived.
+    /// Waits until a `P` has arrived.
     pub async fn of<P: Payload>(&self) {
         match &self.0 {
             Some(heard) => heard.token(&P::NAME).cancelled().await,
@@ -99,7 +101,8 @@ impl Arrivals {
         }
     }
 
-    /// The output of a future. None if such a payload arrives first; the future is dropped then.
+    /// Awaits a future, and returns its output. If a `P` arrives first, this drops the future and
+    /// returns None.
     pub async fn unless<P: Payload, T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let (mut came, mut future) = (pin!(self.of::<P>()), pin!(future));
         poll_fn(|context| {

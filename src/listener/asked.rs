@@ -1,4 +1,5 @@
-//! The message that a listener was handling when it sent the request which this reply answers.
+//! [`Asked`], an argument for handlers of replies. It leads from a reply back to the message that
+//! the listener was handling when it sent the request.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use crate::listener::{Context, Entry, FromContext, Need, Run};
 use crate::wire::{Code, Fault};
 
-/// The message that this listener was handling when it sent the request which the reply answers. A
-/// listener that asks others before it answers finds its own question here.
+/// For a reply: the message that this listener was handling when it sent the request. A listener
+/// that asks others before it answers finds here the message that it has to answer.
 ///
 /// ```
 /// use pumphouse::listeners::tool::calculate::{Calculate, Calculated, calculate};
@@ -32,21 +33,22 @@ use crate::wire::{Code, Fault};
 /// assert!(pumphouse::builder().with((doubler, calculate())).build().is_ok());
 /// ```
 ///
-/// It is the right message however many senders have asked, and after a restart, too. It goes back
-/// one step: if the handling of a reply sent a further request, the answer to that has the reply
-/// here.
+/// It is the right message even if several senders wait for answers, and after a restart. It goes
+/// back only one step: if a reply's handler sends a further request, then the `Asked` of the second
+/// reply is the first reply.
 ///
-/// It is there, too, if the pump answers the request with a fault or a `<done/>`, for results of
+/// It is also there if the pump answers the request with a fault or a `<done/>`, for results of
 /// threads that the listener opened, and for a call that was refused. For a `thread-result` it is
-/// the message whose handling opened the thread, or had `thread` open it. If the listener took a
-/// [`Queue`](crate::listener::Queue), it is the first message of the queue.
+/// the message whose handling opened the thread, directly or by a request to the listener `thread`.
+/// If the listener was handling several messages with a [`Queue`](crate::listener::Queue), it is
+/// the first of them.
 ///
-/// A message that answers nothing has none. So `build()` complains of an `Asked` in an
-/// [`on`](crate::Listener::on): a handler of both takes an `Option<Asked>`. The handler begins
-/// once the log has been read.
+/// A message that answers nothing has no `Asked`. So `build()` complains of an `Asked` in the
+/// handler of an [`on`](crate::Listener::on); a handler that is used for both may take an
+/// `Option<Asked>`. The handler begins once the log has been read.
 #[derive(Clone, Debug)]
 pub struct Asked(
-    /// Its entry in the log.
+    /// The message's entry.
     pub Entry,
 );
 
@@ -89,7 +91,8 @@ impl Deref for Asked {
     }
 }
 
-/// A handler whose arguments are taken once the asked message has been read.
+/// Wraps a handler, so that its arguments are taken once the asked message has been read from the
+/// log.
 pub(super) fn once_read(run: Run) -> Run {
     Arc::new(move |call| {
         let run = run.clone();

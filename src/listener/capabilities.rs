@@ -1,4 +1,6 @@
-//! Capabilities: the listeners of an organism, and every payload that they take and emit.
+//! Capabilities: the listeners of an organism, and every payload that they take and emit. Handlers,
+//! plans, pumps and the command line use them to describe an organism and to find payloads by
+//! words.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
@@ -12,8 +14,9 @@ use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
 use crate::xml::{Element, Writer};
 
-/// The organism's listeners and their payloads: an argument of a handler, and what a
-/// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) show. Cloning it costs a count.
+/// The organism's listeners and their payloads. A handler takes them as an argument; a
+/// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) return them. Cloning them only raises
+/// a reference count.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,47 +35,50 @@ struct Inner {
     catalog: Catalog,
 }
 
-/// A listener as others see it.
+/// The description of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Described {
-    /// Its name.
+    /// The listener's name.
     pub name: String,
-    /// Its description.
+    /// Its author's description.
     pub text: Option<String>,
     /// Its kind: `tool`, `agent` or another.
     pub kind: String,
-    /// The model that it asks, if it names one.
+    /// The model that it asks, if its author names one.
     pub model: Option<String>,
     /// The media types of attachments that its model takes.
     pub attachments: Vec<String>,
-    /// The names it owns.
+    /// The payloads that are routed to it.
     pub takes: Vec<Name>,
-    /// What its signatures say that it may emit, for each name that it owns.
+    /// For each payload that is routed to it: the payloads that its handler may emit, by its
+    /// signature.
     pub emits: BTreeMap<Name, Vec<Name>>,
-    /// What its signatures say that it may emit once it has a reply to what it sent.
+    /// The payloads that its handlers of replies may emit, by their signatures.
     pub emits_then: BTreeSet<Name>,
     /// Its grants.
     pub grants: Vec<String>,
-    /// The listeners that it may address; `None` is every one.
+    /// The listeners that it may address; `None` means every listener.
     pub peers: Option<Arc<[String]>>,
     /// The listeners that it needs, and may always address.
     pub relies_on: Arc<[String]>,
-    /// How many turns it has in a thread, if it bounds them.
+    /// How many turns it has in a thread, if it limits them.
     pub turns_max: Option<u64>,
-    /// What a call may do besides answering, if it is declared.
+    /// What a call may do besides answering, if its author declares it.
     pub effects: Option<Effects>,
 }
 
-/// A word that names no payload, or several.
+/// The error for a word that names no payload, or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unfound {
-    /// The word, or the beginning of a long one.
+    /// The word as messages show it. A long one is cut off.
     pub word: String,
-    /// The payloads that it may mean, in words that each name one payload. Empty if it names none.
+    /// The payloads that the word may mean, each as a word that names only this payload. Empty if
+    /// the word names none.
     pub choices: Vec<String>,
-    /// The most similar word, if there is one.
+    /// The most similar word that names a payload or a listener, if the word names none and there
+    /// is a similar one.
     pub nearest: Option<String>,
 }
 
@@ -91,35 +97,36 @@ impl Capabilities {
         &self.0.listeners
     }
 
-    /// A listener.
+    /// The listener with this name.
     #[must_use]
     pub fn listener(&self, name: &str) -> Option<&Described> {
         self.listeners().iter().find(|it| it.name == name)
     }
 
-    /// Every schema, the pump's own included, by name.
+    /// Every schema, with the pump's own, in the order of their names.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
         self.0.catalog.all()
     }
 
-    /// The schema of a name.
+    /// The schema of a payload name.
     #[must_use]
     pub fn schema(&self, name: &Name) -> Option<&Schema> {
         self.0.catalog.get(name)
     }
 
-    /// The names with this local part.
+    /// The payload names with this local part.
     #[must_use]
     pub fn named(&self, local: &str) -> &[Name] {
         self.0.catalog.named(local)
     }
 
-    /// Reads a payload whose author needn't know namespaces: it gets the namespace of this name,
-    /// and the form of its schema.
+    /// Checks a payload against its schema, and returns it in the form that the schema gives it. A
+    /// payload without a namespace gets the namespace of `name`, so that its author needn't know
+    /// namespaces.
     ///
     /// # Errors
-    /// What is wrong with it, with its path and its position in the text.
+    /// What is wrong with the payload, with the path to the place and its position in the text.
     pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
         let to = Writer::new(XmlLimits::INSIDE);
         let checked = match element.namespace() {
@@ -129,21 +136,22 @@ impl Capabilities {
         Ok(checked?.element().clone())
     }
 
-    /// The listeners that take a payload, not counting replies.
+    /// The listeners to which a payload is routed. Listeners that only take it as a reply don't
+    /// count.
     pub fn takers(&self, name: &Name) -> impl Iterator<Item = &Described> {
         self.listeners().iter().filter(move |it| it.takes.contains(name))
     }
 
-    /// The listeners that may emit a payload, by their signatures.
+    /// The listeners that may emit a payload, by the signatures of their handlers.
     pub fn emitters(&self, name: &Name) -> impl Iterator<Item = &Described> {
         self.listeners().iter().filter(move |it| it.may_say(name))
     }
 
-    /// The payload that a word means: `{namespace}local`, a local name, `listener.payload`, or a
-    /// listener that takes one payload only.
+    /// The schema of the payload that a word means. The word is `{namespace}local`, a local name,
+    /// `listener.payload`, or the name of a listener that takes only one payload.
     ///
     /// # Errors
-    /// Where it means none or several.
+    /// If the word means no payload, or several.
     pub fn find(&self, word: &str) -> Result<&Schema, Unfound> {
         let mut found: Vec<&Name> = self.named(word).iter().collect();
         for meaning in [Capabilities::whole, Capabilities::dotted, Capabilities::taken] {
@@ -161,7 +169,8 @@ impl Capabilities {
         Err(Unfound { word: quoted(word).into_owned(), choices, nearest })
     }
 
-    /// The shortest word that means this payload and no other.
+    /// A word that means this payload and no other: the local name, or the whole name if several
+    /// payloads have that local name.
     #[must_use]
     pub fn word(&self, name: &Name) -> String {
         match self.named(name.local()) {
@@ -170,21 +179,23 @@ impl Capabilities {
         }
     }
 
-    /// A filled example of a payload, which can be sent as it is. For an element of any name it has
-    /// a payload that a listener of this organism takes, if there is one.
+    /// A filled example of a payload, which can be sent as it is. Where the schema allows any
+    /// element, the example has a payload that a listener of this organism takes, if there is one.
     #[must_use]
     pub fn example(&self, schema: &Schema) -> String {
         schema::example_with(schema, self.any())
     }
 
-    /// The description of a payload for a model, with the same example.
+    /// The description of a payload for a model, with the same example as
+    /// [`example`](Capabilities::example).
     #[must_use]
     pub fn prompt(&self, schema: &Schema) -> String {
         schema::prompt_with(schema, self.any())
     }
 
-    /// The example for a payload of any name: the first payload that isn't about the pump or its
-    /// agents, and whose schema isn't open, if there is one.
+    /// The schema that examples use where any element is allowed. It is the first payload, by name,
+    /// that a listener takes and that isn't the pump's or about agents. Payloads with content of
+    /// their own come before those that allow any element.
     fn any(&self) -> Option<&Schema> {
         let taken = self.listeners().iter().flat_map(|it| &it.takes);
         let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
@@ -192,8 +203,8 @@ impl Capabilities {
         own.min_by_key(|it| (matches!(it.shape.content, Content::Any), &it.name))
     }
 
-    /// The capabilities that a listener may know: itself, its peers with their payloads, and the
-    /// pump's own payloads.
+    /// The capabilities that a listener may know: the listener itself, its peers, the listeners
+    /// that it relies on, their payloads, and the pump's own payloads.
     #[must_use]
     pub fn seen_by(&self, listener: &str) -> Capabilities {
         let Some(own) = self.listener(listener) else { return self.clone() };
@@ -205,7 +216,7 @@ impl Capabilities {
                 || is_there(&own.relies_on, described)
         };
         let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
-        // Collected first, since an organism may have thousands of payloads.
+        // A set, since an organism may have thousands of payloads.
         let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
         let theirs: HashSet<Name> = theirs.collect();
         let is_seen = |it: &Name| it.namespace() == CORE || theirs.contains(it);
@@ -245,7 +256,7 @@ impl Capabilities {
         nearest(word, words.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// The most similar name: of the same namespace first, then of any.
+    /// The name with the most similar local part: in this namespace or, if there is none, in any.
     fn nearest_name(&self, namespace: &str, local: &str) -> Option<&Name> {
         let all: Vec<&Name> = self.schemas().into_iter().map(|it| &it.name).collect();
         let beside: Vec<&Name> =
@@ -271,24 +282,25 @@ impl<S> FromContext<S> for Capabilities {
 }
 
 impl Described {
-    /// Whether it has a grant to emit this reserved payload, or all of them.
+    /// Whether the listener has a grant to emit this reserved payload, or all reserved payloads.
     #[must_use]
     pub fn may_emit(&self, reserved: &Name) -> bool {
         may_emit(&self.grants, reserved)
     }
 
-    /// Whether it may emit this payload by its signatures.
+    /// Whether the listener may emit this payload, by its signatures.
     fn may_say(&self, name: &Name) -> bool {
         self.said().any(|it| it == name)
     }
 
-    /// The payloads that it may emit by its signatures. Some are there twice.
+    /// The payloads that the listener may emit, by its signatures. Some may come twice.
     fn said(&self) -> impl Iterator<Item = &Name> {
         self.emits.values().flatten().chain(&self.emits_then)
     }
 
-    /// The payloads that may come of one that it takes: those that it emits at once and, if it
-    /// sends a message, those that it emits for a reply.
+    /// The payloads that the listener may emit because of a payload that it takes: those that the
+    /// payload's handler emits and, if that emits anything, those that the handlers of replies
+    /// emit.
     #[must_use]
     pub fn causes(&self, name: &Name) -> Vec<&Name> {
         let mut all: Vec<&Name> = self.emits.get(name).into_iter().flatten().collect();

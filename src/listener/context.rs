@@ -1,5 +1,6 @@
-//! The arguments of handlers, which are taken from a message's context. Taking one never waits,
-//! since folds are in memory by then.
+//! The contexts of handlers: arguments beside the payload, such as the sender, a fold or the
+//! thread's history. A handler names them by type, and the engine takes them from the message's
+//! [`Context`]. Taking one never waits, since the engine has loaded the folds by then.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -17,7 +18,7 @@ use crate::listener::{Apply, Boxed, Entry, FoldOf, Grant, HandlerCall, IntoEmit,
 use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
-/// An argument taken from the message's context. A struct of arguments derives it:
+/// An argument that is taken from the message's context. A struct of such arguments can derive it:
 ///
 /// ```
 /// use pumphouse::listener::FromContext;
@@ -33,7 +34,7 @@ use crate::wire::{Code, Fault, Live};
 /// # let _ = Listener::new("late").on(late);
 /// ```
 ///
-/// An implementation by hand passes on the `needs()` of what it takes.
+/// If you implement this by hand, `needs()` must return the needs of every argument that you take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken from a message's context",
     label = "no context",
@@ -48,10 +49,10 @@ pub trait FromContext<S>: Sized {
         Vec::new()
     }
 
-    /// Takes it.
+    /// Takes the argument.
     ///
     /// # Errors
-    /// Where it isn't there; the sender is told.
+    /// A fault if the argument isn't available. The pump sends it to the message's sender.
     fn from_context(context: &Context<S>) -> Result<Self, Fault>;
 }
 
@@ -69,20 +70,21 @@ impl<S> Context<S> {
         &self.call.message
     }
 
-    /// The listener that handles it.
+    /// The name of the listener that handles the message.
     #[must_use]
     pub fn listener(&self) -> &str {
         &self.call.listener
     }
 
-    /// Whether the listener has this grant. Arguments written by hand check it, since their users
-    /// may have forgotten `needs()`.
+    /// Whether the listener has this grant. A hand-written argument that needs a grant checks it
+    /// here, in case a hand-written argument around it forgot to pass on its `needs()`.
     #[must_use]
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
     }
 
-    /// Access to the log, which must have the message by now.
+    /// The call, for an argument that reads the log. It fails if the log may not have the message
+    /// yet, which happens if a hand-written argument hasn't declared its needs.
     pub(super) fn log(&self, argument: &str) -> Result<Arc<HandlerCall>, Fault> {
         if self.call.is_kept {
             return Ok(self.call.clone());
@@ -92,10 +94,10 @@ impl<S> Context<S> {
     }
 }
 
-/// The message: thread, sequence, cause, what it replies to.
+/// The message at hand, with its thread, number, sender and cause.
 #[derive(Clone, Debug)]
 pub struct Message(
-    /// Its entry in the log.
+    /// The message's entry.
     pub Entry,
 );
 
@@ -114,10 +116,10 @@ impl Deref for Message {
     }
 }
 
-/// The thread's id, opaque.
+/// The message's thread.
 #[derive(Clone, Debug)]
 pub struct Thread(
-    /// The id.
+    /// The thread's id. Its text has no meaning of its own.
     pub ThreadId,
 );
 
@@ -128,7 +130,7 @@ impl<S> FromContext<S> for Thread {
     }
 }
 
-/// Who sent the message: a listener, an identity, or `core`.
+/// The message's sender: a listener, an identity, or `core` for the pump itself.
 #[derive(Clone, Debug)]
 pub struct Sender(
     /// The name.
@@ -142,16 +144,16 @@ impl<S> FromContext<S> for Sender {
     }
 }
 
-/// The identity of embedding programs, and of clients without a token.
+/// The identity of the program that runs the pump, and of clients at a door without tokens.
 pub const CONSOLE: &str = "console";
 
-/// How well the pump knows the sender of the message. A greater role may do more.
+/// How far the pump trusts the sender of the message. A greater role may do more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 // Exhaustive, since code that admits roles must consider each.
 pub enum Role {
-    /// A client without a token: [`CONSOLE`].
+    /// The identity [`CONSOLE`], whose name nobody had to prove.
     Anyone,
-    /// A listener, or an identity that was proved.
+    /// A listener, the pump itself, or an identity that was proved.
     Authenticated,
     /// An identity that may send into the threads of others.
     Operator,
@@ -169,10 +171,10 @@ impl<S> FromContext<S> for Role {
     }
 }
 
-/// The listeners that this one may address; `None` is every one.
+/// The listeners that this one may address by name.
 #[derive(Clone, Debug)]
 pub struct Peers(
-    /// Their names.
+    /// Their names. `None` means that it may address every listener.
     pub Option<Arc<[String]>>,
 );
 
@@ -183,9 +185,9 @@ impl<S> FromContext<S> for Peers {
     }
 }
 
-/// Tells when the handler should stop, since its time is up or the pump is stopping. The handler is
-/// polled once more and then dropped, so it must finish what matters before its next `.await`. An
-/// inline handler is never told, since it ends first.
+/// Tells a handler to stop, because its time is up, its thread was cancelled or the pump is
+/// stopping. After that the handler is polled once more and then dropped, so it must finish what
+/// matters before its next `.await`. An inline handler is never told, since it ends before that.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<CancellationToken>);
 
@@ -197,13 +199,13 @@ impl<S> FromContext<S> for Cancel {
 }
 
 impl Cancel {
-    /// Whether it should stop now.
+    /// Whether the handler should stop now.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// Waits until it should stop.
+    /// Waits until the handler should stop.
     pub async fn cancelled(&self) {
         match &self.0 {
             Some(it) => it.cancelled().await,
@@ -212,7 +214,7 @@ impl Cancel {
     }
 }
 
-/// The time of the message, so that a replay reads the same clock.
+/// The time of the message. It is the same in a replay, since it comes from the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     now_us: u64,
@@ -227,23 +229,23 @@ impl<S> FromContext<S> for Clock {
 }
 
 impl Clock {
-    /// Microseconds since the epoch, as in the log. They go by a monotonic clock, so setting the
-    /// wall clock changes nothing here.
+    /// The message's time in the log, in microseconds since the Unix epoch. The pump counts it with
+    /// a monotonic clock, so setting the wall clock doesn't change it while the pump runs.
     #[must_use]
     pub fn now_us(self) -> u64 {
         self.now_us
     }
 
-    /// The same moment by the wall clock. A replay doesn't know how that was set, and has
-    /// [`now_us`](Clock::now_us) here.
+    /// The same moment by the wall clock. A replay doesn't know how the wall clock was set, and
+    /// returns [`now_us`](Clock::now_us).
     #[must_use]
     pub fn wall_us(self) -> u64 {
         self.now_us.saturating_add_signed(self.ahead_us)
     }
 }
 
-/// Random numbers that a replay repeats. They are derived from the log's key, the message and the
-/// listener.
+/// Random numbers that are the same in a replay. They are derived from the log's key, the message's
+/// id and the listener's name.
 pub struct Random(blake3::OutputReader);
 
 #[diagnostic::do_not_recommend]
@@ -267,7 +269,7 @@ impl Random {
     }
 }
 
-/// Which attempt at this message this is, from 1: more after a crash.
+/// Which attempt to handle this message this is, from 1. After a crash it may be a higher number.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt(
     /// The number.
@@ -281,12 +283,12 @@ impl<S> FromContext<S> for Attempt {
     }
 }
 
-/// In a replay: the entries that this listener emitted for this message then. None if this is no
-/// replay. A [`recorded`](crate::Listener::recorded) listener reads from them what it had heard
-/// from elsewhere.
+/// In a replay: the entries that this listener emitted for this message in the original run. A
+/// [`recorded`](crate::Listener::recorded) listener reads from them the answers that it got from
+/// elsewhere.
 #[derive(Clone, Debug)]
 pub struct Record(
-    /// The entries, in order.
+    /// The entries, in the order of their numbers.
     pub Option<Vec<Entry>>,
 );
 
@@ -298,11 +300,11 @@ impl<S> FromContext<S> for Record {
 }
 
 /// The other messages that wait for a serial listener in this thread. They are consumed together
-/// with this message. History and folds include the last of them, and the listener's own last
-/// emission.
+/// with the message at hand. History and folds then include the last of them, and the listener's
+/// own last emission.
 #[derive(Clone, Debug)]
 pub struct Queue(
-    /// The entries, in order.
+    /// The entries, in the order of their numbers.
     pub Vec<Entry>,
 );
 
@@ -317,11 +319,12 @@ impl<S> FromContext<S> for Queue {
     }
 }
 
-/// The thread's entries up to the message at hand, read from the log as needed: all of them. What
-/// a prompt would show is a [`View`](crate::listener::View).
+/// The thread's entries up to the message at hand, or further if the handler takes its [`Queue`].
+/// They are read from the log when you ask for them. A [`View`](crate::listener::View) has only the
+/// entries that a prompt shows.
 pub struct History(Arc<HandlerCall>);
 
-/// How many entries [`History::all`] reads at a time.
+/// How many entries [`History::all`] reads in one page.
 pub(super) const PAGE: usize = 1_024;
 
 #[diagnostic::do_not_recommend]
@@ -335,7 +338,8 @@ impl<S> FromContext<S> for History {
     }
 }
 
-/// Reads page after page, each from the last entry of the one before.
+/// Reads page after page, until a page is empty. Each page begins after the last entry of the one
+/// before.
 pub(super) async fn all<'a>(
     read: impl Fn(u64) -> Boxed<'a, Vec<Entry>>,
 ) -> Result<Vec<Entry>, Fault> {
@@ -350,7 +354,7 @@ pub(super) async fn all<'a>(
 }
 
 impl History {
-    /// Up to `limit` entries whose number is greater than `after`, up to the message at hand.
+    /// Up to `limit` entries whose number is greater than `after`, and never more than 1024.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -358,7 +362,7 @@ impl History {
         self.0.host.read(&self.0, after, limit).await
     }
 
-    /// Every entry up to the message at hand, it included.
+    /// All entries, with the message at hand.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -366,9 +370,9 @@ impl History {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
-    /// The entry that the message at hand comes of, if there is one. What woke a
-    /// [`Later`](crate::listener::Later) may be of any thread of the tree; what others sent from
-    /// another thread is theirs.
+    /// The cause of the message at hand: the entry whose handling sent it, or which woke it if it
+    /// is a [`Later`](crate::listener::Later). A cause in another thread of the tree is only shown
+    /// if this listener sent the message itself. None if there is no cause to show.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -377,7 +381,7 @@ impl History {
     }
 }
 
-/// What bounds the organism: a listener holds to the bounds that it has a use for.
+/// The organism's limits, for listeners that respect some of them in their own work.
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Limits {
     fn from_context(context: &Context<S>) -> Result<Limits, Fault> {
@@ -385,9 +389,10 @@ impl<S> FromContext<S> for Limits {
     }
 }
 
-/// A fold of the thread, as of the message at hand.
+/// A fold of the thread. It includes the entries up to the message at hand, or further if the
+/// handler takes its [`Queue`].
 pub struct Fold<T>(
-    /// Its state.
+    /// The fold's state.
     pub Arc<T>,
 );
 
@@ -411,7 +416,8 @@ impl<T> Deref for Fold<T> {
     }
 }
 
-/// The listener's state: handles only, such as pools and clients. What messages change is a fold.
+/// The listener's state, such as connection pools and clients. State that messages change belongs
+/// into a [`Fold`].
 #[derive(Clone, Debug)]
 pub struct State<T>(
     /// The state.
@@ -424,8 +430,8 @@ impl<S: Clone> FromContext<S> for State<S> {
     }
 }
 
-/// Emits before the handler returns: only what `E` says; `Outbox<Element>` leaves that to run
-/// time.
+/// Sends payloads before the handler returns. It sends only payloads of the type `E`; an
+/// `Outbox<Element>` may send any, which the pump then checks at run time.
 pub struct Outbox<E: IntoEmit>(Arc<HandlerCall>, PhantomData<fn(E)>);
 
 impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
@@ -439,21 +445,23 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 }
 
 impl<E: IntoEmit> Outbox<E> {
-    /// Takes its place at once and keeps it whatever the handler comes to. It goes on when the
-    /// handler next yields: await it to be sure that it is in the log.
+    /// Sends a payload. Its place in the order of emissions is fixed by this call, and it is sent
+    /// even if the handler fails later. It gets into the log after the handler's next `.await`;
+    /// await the returned future to be sure that it is there.
     pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.host.commit(&self.0, payload.into_emit())
     }
 
-    /// Answers an earlier message of this thread.
+    /// Answers an earlier message of this thread. Otherwise it is like [`send`](Outbox::send).
     pub fn reply_to(&self, message: &Entry, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         let target = Target::Entry(Box::new(message.clone()));
         self.0.host.commit(&self.0, aim(payload.into_emit(), &target))
     }
 
-    /// Reaches followers only and may be dropped, so there is nothing to await.
+    /// Shows a live payload to followers. The log doesn't have it, and it may be lost, so there is
+    /// nothing to await.
     pub fn live(&self, payload: &E)
     where
         E: Live,
@@ -467,7 +475,8 @@ impl<E: IntoEmit> Outbox<E> {
         }
     }
 
-    /// What this listener has already sent for this message, in an earlier attempt too.
+    /// The entries that this listener has already sent for this message, in this attempt or an
+    /// earlier one.
     ///
     /// # Errors
     /// Where the log can't be read.

@@ -1,4 +1,4 @@
-//! What a handler may return. The type alone says what it may emit.
+//! What a handler may return: emissions, which are payloads with their receivers.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use crate::xml::Element;
 
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
-/// `()` emits nothing; a payload, an [`Element`] or a [`Fault`] goes to the sender; [`To`] names
-/// a listener, in a [`Request`] one that has to answer; [`Reply`] answers an earlier message;
-/// [`Again`] and [`Later`] are for oneself, [`Note`] for nobody but the log; [`Final`]
-/// ends the thread, [`Partial`] doesn't, [`Spawn`] opens one below it, [`ThreadControl`] ends or
-/// holds some; `Option`, `Result`, `Vec` and tuples hold those. A struct with named fields emits
-/// them in their order:
+/// `()` emits nothing. A payload, an [`Element`] or a [`Fault`] answers the sender of the message.
+/// [`To`] names another receiver, [`Request`] wants an answer, and [`Reply`] answers an earlier
+/// message. [`Again`] and [`Later`] go to the listener itself; a [`Note`] is only recorded.
+/// [`Final`] ends the thread, [`Partial`] doesn't. [`Spawn`] and [`ThreadControl`] open and steer
+/// threads. `Option`, `Result`, `Vec` and tuples hold any of these. So does a struct, whose fields
+/// are emitted in order:
 ///
 /// ```
 /// use pumphouse::listener::IntoEmit;
@@ -42,14 +42,14 @@ use crate::xml::Element;
 pub trait IntoEmit {
     /// The emissions.
     fn into_emit(self) -> Emit;
-    /// What the type may emit.
+    /// What a value of this type may emit, and the grants that it needs.
     fn emits() -> Vec<Need>;
 }
 
 /// A handler's emissions, in order.
 pub type Emit = Vec<Emission>;
 
-/// An emission: a payload on its way out of a handler, or why it couldn't be written.
+/// An emission: a payload with its target, or the fault for a payload that isn't valid.
 pub struct Emission {
     pub(crate) target: Target,
     pub(crate) what: Result<What, Fault>,
@@ -63,7 +63,7 @@ pub(crate) struct Marks {
     pub(crate) key: Option<String>,
 }
 
-/// A payload. `typed` is its name if its Rust type wrote it, which can't write an invalid one.
+/// A payload. `typed` is its name if its Rust type wrote it, so that it needn't be checked again.
 pub(crate) struct What {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
@@ -80,18 +80,18 @@ pub enum Target {
     Oneself,
     /// The sender of the message.
     Sender,
-    /// The sender of the thread's first message. The thread ends with it.
+    /// The sender of the thread's first message. The emission ends the thread.
     Opener,
-    /// No handler starts. It is recorded here and in the parent thread, for this thread's opener.
+    /// No handler starts. The payload is recorded here and in the parent thread, for the opener.
     Above,
-    /// The listeners that take it, in a child thread.
+    /// The listeners that take the payload, in a child thread.
     Child {
         /// A label for the thread's id.
         label: String,
         /// Whether the child is opened for the sender of the message, and not for the listener.
         for_sender: bool,
     },
-    /// No handler starts. It is recorded as a note for a listener, or for the listener itself.
+    /// No handler starts. The payload is a note for a named listener, or for the listener itself.
     Note(Option<String>),
     /// The sender of the thread's first message. The thread continues.
     Along,
@@ -99,42 +99,42 @@ pub enum Target {
     Later {
         /// Microseconds since the epoch.
         until_us: u64,
-        /// Whether the push that this comes of waits for it, too.
+        /// Whether the push that caused this message waits for it.
         is_awaited: bool,
-        /// Whether the time is the wall clock's.
+        /// Whether the time is one of the wall clock.
         by_clock: bool,
     },
-    /// The senders of these messages. Each hears it once.
+    /// The senders of these messages, as [`Answer`](crate::listener::Answer) says.
     Askers(Vec<Entry>, Outcome),
-    /// No receiver. It says which messages the listener parks.
+    /// No receiver: the emission says which messages the listener parks.
     Park(Box<Park>),
-    /// No receiver. It charges the budget of the message's tree.
+    /// No receiver: the emission charges the budget of the message's tree.
     Charge,
-    /// No receiver. It raises a budget of the message's tree.
+    /// No receiver: the emission raises a budget of the message's tree.
     Raise,
-    /// A branch of threads, at or below the message's thread. Each thread of it takes this state
-    /// and records it.
+    /// A thread at or below the message's thread, with its descendants. Each of them gets this
+    /// state and records the payload.
     Threads(ThreadId, State),
 }
 
-/// To one listener by name: `To("calculator", Add { … })`.
+/// Sends a payload to one listener by name: `To("calculator", Add { … })`.
 pub struct To<E, N = &'static str>(
     /// The listener's name: a `&'static str`, or a `String` from run time.
     pub N,
-    /// What it is sent.
+    /// The payload.
     pub E,
 );
 
 /// Sends a message to the listener itself, in the same thread: the next message of a chain.
 pub struct Again<E>(
-    /// What it is sent.
+    /// The payload.
     pub E,
 );
 
 /// Answers the sender of the thread's first message, and ends the thread.
 ///
-/// A child thread hands it to its parent as its result. A listener that returns `Final` ends its
-/// threads in no other way; its other answers don't end them.
+/// If this is a child thread, its parent gets the payload within a `thread-result`. If any handler
+/// of a listener may return `Final`, the listener's other answers don't end a thread.
 pub struct Final<E>(
     /// The result of the thread.
     pub E,
@@ -142,14 +142,14 @@ pub struct Final<E>(
 
 /// Answers the sender of the thread's first message, as [`Final`] does, but the thread continues.
 ///
-/// In a child thread it is recorded, and starts no handler there or in the parent.
+/// In a child thread the payload is only recorded. It starts no handler there or in the parent.
 pub struct Partial<E>(
     /// The result of the thread so far.
     pub E,
 );
 
-/// Records a payload without starting a handler: for the listener itself, or with [`To`] for
-/// another. That listener reads it in the thread's history when it runs next.
+/// Records a payload without starting a handler. It is a note for the listener itself, or with
+/// [`To`] for another. That listener can read it in the thread's history when it runs next.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -174,13 +174,13 @@ pub struct Partial<E>(
 /// assert!(pumphouse::builder().with(thinker).build().is_ok());
 /// ```
 pub struct Note<E>(
-    /// What is recorded.
+    /// The payload.
     pub E,
 );
 
 /// Opens a child thread with this message. It needs a [grant](Threads).
 ///
-/// The opener hears `thread-spawned`, and `thread-result` when the thread ends.
+/// The opener gets `thread-spawned`, and `thread-result` when the thread ends.
 pub struct Spawn<E> {
     first: E,
     label: String,
@@ -199,7 +199,7 @@ impl<E> Spawn<E> {
         Spawn { label: label.into(), ..self }
     }
 
-    /// Opens the thread for the sender of the message.
+    /// Makes the sender of the message the opener of the thread, in place of this listener.
     #[must_use]
     pub fn for_sender(self) -> Spawn<E> {
         Spawn { for_sender: true, ..self }
@@ -208,8 +208,8 @@ impl<E> Spawn<E> {
 
 /// Cancels, pauses or resumes a thread and its descendants. It needs a [grant](Threads).
 ///
-/// Each of them records `why`, and the sender of the message hears it. The thread must be the
-/// message's own or a descendant of it.
+/// Each of these threads records `why`, and the sender of the message gets it. The thread must be
+/// the message's own thread or a descendant of that.
 pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
@@ -217,13 +217,14 @@ pub struct ThreadControl<E> {
 }
 
 impl<E> ThreadControl<E> {
-    /// Cancels: running handlers are told to stop, waiting messages are consumed, and nothing runs
-    /// later.
+    /// Cancels threads: running handlers are told to stop, waiting messages are consumed, and no
+    /// handler begins.
     pub fn cancel(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Cancelled, why }
     }
 
-    /// Pauses: running handlers may end, and none begins.
+    /// Pauses threads: running handlers may end, but none begins, except where its listener has the
+    /// grant.
     pub fn pause(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Paused, why }
     }
@@ -234,10 +235,10 @@ impl<E> ThreadControl<E> {
     }
 }
 
-/// Sends a message to the listener itself, in the same thread, at a time. It needs a
+/// Sends a message to the listener itself, in the same thread, at a later time. It needs a
 /// [grant](Timers).
 ///
-/// It is in the log at once and survives a stop. A listener with
+/// The message is in the log at once and survives a restart. A listener with
 /// [`wakes`](crate::Listener::wakes) may get it earlier.
 pub struct Later<E> {
     payload: E,
@@ -247,33 +248,34 @@ pub struct Later<E> {
 }
 
 impl<E> Later<E> {
-    /// At a time of [`Clock::now_us`](crate::listener::Clock::now_us), even if the wall clock is
-    /// set meanwhile. A restart goes by the wall clock.
+    /// A message for a time of [`Clock::now_us`](crate::listener::Clock::now_us). Setting the wall
+    /// clock doesn't change when it comes, unless the pump restarts meanwhile.
     pub fn at(until_us: u64, payload: E) -> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
-    /// Goes by the wall clock, even if that is set. If it is set back, the message comes at once:
-    /// compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
+    /// Makes the time one of the wall clock, even if that is set. If it is set back, the message
+    /// comes at once: compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }
     }
 
-    /// It comes once the listener's [`wakes`](crate::Listener::wakes) says so.
+    /// A message without a time. It comes once the listener's [`wakes`](crate::Listener::wakes)
+    /// returns true.
     pub fn woken(payload: E) -> Later<E> {
         Later::at(u64::MAX, payload)
     }
 
-    /// No push waits for it: the push that it comes of is settled without it. If it has no time
-    /// either, its thread may end without it.
+    /// Lets the push that caused this message be settled before the message comes. If the message
+    /// is also [`woken`](Later::woken), its thread may end before it comes.
     #[must_use]
     pub fn unawaited(self) -> Later<E> {
         Later { is_awaited: false, ..self }
     }
 }
 
-/// A cost.
+/// What some work costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "whoever charges says each")]
 pub struct Cost {
@@ -325,8 +327,8 @@ impl Charge {
         })
     }
 
-    /// Settles a reservation with what was spent. The rest is given back. More than the reservation
-    /// counts even if the budget has no room.
+    /// Settles a reservation with what was spent. What was reserved and not spent is given back.
+    /// What was spent beyond the reservation counts even if the budget has no room for it.
     #[must_use]
     pub fn settle(reserved: Cost, spent: Cost) -> Charge {
         let (was, is) = (Charge::reserve(reserved).0, Charge::reserve(spent).0);
@@ -340,7 +342,7 @@ impl Charge {
     }
 }
 
-/// A charge with details: the model, and the kinds of its tokens.
+/// A charge with details, such as the model and the kinds of its tokens.
 impl From<budget::Charge> for Charge {
     fn from(charge: budget::Charge) -> Charge {
         Charge(charge)
@@ -348,8 +350,7 @@ impl From<budget::Charge> for Charge {
 }
 
 /// Raises a budget of the message's tree, if an operator sent the message. It needs a
-/// [grant](Threads). The operator hears `budget-raised`, and threads that were over budget
-/// continue.
+/// [grant](Threads). The operator gets `budget-raised`, and threads that were over budget continue.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "it says what the operator said")]
 pub struct Raise(
@@ -565,7 +566,7 @@ impl IntoEmit for Raise {
     }
 }
 
-/// Marks the payload of an `Err` as a failure in the log, whatever its receiver.
+/// Marks the payloads of an `Err` as failures in the log, whoever their receivers are.
 fn wrong(mut emit: Emit) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
         emission.marks.flags = emission.marks.flags.with(Flags::ERROR);
@@ -588,7 +589,6 @@ impl std::fmt::Debug for Emission {
     }
 }
 
-/// The entry that an emission answers, if it answers one.
 impl Target {
     pub(crate) fn answered<'a>(&'a self, message: &'a Entry) -> Option<&'a EntryId> {
         match self {

@@ -1,4 +1,4 @@
-//! An entry as listeners see it. Its payload is read when it is asked for.
+//! A log's entry as listeners see it. Its payload is parsed when it is first asked for.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,9 +11,11 @@ use crate::name::{META, Name};
 use crate::wire::{Code, Fault, Payload};
 use crate::xml::{Element, escape_text};
 
-/// One message of a thread's log. Cloning it costs a count.
+/// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
+/// a reference count.
 ///
-/// An entry that no longer decodes is an `Err`, never a panic: types change, logs stay.
+/// The log may have entries that an older program wrote and that a changed type can't read any
+/// more. Decoding such an entry is an `Err`, never a panic.
 #[derive(Clone)]
 pub struct Entry(Arc<Inner>);
 
@@ -32,10 +34,10 @@ struct Inner {
     element: OnceLock<Element>,
 }
 
-/// The end of a key in a `<meta>`.
+/// The end tag of the `<key>` element in an entry's `<meta>`.
 const END: &str = "</key>";
 
-/// A key as XML in a `<meta>`.
+/// The `<key>` element with which a request's key stands in an entry's `<meta>`.
 pub(crate) fn key_meta(key: &str) -> Bytes {
     let mut meta = format!("<key xmlns=\"{META}\">");
     escape_text(key, &mut meta);
@@ -44,37 +46,37 @@ pub(crate) fn key_meta(key: &str) -> Bytes {
 }
 
 impl Entry {
-    /// Its thread and its place there.
+    /// The entry's thread, and its number there.
     #[must_use]
     pub fn id(&self) -> &EntryId {
         &self.0.id
     }
 
-    /// Its thread.
+    /// The entry's thread.
     #[must_use]
     pub fn thread(&self) -> &ThreadId {
         &self.0.id.thread
     }
 
-    /// Its place in the thread, from 1.
+    /// The entry's number in the thread, from 1.
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.0.id.seq
     }
 
-    /// When the pump took it, in microseconds since the epoch.
+    /// When the pump accepted the entry, in microseconds since the Unix epoch.
     #[must_use]
     pub fn at_us(&self) -> u64 {
         self.0.at_us
     }
 
-    /// Who sent it: a listener, an identity, or `core`.
+    /// The entry's sender: the name of a listener or an identity, or `core` for the pump itself.
     #[must_use]
     pub fn from(&self) -> &str {
         &self.0.from
     }
 
-    /// Its receiver, if there is exactly one.
+    /// The entry's receiver, if there is exactly one.
     #[must_use]
     pub fn to(&self) -> Option<&str> {
         self.0.to.as_deref()
@@ -86,56 +88,56 @@ impl Entry {
         &self.0.name
     }
 
-    /// Whether its payload is a `P`, by name.
+    /// Whether the payload has the name of `P`. It may still be impossible to read it as a `P`.
     #[must_use]
     pub fn is<P: Payload>(&self) -> bool {
         self.0.name == P::NAME
     }
 
-    /// The entry whose handling sent it.
+    /// The entry's cause: the entry whose handling sent this one.
     #[must_use]
     pub fn cause(&self) -> Option<&EntryId> {
         self.0.cause.as_ref()
     }
 
-    /// The entry it answers.
+    /// The entry that this one answers.
     #[must_use]
     pub fn reply_to(&self) -> Option<&EntryId> {
         self.0.reply_to.as_ref()
     }
 
-    /// Whether the sender came from outside.
+    /// Whether an identity sent the entry, from outside, rather than a listener or the pump.
     #[must_use]
     pub fn is_from_identity(&self) -> bool {
         self.0.flags.contains(log::Flags::FROM_IDENTITY)
     }
 
-    /// Whether it was refused: the log has it, but no listener got it.
+    /// Whether the entry was refused. A refused entry is in the log, but no listener got it.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.0.flags.contains(log::Flags::REFUSED)
     }
 
-    /// How many listeners handle it. 0 if it is for an identity, or is only recorded.
+    /// How many listeners handle the entry. 0 if it is for an identity, or is only recorded.
     #[must_use]
     pub fn receivers(&self) -> u32 {
         self.0.receivers
     }
 
-    /// Its flags.
+    /// The entry's flags.
     #[must_use]
     pub fn flags(&self) -> log::Flags {
         self.0.flags
     }
 
-    /// The sender's own elements in `<meta>`, in canonical form.
+    /// The elements that the sender put into `<meta>`, in canonical form.
     #[must_use]
     pub fn meta(&self) -> Option<&[u8]> {
         self.0.meta.as_deref()
     }
 
-    /// The key of a [request](crate::listener::Request), if it has one. Equal keys mean the same
-    /// request, tried again.
+    /// The key of a [request](crate::listener::Request), if it has one. Two requests with equal
+    /// keys are the same request, tried again.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         let meta = self.0.meta.as_ref()?;
@@ -153,7 +155,7 @@ impl Entry {
     /// The payload as an element.
     ///
     /// # Errors
-    /// `P0027` where the log's bytes are no XML any more.
+    /// `P0027` if the log's bytes can't be read as XML any more.
     pub fn element(&self) -> Result<&Element, Fault> {
         if let Some(element) = self.0.element.get() {
             return Ok(element);
@@ -167,7 +169,7 @@ impl Entry {
     /// The payload as a `P`.
     ///
     /// # Errors
-    /// `P0027` where it isn't one, or isn't one any more.
+    /// `P0027` if the payload has another name, or can't be read as a `P` any more.
     pub fn decode<P: Payload>(&self) -> Result<P, Fault> {
         if !self.is::<P>() {
             let text = format!("entry {} is {}, no {}", self.0.id, self.0.name, P::NAME);
@@ -180,12 +182,12 @@ impl Entry {
     /// The payload, if it is a `P` that can be read.
     #[must_use]
     pub fn decode_if<P: Payload>(&self) -> Option<P> {
-        // This is called for every entry, and most have another payload, so a mismatch isn't
-        // traced.
+        // Folds call this for every entry, and most entries have another payload. So this compares
+        // the names first, and makes no fault for a mismatch.
         if self.is::<P>() { self.decode().ok() } else { None }
     }
 
-    /// An entry on its way into the log, with the payload as it was read or written.
+    /// An entry on its way into the log. Its payload is already parsed.
     pub(crate) fn fresh(draft: &log::Draft, element: Element) -> Entry {
         Entry(Arc::new(Inner {
             id: draft.id.clone(),
@@ -203,7 +205,7 @@ impl Entry {
         }))
     }
 
-    /// An entry as the log has it.
+    /// An entry that was read from the log. Its payload isn't parsed yet.
     pub(crate) fn kept(entry: &log::Entry) -> Entry {
         Entry(Arc::new(Inner {
             id: entry.id.clone(),
@@ -226,7 +228,7 @@ impl Entry {
     }
 }
 
-/// Reads entries of a log as listeners see them, for programs that read a log themselves.
+/// For programs that read a log themselves: a log's entry as listeners see it.
 impl From<&log::Entry> for Entry {
     fn from(entry: &log::Entry) -> Entry {
         Entry::kept(entry)
@@ -247,7 +249,7 @@ mod tests {
     use crate::log::suite::note;
     use crate::wire::core::{Done, Huh};
 
-    /// An entry with this payload, under a name.
+    /// An entry with this name and this payload.
     fn entry(name: &Name, body: &'static str) -> Entry {
         let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
         Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap())

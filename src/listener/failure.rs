@@ -1,4 +1,4 @@
-//! Which payloads count as failures. The wire, `--json` and `--failed` use the same rule.
+//! Decides which entries count as failures. The wire, `--json` and `--failed` use this rule.
 
 use memchr::memmem;
 
@@ -6,19 +6,19 @@ use crate::listener::Entry;
 use crate::log::{self, Flags};
 use crate::name::{AGENT, CORE, Name};
 
-/// The attribute of an `agent-stopped` that was interrupted.
+/// The attribute of an `agent-stopped` whose agent was interrupted.
 const INTERRUPTED: &[u8] = b" reason=\"interrupted\"";
 /// The attribute of a `thread-result` whose thread failed.
 const FAILED: &[u8] = b" status=\"failed\"";
-/// The attribute of an `action-result` that timed out.
+/// The attribute of an `action-result` whose action timed out.
 const TIMED_OUT: &[u8] = b" status=\"timed-out\"";
 /// The attribute of a `cognition_out` whose model failed.
 const MODEL_FAILED: &[u8] = b" stop=\"error\"";
 
 impl Entry {
-    /// Whether it is a fault, an `Err` of a listener, work or a thread that failed, an action that
-    /// was refused or timed out, a model's failure, or an agent that stopped though nothing
-    /// interrupted it.
+    /// Whether the entry is a failure: a fault, a report of refusals at a door, an `Err` of a
+    /// listener, failed work or a failed thread, an action that was refused or timed out, a failure
+    /// of a model, or an agent that stopped without being interrupted.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         is_failure(self.name(), self.flags(), self.body())
@@ -26,9 +26,9 @@ impl Entry {
 }
 
 impl log::Entry {
-    /// Whether it is a fault, an `Err` of a listener, work or a thread that failed, an action that
-    /// was refused or timed out, a model's failure, or an agent that stopped though nothing
-    /// interrupted it.
+    /// Whether the entry is a failure: a fault, a report of refusals at a door, an `Err` of a
+    /// listener, failed work or a failed thread, an action that was refused or timed out, a failure
+    /// of a model, or an agent that stopped without being interrupted.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         is_failure(&self.name, self.flags, &self.body)
@@ -50,7 +50,7 @@ fn is_failure(name: &Name, flags: Flags, body: &[u8]) -> bool {
     }
 }
 
-/// The first tag of canonical bytes. Within quotes a `>` ends no tag.
+/// The first tag of a canonical payload, without its `>`. A `>` within quotes doesn't end the tag.
 fn first_tag(body: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some(found) = memchr::memchr2(b'"', b'>', &body[at..]) {

@@ -1,4 +1,5 @@
-//! Folds: state that is computed from a thread's entries and nothing else.
+//! Folds: state of a listener in a thread that is computed from the thread's entries and from
+//! nothing else. Users implement [`Apply`]; the engine keeps the states through [`FoldOf`].
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt::Debug;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use crate::listener::Entry;
 
-/// State that is computed from a thread's entries, one after another.
+/// State that is computed from a thread's entries, one entry after another.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -22,11 +23,12 @@ use crate::listener::Entry;
 /// }
 /// ```
 ///
-/// A handler takes it as `Fold<Count>`, as of the message it handles. It is kept while the thread
-/// is awake and rebuilt from the log when it wakes: the same entries give the same state.
+/// A handler takes this state as `Fold<Count>`. The state includes the entries up to the message
+/// that the handler got. The engine keeps the state while the thread is in memory, and computes it
+/// again from the log when the thread is loaded. The same entries must always give the same state.
 ///
-/// `pumphouse state` shows it by its `Debug`, and its digest is over that: keep a `BTreeMap` where
-/// a `HashMap` would show another order each time.
+/// `pumphouse state` prints the state with `Debug`, and makes its digest from that text. So use a
+/// `BTreeMap` rather than a `HashMap`, which would print in another order each time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a fold: implement `Apply` for it",
     note = "a fold is `Clone + Debug + Default` and says with `apply` what one entry changes"
@@ -36,12 +38,13 @@ pub trait Apply: Clone + Debug + Default + Send + Sync + 'static {
     fn apply(&mut self, entry: &Entry);
 }
 
-/// A fold's state, whatever its type.
+/// A fold's state, without its type.
 pub(crate) type Awake = Arc<dyn Any + Send + Sync>;
-/// The id of a fold's type, and its name for people.
+/// The id of a fold's type, and the type's name for messages to people.
 pub(crate) type FoldId = (TypeId, &'static str);
 
-/// What the engine needs to keep a fold.
+/// What the engine needs to keep a fold whose type it doesn't know: functions that make, change and
+/// show the state.
 #[derive(Clone, Copy)]
 pub(crate) struct FoldOf {
     pub(crate) empty: fn() -> Awake,
@@ -65,7 +68,7 @@ fn show<T: Apply>(awake: &Awake) -> String {
     awake.downcast_ref::<T>().map(|it| format!("{it:#?}")).unwrap_or_default()
 }
 
-/// Changes the state in place. If a handler still holds it, a copy is changed.
+/// Changes the state in place, or a copy of it if a handler still holds the old state.
 fn apply<T: Apply>(awake: &mut Awake, entry: &Entry) {
     let held = std::mem::replace(awake, Arc::new(()));
     let mut held: Arc<T> = held.downcast().unwrap_or_default();

@@ -1,19 +1,21 @@
-//! Grants: rights that a listener needs for some arguments and emissions.
+//! Grants: rights without which a listener can't take some arguments or emit some payloads. Whoever
+//! registers a listener grants them with [`Listener::grant`](crate::Listener::grant), or in a
+//! manifest.
 
 use crate::name::Name;
 
-/// A right that a listener may be granted where it is registered.
+/// A right that can be granted to a listener when it is registered.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` needs no grant",
     label = "nothing to grant",
     note = "what can be granted is a right, such as `EmitCore`, or an argument that asks for it"
 )]
 pub trait Grant {
-    /// Its name in a manifest.
+    /// The right's name in a manifest.
     const GRANT: &'static str;
 }
 
-/// The right to emit reserved payloads: `huh`, `accepted` and the others that are the pump's own.
+/// The right to emit reserved payloads. These are the pump's own, such as `huh` and `accepted`.
 #[derive(Debug)]
 pub enum EmitCore {}
 
@@ -32,9 +34,9 @@ pub(crate) fn may_emit<'a>(grants: impl IntoIterator<Item = &'a String>, name: &
     grants.into_iter().any(|it| *it == own || it == EmitCore::GRANT)
 }
 
-/// The right to open threads below the message's own, and to end, pause and resume them:
-/// [`Spawn`](crate::listener::Spawn), [`ThreadControl`](crate::listener::ThreadControl). A listener
-/// with this right runs in paused threads, too.
+/// The right to open threads below the message's own thread with [`Spawn`](crate::listener::Spawn),
+/// and to cancel, pause and resume threads with [`ThreadControl`](crate::listener::ThreadControl).
+/// A listener with this right runs in paused threads, too.
 #[derive(Debug)]
 pub enum Threads {}
 
@@ -42,7 +44,7 @@ impl Grant for Threads {
     const GRANT: &'static str = "threads";
 }
 
-/// The right to charge the budget of the tree: [`Charge`](crate::listener::Charge).
+/// The right to charge the budget of a tree of threads, with [`Charge`](crate::listener::Charge).
 #[derive(Debug)]
 pub enum Charges {}
 
@@ -50,7 +52,8 @@ impl Grant for Charges {
     const GRANT: &'static str = "charge";
 }
 
-/// The right of a listener to send itself a message for later: [`Later`](crate::listener::Later).
+/// The right of a listener to send itself a message for later, with
+/// [`Later`](crate::listener::Later).
 #[derive(Debug)]
 pub enum Timers {}
 
@@ -58,8 +61,9 @@ impl Grant for Timers {
     const GRANT: &'static str = "timers";
 }
 
-/// The right to read all threads of the identity that opened the message's tree:
-/// [`TreeHistory`](crate::listener::TreeHistory), which has the tree's own without it.
+/// The right to read all threads of the identity that opened the message's tree, with
+/// [`TreeHistory`](crate::listener::TreeHistory). Without this right, a `TreeHistory` reads only
+/// the threads of the message's tree.
 #[derive(Debug)]
 pub enum ReadIdentity {}
 

@@ -1,5 +1,6 @@
-//! Handlers: async functions of up to eight contexts and one payload. Separate traits check their
-//! parts, so that the compiler names the one argument or return type that is wrong.
+//! Handlers: async functions of up to eight contexts and one payload. Separate traits check the
+//! function, its arguments and its return type, so that the compiler's error names the one argument
+//! or return type that is wrong.
 
 use crate::listener::{Context, Emit, FromContext, IntoEmit, Need};
 use crate::wire::Fault;
@@ -28,29 +29,29 @@ impl<A, F: Send + Sync + 'static> Handler<A> for F where
     note = "`async fn name(context.., payload) -> what it emits`, and the payload last"
 )]
 pub trait Function<A> {
-    /// The output of its future.
+    /// The output of the function's future.
     type Output;
-    /// Its future.
+    /// The function's future.
     type Future: Future<Output = Self::Output>;
-    /// Calls it.
+    /// Calls the function.
     fn invoke(&self, arguments: A) -> Self::Future;
 }
 
-/// Contexts, and last a payload.
+/// The arguments of a handler: contexts, and last a payload.
 #[diagnostic::on_unimplemented(
     message = "these are not a handler's arguments: `{Self}`",
     note = "a handler takes up to eight contexts, then one payload; `State<T>` is of the \
             listener's state, `{S}`"
 )]
 pub trait Arguments<S>: Sized {
-    /// The payload, or the `Element`.
+    /// The type of the last argument: a payload, or an `Element`.
     type Last: 'static;
     /// What the contexts need.
     fn needs() -> Vec<Need>;
-    /// Takes the contexts, and puts the payload last.
+    /// Takes the contexts, and adds the payload as the last argument.
     ///
     /// # Errors
-    /// The fault of a context.
+    /// The fault of a context that can't be taken.
     fn take(context: &Context<S>, last: Self::Last) -> Result<Self, Fault>;
 }
 

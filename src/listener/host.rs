@@ -1,4 +1,5 @@
-//! The host: what arguments ask of the engine. The engine implements it.
+//! The interface between a handler's arguments and the engine. The engine makes a [`HandlerCall`]
+//! for each message and implements [`Host`]; the arguments use both.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -16,7 +17,8 @@ use crate::xml::Element;
 /// A boxed future that is `Send` and may fail.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
-/// A message on its way into a handler, with everything that its arguments are made of.
+/// A message on its way into a handler, with everything from which the handler's arguments are
+/// made.
 pub struct HandlerCall {
     pub(crate) message: Entry,
     pub(crate) listener: Arc<str>,
@@ -24,21 +26,22 @@ pub struct HandlerCall {
     pub(crate) index: usize,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
-    /// The last entry that history and folds include.
+    /// The number of the last entry that history and folds include.
     pub(crate) as_of: u64,
     /// Whether the log has the message.
     pub(crate) is_kept: bool,
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) cancel: Option<CancellationToken>,
-    /// The arrivals, if the handler takes them.
+    /// The signal of arrivals, if the handler takes it.
     pub(crate) arrivals: Option<ArrivalSignal>,
     pub(crate) folds: Vec<Awake>,
-    /// The asked message of a reply, once it has been read.
+    /// For a reply, once it has been read: the message that [`Asked`](crate::listener::Asked)
+    /// gives.
     pub(crate) asked: OnceLock<Option<Entry>>,
-    /// The log's key, from which random numbers are derived.
+    /// The log's key. [`Random`](crate::listener::Random) derives its numbers from it.
     pub(crate) key: [u8; 32],
-    /// How often `Outbox::send` was called.
+    /// How often the handler sent with an `Outbox`.
     pub(crate) sent: AtomicU32,
     pub(crate) host: Arc<dyn Host>,
 }
@@ -50,46 +53,49 @@ impl HandlerCall {
         &self.message
     }
 
-    /// The listener that handles it.
+    /// The name of the listener that handles the message.
     #[must_use]
     pub fn listener(&self) -> &str {
         &self.listener
     }
 }
 
-/// A page of the threads that an identity opened, in other trees than the message's.
+/// A page of an identity's threads: the threads of the trees that it opened, except those of the
+/// message's tree.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OtherThreads {
     /// The threads, in the order in which they were opened.
     pub threads: Vec<ThreadId>,
-    /// How many threads of the log were examined.
+    /// How many threads of the log this page examined.
     pub looked_at: usize,
-    /// The thread after which the next page begins, whoever its owner is. None if this is the last
-    /// page.
+    /// The thread after which the next page begins. It may be of another identity. None if no more
+    /// threads follow, or the listener may not read any.
     pub next: Option<ThreadId>,
 }
 
-/// The engine, as arguments see it.
+/// The engine, as a handler's arguments see it.
 pub trait Host: Send + Sync {
-    /// Takes what a handler sends before it returns. It has its place in the order once this is
-    /// called; the future says when the log has it.
+    /// Takes emissions that a handler sends before it returns. Calling this fixes their place in
+    /// the order of emissions. The future ends once they are in the log, or were refused.
     fn commit(&self, call: &Arc<HandlerCall>, emit: Emit) -> Boxed<'static, ()>;
-    /// Shows a live payload to the thread's followers. It may be dropped.
+    /// Shows a live payload to the thread's followers. The payload may be lost.
     fn live(&self, call: &HandlerCall, element: Element);
-    /// Reads the thread's entries after a number, up to the message.
+    /// Reads up to `limit` entries of the thread whose number is greater than `after`. The last
+    /// entry that may come is the message or, for a handler that takes its queue, a later one.
     fn read<'a>(&'a self, call: &'a HandlerCall, after: u64, limit: usize)
     -> Boxed<'a, Vec<Entry>>;
     /// The threads of the message's tree, in the order in which they were opened.
     fn tree<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<ThreadId>>;
-    /// The next threads of other trees of the identity that opened the message's, where the
-    /// listener may read them.
+    /// The next page of threads in other trees that the same identity opened, after the thread
+    /// `after`. Empty if the listener has no right to read them.
     fn others<'a>(
         &'a self,
         call: &'a HandlerCall,
         after: Option<&'a ThreadId>,
     ) -> Boxed<'a, OtherThreads>;
-    /// Reads the entries of such a thread after a number, up to the message.
+    /// Reads up to `limit` entries of a thread of [`tree`](Host::tree) or [`others`](Host::others)
+    /// whose number is greater than `after`. Entries that came after the message are left out.
     fn read_thread<'a>(
         &'a self,
         call: &'a HandlerCall,
@@ -97,24 +103,26 @@ pub trait Host: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Boxed<'a, Vec<Entry>>;
-    /// Reads the entry that the message comes of, if this listener sent the message itself or the
-    /// entry is of the same thread.
+    /// Reads the message's cause, if the cause is in the message's thread, or if this listener sent
+    /// the message itself and the cause is in the message's tree.
     fn cause<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>>;
-    /// Reads the message whose handling sent the request that the message answers, where it is a
-    /// reply to this listener.
+    /// If the message answers a request of this listener: reads the message that the listener was
+    /// handling when it sent the request.
     fn asked<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>>;
-    /// Reads what this listener has already sent while handling this message, in an earlier
+    /// Reads the entries that this listener has already sent for this message, in an earlier
     /// attempt or in this one.
     fn sent<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<Entry>>;
-    /// In a replay: what came of the message then.
+    /// In a replay: the entries that the listener emitted for the message in the original run. None
+    /// otherwise.
     fn record(&self) -> Option<Vec<Entry>> {
         None
     }
-    /// By how much the wall clock is ahead of the log's time; less than 0 where it is behind.
+    /// By how many microseconds the wall clock is ahead of the log's time. Negative if the wall
+    /// clock is behind.
     fn ahead_us(&self) -> i64 {
         0
     }
-    /// What the organism can do.
+    /// The organism's listeners and payloads.
     fn capabilities(&self) -> &Capabilities;
     /// The organism's limits.
     fn limits(&self) -> &Limits;

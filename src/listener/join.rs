@@ -1,5 +1,5 @@
-//! Joining threads: a request opens several threads, and once enough of them have ended, a handler
-//! gets their answers together.
+//! Joining threads: while a listener handles a message it may open several threads. Once enough of
+//! them have ended, its handler gets their answers together, as a [`Join`].
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,24 +13,26 @@ use crate::wire::core::{Huh, ThreadResult, ThreadSpawned, ThreadStatus};
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
-/// The branches of a thread: which threads each of its messages had opened below it, and in which
-/// order those ended. A handler that takes a [`Join`] has it kept.
+/// A fold of the branches of a thread, which are the child threads that its messages opened: which
+/// message opened which branches, and in which order they ended. A handler that takes a [`Join`]
+/// registers this fold.
 #[derive(Clone, Debug, Default)]
 pub struct Branches {
-    /// By the number of the message whose handling opened them.
+    /// The branches that a message opened, by the message's number.
     groups: BTreeMap<u64, Group>,
-    /// The number of that message, by the thread that it opened.
+    /// The number of the message that opened a branch, by the branch's id.
     opened_by: BTreeMap<ThreadId, u64>,
-    /// The same number, by that of the thread's result.
+    /// The number of the message that opened a branch, by the number of the branch's
+    /// `thread-result`.
     result_of: BTreeMap<u64, u64>,
 }
 
-/// The threads that one message had opened.
+/// The branches that the handling of one message opened.
 #[derive(Clone, Debug, Default)]
 struct Group {
     opened: Vec<ThreadId>,
     ended: Vec<ThreadId>,
-    /// The numbers of their results, in the order of `ended`.
+    /// The numbers of the `thread-result`s of the ended branches, in the order of `ended`.
     results: Vec<u64>,
 }
 
@@ -57,9 +59,9 @@ impl Apply for Branches {
     }
 }
 
-/// The threads that were opened for one request, in a handler of their
-/// [`ThreadResult`](crate::wire::core::ThreadResult)s. It says once that enough of them have
-/// ended, and gives their answers as `P`.
+/// The threads that were opened for one request. A handler of their
+/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. It gives the answers as
+/// `P`, in the one call in which enough of the threads have ended.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -110,15 +112,15 @@ impl Apply for Branches {
 /// # }
 /// ```
 ///
-/// Nothing waits in memory: which threads belong together, and which have ended, stands in the
-/// log, so a join goes on after a restart. Every thread that the handling of the request opened
-/// belongs to it: with [`Spawn`](crate::listener::Spawn), or by a call of a listener that has
-/// [threads of its own](crate::Listener::own_thread). A request that opens no thread gets no
-/// result either: answer it at once.
+/// A join survives a restart, since the log says which threads belong together and which of them
+/// have ended. Every thread that the handling of the request opened belongs to the join. It may
+/// have been opened with [`Spawn`](crate::listener::Spawn), or by a call of a listener that has
+/// [threads of its own](crate::Listener::own_thread). If the request opens no thread, no
+/// `ThreadResult` ever comes, so the handler of the request must answer it itself.
 pub struct Join<P> {
     branches: Fold<Branches>,
     history: History,
-    /// The number of the result at hand.
+    /// The number of the `thread-result` at hand.
     at: u64,
     answers: PhantomData<fn() -> P>,
 }
@@ -126,20 +128,21 @@ pub struct Join<P> {
 /// A thread that was joined.
 #[derive(Debug)]
 pub struct Branch<P> {
-    /// Its id.
+    /// The thread's id.
     pub thread: ThreadId,
-    /// What it answered.
+    /// What the thread answered.
     pub answer: Result<P, NoAnswer>,
 }
 
-/// A thread ended without the answer that was meant.
+/// Why a thread has no answer of the expected type.
 #[derive(Clone, Debug)]
 pub struct NoAnswer {
     /// The thread's id.
     pub thread: ThreadId,
-    /// How it ended. `Completed` means that it answered with another payload.
+    /// How the thread ended. `Completed` means that it answered with a payload of another type, or
+    /// with one that can't be read.
     pub status: ThreadStatus,
-    /// What it ended with, such as a fault.
+    /// The payload that the thread ended with, such as a fault.
     pub payload: Option<Element>,
 }
 
@@ -179,7 +182,8 @@ impl<S, P: Payload> FromContext<S> for Join<P> {
 }
 
 impl<P: Payload> Join<P> {
-    /// All branches, in the order in which they ended, where the result at hand is the last one.
+    /// All branches, in the order in which they ended, if the result at hand is the last one that
+    /// was missing. None otherwise.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -187,7 +191,7 @@ impl<P: Payload> Join<P> {
         self.first(usize::MAX).await
     }
 
-    /// The branch that ended first, where the result at hand is that branch's.
+    /// The branch that ended first, if the result at hand is that branch's. None otherwise.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -195,9 +199,9 @@ impl<P: Payload> Join<P> {
         Ok(self.first(1).await?.and_then(|mut it| it.pop()))
     }
 
-    /// The first `count` branches, in the order in which they ended, where the result at hand is
-    /// the last of these. Where fewer were opened, all of them are enough. A branch that failed
-    /// has ended, too: its [`answer`](Branch::answer) says so.
+    /// The first `count` branches, in the order in which they ended, if the result at hand is the
+    /// last of these. None otherwise. If fewer branches were opened, this waits for all of them. A
+    /// branch that failed has ended, too; its [`answer`](Branch::answer) is then an `Err`.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -217,8 +221,8 @@ impl<P: Payload> Join<P> {
         Ok(Some(branches))
     }
 
-    /// The branches that haven't ended, in the order in which they were opened: to
-    /// [cancel](crate::listener::ThreadControl::cancel) them, for example.
+    /// The branches of the request that haven't ended, in the order in which they were opened. A
+    /// handler may [cancel](crate::listener::ThreadControl::cancel) them, for example.
     #[must_use]
     pub fn unfinished(&self) -> Vec<ThreadId> {
         let Some(group) = self.group() else { return Vec::new() };
@@ -226,7 +230,7 @@ impl<P: Payload> Join<P> {
         opened.filter(|thread| !group.ended.contains(thread)).cloned().collect()
     }
 
-    /// The branches that the result at hand is one of.
+    /// The group of branches to which the result at hand belongs.
     fn group(&self) -> Option<&Group> {
         let cause = self.branches.result_of.get(&self.at)?;
         self.branches.groups.get(cause)

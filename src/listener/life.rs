@@ -1,4 +1,5 @@
-//! What a listener announces when the pump starts, and what it runs when the pump stops.
+//! Payloads that a listener announces when the pump starts, and functions that it runs when the
+//! pump stops.
 
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ pub(crate) struct Announcement {
 pub(crate) type AtStop = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl<S> Listener<S> {
-    /// Has the pump write this into the thread `organism` when it begins, unless it is what the
-    /// thread has last of that name: so the log says by what a listener went, and since when.
+    /// Announces a payload: the pump posts it to the thread `organism` when it starts, unless the
+    /// thread's last payload of that name is equal. So the log shows which settings a listener
+    /// used, and since when.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -45,9 +47,9 @@ impl<S> Listener<S> {
         self
     }
 
-    /// Runs this when the pump stops, once no handler runs any more: to flush a file, or to tell a
-    /// server good-bye. All listeners' ends run side by side and have five seconds together. A pump
-    /// that is killed runs none of them.
+    /// Runs this function when the pump stops, once no handler runs any more. It may flush a file,
+    /// or log out of a server. The functions of all listeners run concurrently, and have five
+    /// seconds together. A pump that is killed runs none of them.
     ///
     /// ```
     /// use pumphouse::prelude::*;

@@ -1,5 +1,6 @@
-//! Listeners whose payloads have a namespace of the listener's own name, so that an organism can
-//! have two listeners of a kind: their names, and how payloads move between namespaces.
+//! Listeners whose payloads are in a namespace that is made from the listener's name. An organism
+//! can have two listeners of such a kind, under two names. This module renames the payloads when
+//! the listener gets another name.
 
 use crate::limits::XmlLimits;
 use crate::listener::{Emit, Listener, Need, Spec, Way};
@@ -8,12 +9,14 @@ use crate::wire::Fault;
 use crate::xml::{Child, Element, View, Writer};
 
 impl<S> Listener<S> {
-    /// Gives its payloads the namespace of its name, so that an organism can have two listeners of
-    /// this kind. Payloads in the namespace of its first name,
-    /// [`namespace_of`](crate::name::namespace_of), move to that of the name that it gets by
-    /// [`named`](Listener::named). Call this before the first `.on(…)`.
+    /// Ties the namespace of the listener's payloads to the listener's name, so that an organism
+    /// can have two listeners of this kind. When [`named`](Listener::named) gives the listener
+    /// another name, its payloads move from the namespace of the old name to the namespace of the
+    /// new name; [`namespace_of`](crate::name::namespace_of) makes the two. Call this before the
+    /// first `.on(…)`.
     ///
-    /// What a handler sends by an `Outbox` isn't moved: such a listener answers by returning.
+    /// A payload that a handler sends with an `Outbox` isn't moved. Handlers of such a listener
+    /// return their answers.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -32,8 +35,9 @@ impl<S> Listener<S> {
         self
     }
 
-    /// Does the same within a group of listeners: `namespace_of("group/name")` is the namespace of
-    /// a listener with that name. The group ends with a slash.
+    /// Does the same as [`own_namespace`](Listener::own_namespace), within a group of listeners.
+    /// With the group `"shops/"`, a listener `kiosk` has the namespace
+    /// `namespace_of("shops/kiosk")`. The group must end with a slash.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -53,7 +57,7 @@ impl<S> Listener<S> {
         self
     }
 
-    /// Whether its payloads have the namespace of its name.
+    /// Whether the namespace of the listener's payloads is tied to its name.
     #[must_use]
     pub fn has_own_namespace(&self) -> bool {
         self.spec.traits.own_namespace.is_some()
@@ -68,8 +72,8 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// The move from the namespace of one listener into that of another in its group. None if the
-    /// two are the same.
+    /// The move from the namespace of the listener name `from` to that of the name `to`, in a
+    /// group. None if the names are equal.
     pub(crate) fn between(group: &str, from: &str, to: &str) -> Option<Move> {
         let namespace = |name: &str| namespace_of(&format!("{group}{name}"));
         (from != to).then(|| Move { from: namespace(from), to: namespace(to) })
@@ -87,7 +91,8 @@ impl Move {
         }
     }
 
-    /// The payload with its elements moved.
+    /// A copy of the payload whose elements are in the new namespace. Elements in other namespaces
+    /// stay as they are.
     pub(crate) fn element(&self, element: &Element) -> Result<Element, Fault> {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         self.write(element.view(), &mut writer);
@@ -111,7 +116,8 @@ impl Move {
         writer.end();
     }
 
-    /// Moves what a handler emits. If that is impossible, the sender gets a fault.
+    /// Moves the payloads that a handler emits. If a payload can't be moved, its sender gets a
+    /// fault instead.
     pub(crate) fn emit(&self, mut emit: Emit) -> Emit {
         for emission in &mut emit {
             let Ok(what) = &mut emission.what else { continue };
@@ -126,7 +132,7 @@ impl Move {
         emit
     }
 
-    /// Moves all payloads that a listener owns and emits.
+    /// Moves the names of all payloads that a listener owns, emits or announces.
     pub(crate) fn spec(&self, spec: &mut Spec) {
         for need in &mut spec.needs {
             if let Need::Accept(used) | Need::Emit(used) = need

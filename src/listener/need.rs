@@ -1,5 +1,5 @@
-//! Needs: what a handler's signature requires and promises. `build()` compares it with the
-//! listener.
+//! Needs: what a handler's signature requires of its listener, and which payloads it takes and
+//! emits. `build()` complains if the listener lacks what its handlers require.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::listener::fold::FoldId;
 use crate::listener::{Apply, FoldOf};
 use crate::schema::Schema;
 
-/// One requirement or promise of a signature.
+/// One requirement or promise of a handler's signature. In the variants, "it" is the handler.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Need {
@@ -15,27 +15,27 @@ pub enum Need {
     Accept(Cow<'static, Schema>),
     /// It may emit this payload.
     Emit(Cow<'static, Schema>),
-    /// It takes a fold, which must be registered.
+    /// It takes a fold, which must be registered with [`Listener::fold`](crate::Listener::fold).
     Fold(FoldType),
     /// It takes a fold that is registered automatically.
     Keep(Kept),
-    /// It takes an argument that needs a grant.
+    /// It has an argument or a return type that needs this grant.
     Grant(&'static str),
-    /// It takes an argument that can do more with this grant.
+    /// It has an argument that can do more with this grant.
     MayGrant(&'static str),
     /// It takes the queue of a serial listener.
     Queue,
-    /// It reads the log, which must have the message by then.
+    /// It reads the log, which must have the message before the handler begins.
     Log,
-    /// It reads the asked message of a reply, and so the log.
+    /// It takes an [`Asked`](crate::listener::Asked), so the log is read before the handler begins.
     Asked,
-    /// Its message must be a reply.
+    /// It can only handle replies.
     Reply,
-    /// It hears of arrivals while it runs.
+    /// It takes the arrivals that come while it runs.
     Arrivals,
-    /// It decides itself when a thread ends.
+    /// It may return a value that ends the thread, such as [`Final`](crate::listener::Final).
     Final,
-    /// It parks messages of its queue until its work on them is done.
+    /// It may park messages of its queue.
     Park,
 }
 
@@ -43,12 +43,13 @@ pub enum Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoldType(pub(crate) FoldId);
 
-/// A fold that is registered because of an argument.
+/// A fold that is registered because a handler has an argument that needs it.
 #[derive(Clone, Copy)]
 pub struct Kept(pub(crate) FoldId, pub(crate) FoldOf);
 
 impl Need {
-    /// A fold that nobody has to register: for arguments of one's own that are made of one.
+    /// A fold that is registered automatically. This is for arguments of your own that are made
+    /// from a fold:
     ///
     /// ```
     /// use pumphouse::listener::{Context, FromContext, Need};

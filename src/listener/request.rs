@@ -1,11 +1,11 @@
-//! Requests, which need an answer, and replies to earlier messages.
+//! Requests, which their receiver has to answer, and replies to earlier messages.
 
 use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::log::Flags;
 
-/// A message whose sender waits for an answer: where the handler that gets it emits nothing, the
-/// pump answers `<done/>`.
+/// A message whose sender waits for an answer. If the handler that gets the message emits nothing,
+/// the pump answers with `<done/>`.
 ///
 /// ```
 /// use pumphouse::listener::Request;
@@ -44,20 +44,21 @@ impl<E> Request<E> {
         Request { payload, key: None }
     }
 
-    /// Gives it a key, which its receiver reads with [`Entry::key`](crate::listener::Entry::key):
-    /// equal keys mean the same request, tried again. What the pump records of it in its place, a
-    /// refusal or a thread that it opens, has the key too.
+    /// Gives the request a key, which its receiver reads with
+    /// [`Entry::key`](crate::listener::Entry::key). Equal keys mean the same request, tried again.
+    /// If the pump refuses the request or opens a thread for it, the entry that records this has
+    /// the key, too.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }
     }
 }
 
-/// To the sender of an earlier message of the same thread.
+/// Answers the sender of an earlier message of the same thread.
 pub struct Reply<E>(
-    /// That message.
+    /// The earlier message.
     pub Entry,
-    /// What it is answered.
+    /// The answer.
     pub E,
 );
 

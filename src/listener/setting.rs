@@ -1,4 +1,4 @@
-//! Types for settings that a manifest resolves: paths and payloads.
+//! Types for a listener's settings whose values a manifest resolves: paths and payloads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,9 +34,9 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// The struct name that asks a deserializer for a path and its folder.
+    /// The struct name that tells a manifest's deserializer to give a path with its folder.
     pub(crate) const MARK: &str = "pumphouse::listener::Beside";
-    /// The keys of the map with which it answers.
+    /// The keys of the map that the manifest's deserializer then gives.
     pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
 
     /// The path.
@@ -45,13 +45,13 @@ impl Beside {
         self.folder.join(&self.text)
     }
 
-    /// The path as it was written.
+    /// The path as the settings have it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The folder from which it was written, empty where that is unknown.
+    /// The manifest's folder, or an empty path if that is unknown.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -106,21 +106,22 @@ impl<'de> Deserialize<'de> for Besides {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredPayload {
-    /// The name that the manifest declares it by.
+    /// The name under which the manifest declares the payload, if it does.
     name: Option<String>,
     json: Value,
 }
 
 impl DeclaredPayload {
-    /// The struct name that asks a deserializer for a manifest's payload.
+    /// The struct name that tells a manifest's deserializer to look a payload up by its name.
     pub(crate) const MARK: &str = "pumphouse::listener::DeclaredPayload";
-    /// The keys of the map by which it answers: a name, and the text of a JSON Schema.
+    /// The keys of the map that the manifest's deserializer then gives: a name, and the text of a
+    /// JSON Schema.
     pub(crate) const KEYS: [&str; 2] = ["name", "schema"];
 
-    /// Its schema; `own` is the name of one that the manifest doesn't declare.
+    /// The payload's schema. If the settings have a JSON Schema, the payload gets the name `own`.
     ///
     /// # Errors
-    /// The JSON Schema won't do.
+    /// If the JSON Schema can't be used for a payload.
     pub fn schema(&self, own: &Name) -> Result<Schema, import::Error> {
         let name = match &self.name {
             Some(it) => Name::new(namespace_of(it), it.clone()),

@@ -1,5 +1,5 @@
-//! The builder of a listener: its handlers, and everything that the pump must know before it runs
-//! them.
+//! [`Listener`], the builder of a listener, and [`Spec`], the description that it hands to the
+//! engine.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,11 +66,13 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
-    /// The names that it owns whose handlers take an argument that only a reply has.
+    /// The payload names that the listener owns, and whose handlers take an argument that only a
+    /// reply has. `build()` complains of them.
     pub(crate) no_replies: Vec<Name>,
-    /// What may be emitted while a name that it owns is handled, for descriptions.
+    /// For each payload name that the listener owns: the payloads that its handler may emit. For
+    /// descriptions.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
-    /// What may be emitted while a reply is handled.
+    /// The payloads that the handlers of replies may emit.
     pub(crate) emits_then: BTreeSet<Name>,
     pub(crate) handlers: Vec<(Way, Bound)>,
     pub(crate) wakes: Option<Wakes>,
@@ -78,23 +80,23 @@ pub(crate) struct Spec {
     pub(crate) at_stop: Vec<AtStop>,
 }
 
-/// What a call of a listener may do besides answering, as its author declares it. Nothing enforces
-/// it; it is for descriptions.
+/// What a call of a listener may do besides answering, as its author declares it. It is shown in
+/// descriptions, and nothing enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effects {
-    /// Nothing. The answer depends on the call alone.
+    /// It does nothing else, and the answer depends on the call alone.
     None,
-    /// It reads what is on this machine.
+    /// It reads data of this machine.
     Reads,
-    /// It changes what is on this machine.
+    /// It changes data of this machine.
     Writes,
-    /// It reaches other machines.
+    /// It connects to other machines.
     Outside,
 }
 
 impl Effects {
-    /// In a word.
+    /// The effect as one word, as descriptions show it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -106,16 +108,17 @@ impl Effects {
     }
 }
 
-/// Whether a waiting message starts because of an entry that came.
+/// Says whether a waiting message (the first entry) is delivered now, because of an entry that came
+/// (the second).
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// A handler, bound to its listener.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pub(crate) run: Run,
-    /// Whether it takes a fold. For other handlers no fold is loaded.
+    /// Whether the handler takes a fold. For other handlers no folds are handed over.
     pub(crate) takes_folds: bool,
-    /// Whether it reads the log.
+    /// Whether the handler reads the log.
     pub(crate) reads_log: bool,
 }
 
@@ -126,7 +129,8 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
-    /// The group before its name in its own namespace, if it has one.
+    /// If the namespace is tied to the listener's name: the group that stands before the name
+    /// there.
     pub(crate) own_namespace: Option<&'static str>,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
@@ -136,7 +140,7 @@ pub(crate) struct Traits {
     pub(crate) shared: bool,
 }
 
-/// How a message finds a handler.
+/// Which messages a handler gets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
     Reply(Name),
@@ -144,11 +148,11 @@ pub(crate) enum Way {
     Route(Name),
 }
 
-/// A handler. Its arguments are taken when it is called; the future does the rest.
+/// A handler without its types. The call takes the handler's arguments; the future runs its code.
 pub(crate) type Run = Arc<dyn Fn(Arc<HandlerCall>) -> Boxed<'static, Emit> + Send + Sync>;
 
 impl Spec {
-    /// What it takes or may emit, without payloads that only the pump may send.
+    /// The payloads that the listener takes or may emit, without reserved ones.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.needs.iter().filter_map(|it| match it {
             Need::Accept(it) | Need::Emit(it) if !it.reserved => Some(&it.name),
@@ -165,7 +169,8 @@ impl Listener {
 }
 
 impl<S> Listener<S> {
-    /// Drops the type of its state, which its handlers keep.
+    /// Forgets the type of the listener's state. The handlers that were added before keep the
+    /// state.
     #[must_use]
     pub fn stateless(self) -> Listener {
         Listener { state: (), spec: self.spec }
@@ -173,31 +178,32 @@ impl<S> Listener<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Listener<S> {
-    /// A listener whose handlers may take `State<S>`: pools, clients, settings. What messages
-    /// change is a fold.
+    /// A listener whose handlers may take `State<S>`, for connection pools, clients or settings.
+    /// State that messages change belongs into a [fold](Apply).
     pub fn with_state(name: impl Into<String>, state: S) -> Listener<S> {
         Listener { state, spec: Spec { name: name.into(), ..Spec::default() } }
     }
 
-    /// Routes the payload's name to this listener.
+    /// Adds a handler, and routes messages with the name of its payload to this listener.
     #[must_use]
     pub fn on<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
         self.typed(Way::Route(A::Last::NAME), f)
     }
 
-    /// Takes the payload as a reply to a message of this listener. That is no route.
+    /// Adds a handler of replies with this payload to messages that the listener sent. Other
+    /// messages with this payload aren't routed to the listener.
     #[must_use]
     pub fn on_reply<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
         self.typed(Way::Reply(A::Last::NAME), f)
     }
 
-    /// Takes every reply that no `on_reply` takes.
+    /// Adds a handler of all replies that no `on_reply` takes.
     #[must_use]
     pub fn on_any_reply<F: Handler<A>, A: Arguments<S, Last = Element>>(self, f: F) -> Listener<S> {
         self.bind(Way::AnyReply, f, |it| Ok(it.clone()))
     }
 
-    /// Routes a name that is known at run time only.
+    /// Adds a handler, and routes a payload to it whose name is only known at run time.
     #[must_use]
     pub fn on_named<F: Handler<A>, A>(mut self, schema: Schema, f: F) -> Listener<S>
     where
@@ -208,7 +214,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(Way::Route(name), f, |it| Ok(it.clone()))
     }
 
-    /// Declares a payload that it may emit, whose name is known at run time only.
+    /// Declares that the listener may emit a payload whose name is only known at run time.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -229,14 +235,15 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Grants a right that its signatures need. `build()` compares the two.
+    /// Grants a right that the signatures of the listener's handlers need. `build()` complains of a
+    /// right that is needed and not granted.
     #[must_use]
     pub fn grant<G: Grant>(mut self) -> Listener<S> {
         self.spec.grants.insert(G::GRANT.to_owned());
         self
     }
 
-    /// Grants emitting this reserved payload, and no other.
+    /// Grants the right to emit this one reserved payload.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -255,7 +262,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Keeps a `T` per thread, for handlers that take a `Fold<T>`.
+    /// Registers a fold: the engine keeps a `T` for each thread, for handlers that take a
+    /// `Fold<T>`.
     #[must_use]
     pub fn fold<T: Apply>(mut self) -> Listener<S> {
         let (id, fold) = FoldOf::of::<T>();
@@ -270,29 +278,29 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Sets the kind of listener. The default is `tool`, or `agent` if its calls have threads of
-    /// their own. Agents also know `relic`, `workflow` and `llm`.
+    /// Sets the kind of listener. The default is `tool`, or `agent` if calls of this listener have
+    /// threads of their own. Agents also know the kinds `relic`, `workflow` and `llm`.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
         self
     }
 
-    /// Names the model that it asks, in a few words, for people.
+    /// Names the model that the listener asks, in a few words for people.
     #[must_use]
     pub fn model(mut self, text: impl Into<String>) -> Listener<S> {
         self.spec.model = Some(text.into());
         self
     }
 
-    /// Names the media types of attachments that its model takes, such as `image/*`.
+    /// Names the media types of attachments that the listener's model takes, such as `image/*`.
     #[must_use]
     pub fn attachments(mut self, types: Vec<String>) -> Listener<S> {
         self.spec.attachments = types;
         self
     }
 
-    /// Declares what a call may do besides answering.
+    /// Declares what a call of this listener may do besides answering.
     ///
     /// ```
     /// use pumphouse::listener::Effects;
@@ -321,91 +329,97 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// How many turns it has in a thread, if it bounds them itself, for reports of budgets.
+    /// Declares how many turns the listener has in a thread, if it limits them itself. Reports of
+    /// budgets show the number.
     #[must_use]
     pub fn turns_max(mut self, turns: u64) -> Listener<S> {
         self.spec.turns_max = Some(turns);
         self
     }
 
-    /// Sets the listeners that it may address by name. Without this it may address every listener.
+    /// Sets the listeners that this one may address by name. Without this call it may address every
+    /// listener.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.peers = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The listeners that it can't do without: it may address them whoever its peers are, and
-    /// `build()` complains where one isn't there.
+    /// Sets the listeners that this one can't work without. It may address them even if they aren't
+    /// its peers, and `build()` complains if one of them is missing.
     #[must_use]
     pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.relies_on = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Handles a thread's messages in order, one at a time.
+    /// Makes the listener handle a thread's messages in order, one at a time.
     #[must_use]
     pub fn serial(mut self) -> Listener<S> {
         self.spec.traits.serial = true;
         self
     }
 
-    /// May handle a message again after a crash, with the same effect.
+    /// Declares that handling a message twice has the same effect as handling it once. After a
+    /// crash the pump may then run the handler again.
     #[must_use]
     pub fn idempotent(mut self) -> Listener<S> {
         self.spec.traits.idempotent = true;
         self
     }
 
-    /// Declares that it depends on nothing but its arguments. A replay runs pure listeners, and
-    /// reads the outputs of others. A pure listener is idempotent, too.
+    /// Declares that the handlers depend on nothing but their arguments, and do nothing but emit. A
+    /// replay runs pure listeners, and reads the emissions of others from the log. A pure listener
+    /// is idempotent, too.
     #[must_use]
     pub fn pure(mut self) -> Listener<S> {
         self.spec.traits.pure = true;
         self.idempotent()
     }
 
-    /// Declares that it depends on nothing but its arguments and on answers from elsewhere, and
-    /// that it emits all of those answers. A replay runs it with a
-    /// [`Record`](crate::listener::Record) of them.
+    /// Declares that the handlers depend on nothing but their arguments and on answers from
+    /// elsewhere, such as a model's, and that they emit all of these answers. A replay runs them
+    /// with a [`Record`](crate::listener::Record) of the answers.
     #[must_use]
     pub fn recorded(mut self) -> Listener<S> {
         self.spec.traits.recorded = true;
         self
     }
 
-    /// Lets it run in a thread that is over budget, too, and always have room for answers. This is
-    /// for listeners that only pass on results of earlier messages.
+    /// Lets the listener run in a thread that is over budget, too, and lets others always answer
+    /// it. This is for listeners that only pass on results of earlier messages.
     #[must_use]
     pub fn settles(mut self) -> Listener<S> {
         self.spec.traits.settles = true;
         self
     }
 
-    /// Has its handlers polled within the worker, without a task. This is for handlers that take
-    /// microseconds.
+    /// Runs the handlers within the worker, without a task of their own. This is for handlers that
+    /// take microseconds.
     #[must_use]
     pub fn inline(mut self) -> Listener<S> {
         self.spec.traits.inline = true;
         self
     }
 
-    /// Declares an agent, which waits for a model most of its time: its [kind](Listener::kind) is
-    /// `agent`, and `agents_at_once` of its handlers run at once, in place of `handlers_max`.
+    /// Declares an agent, which waits for a model most of its time. Its [kind](Listener::kind) is
+    /// `agent`, and up to `agents_at_once` of its handlers run at the same time, in place of
+    /// `handlers_max`.
     #[must_use]
     pub fn agent(mut self) -> Listener<S> {
         self.spec.traits.agent = true;
         self.kind("agent")
     }
 
-    /// Runs on threads that may block.
+    /// Runs the handlers on operating system threads that they may block.
     #[must_use]
     pub fn blocking(mut self) -> Listener<S> {
         self.spec.traits.blocking = true;
         self
     }
 
-    /// Shares its names with other shared listeners. Each of them gets the message.
+    /// Lets other shared listeners have handlers of the same payloads. Each of them gets every such
+    /// message.
     #[must_use]
     pub fn shared(mut self) -> Listener<S> {
         self.spec.traits.shared = true;
@@ -418,7 +432,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         &self.spec.name
     }
 
-    /// Gives it another name, for factories that make several.
+    /// Gives the listener another name, for factories that make several listeners of a kind.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Listener<S> {
         let name = name.into();
@@ -430,15 +444,15 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Grants a right by its name. A name that no signature needs grants nothing.
+    /// Grants a right by its name. A name that no signature needs has no effect.
     #[must_use]
     pub fn grant_named(mut self, grant: impl Into<String>) -> Listener<S> {
         self.spec.grants.insert(grant.into());
         self
     }
 
-    /// The payloads that it takes or may emit, without those that only the pump may send. A payload
-    /// may be there more than once.
+    /// The payloads that the listener takes or may emit, without reserved ones, which are the
+    /// pump's own. A name may come more than once.
     ///
     /// ```
     /// use pumphouse::listeners::tool::calculate::calculate;
@@ -451,8 +465,9 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.spec.payloads()
     }
 
-    /// A payload that both listeners take although not both are [shared](Listener::shared). One
-    /// organism can't have the two, whatever their names.
+    /// A payload that this listener and another both take, although not both are
+    /// [shared](Listener::shared). One organism can't have two such listeners, even under different
+    /// names.
     #[must_use]
     pub fn disputes<T>(&self, other: &Listener<T>) -> Option<&Name> {
         let is_taken = |it: &&Way| other.spec.handlers.iter().any(|(way, _)| way == *it);
@@ -464,8 +479,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         })
     }
 
-    /// The names of rights that it may be granted: those that its signatures need, `emit:core`, and
-    /// one for each reserved payload that they emit.
+    /// The names of the rights that can be granted to this listener: those that its signatures
+    /// need, `emit:core`, and one for each reserved payload that it takes or emits.
     #[must_use]
     pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {
@@ -479,17 +494,17 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         grants
     }
 
-    /// Gives each call by another listener a child thread of the caller's. The caller hears
-    /// `thread-result` when it ends.
+    /// Runs each call by another listener in a child thread of the caller's thread. The caller gets
+    /// `thread-result` when the child thread ends.
     #[must_use]
     pub fn own_thread(mut self) -> Listener<S> {
         self.spec.traits.own_thread = true;
         self
     }
 
-    /// Delivers its [`Later`](crate::listener::Later) messages early: when `wakes` returns true for
-    /// a waiting message and an entry that came anywhere in the tree. `wakes` must depend on these
-    /// two alone and be fast, since it is called for every entry while a message waits.
+    /// Delivers a waiting [`Later`](crate::listener::Later) message early, once `wakes` returns
+    /// true for this message and an entry that came anywhere in the tree. `wakes` must depend on
+    /// these two alone. It must be fast, since it is called for every entry while a message waits.
     #[must_use]
     pub fn wakes(mut self, wakes: fn(waiting: &Entry, came: &Entry) -> bool) -> Listener<S> {
         self.spec.wakes = Some(wakes);
@@ -550,5 +565,5 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 }
 
-/// How the payload is taken from a message.
+/// Reads a handler's last argument from the message's payload.
 type Last<T> = fn(&Element) -> Result<T, Fault>;

@@ -1,4 +1,5 @@
-//! The entries of other threads than the message's own.
+//! [`TreeHistory`], an argument with which a handler reads entries of other threads than the
+//! message's own.
 
 use std::sync::Arc;
 
@@ -8,10 +9,11 @@ use crate::listener::{
 };
 use crate::wire::Fault;
 
-/// The entries of every thread of the message's tree, as they were when the log got the message;
-/// with the grant [`ReadIdentity`] also those of the other trees that the same identity opened.
+/// The entries of every thread of the message's tree, as they were when the log got the message.
+/// With the grant [`ReadIdentity`] also the entries of the other trees that the same identity
+/// opened.
 ///
-/// The threads of a tree are those above the message's thread, those below, and those beside it.
+/// A tree is a session with all threads below it.
 ///
 /// ```
 /// use pumphouse::listener::TreeHistory;
@@ -49,8 +51,8 @@ impl TreeHistory {
         self.0.host.tree(&self.0).await
     }
 
-    /// The next threads of the same identity in other trees, after a thread or from the first.
-    /// Empty without the grant [`ReadIdentity`].
+    /// The next page of threads in other trees that the same identity opened. It begins after the
+    /// thread `after`, or with the first one. Empty without the grant [`ReadIdentity`].
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -58,8 +60,8 @@ impl TreeHistory {
         self.0.host.others(&self.0, after).await
     }
 
-    /// Up to `limit` entries of such a thread whose number is greater than `after`. Empty if the
-    /// listener may not read the thread.
+    /// Up to `limit` entries of a thread whose number is greater than `after`, and never more than
+    /// 1024. Empty if the listener may not read the thread.
     ///
     /// # Errors
     /// Where the log can't be read.

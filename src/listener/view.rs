@@ -1,4 +1,5 @@
-//! The view of a thread: the part of its history that a prompt would show.
+//! The view of a thread: the entries of its history that an agent's prompt shows. A clear removes
+//! entries from the view, but never from the log.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,8 +10,8 @@ use crate::listener::{Apply, Context, Entry, Fold, FromContext, History, Need};
 use crate::wire::Fault;
 use crate::wire::core::{ContextCleared, ContextRestored};
 
-/// The part of the thread that a prompt would show, up to the message: its [`History`] without what
-/// the clears in force hide. The log stays as it is.
+/// The thread's entries up to the message at hand, without those that are hidden by a clear that is
+/// in force. [`History`] has the hidden entries, too.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -52,7 +53,7 @@ impl<S> FromContext<S> for View {
 }
 
 impl View {
-    /// Up to `limit` entries in view whose number is greater than `after`.
+    /// Up to `limit` entries of the view whose number is greater than `after`.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -79,7 +80,7 @@ impl View {
         Ok(page)
     }
 
-    /// Every entry in view, the message at hand included.
+    /// Every entry of the view, with the message at hand.
     ///
     /// # Errors
     /// Where the log can't be read.
@@ -94,24 +95,28 @@ impl View {
     }
 }
 
-/// A fold of the clears of a thread that are in force. Taking a [`View`] registers it.
+/// A fold of a thread's clears that are in force. A clear is in force until a `context-restored`
+/// takes it back. A handler that takes a [`View`] registers this fold.
 ///
-/// A clear hides entries from the second one on, up to the last one that its `context-cleared`
-/// names, without the exceptions that this names. Several clears add up.
+/// A clear is an entry `context-cleared`. It hides the entries from number 2 to its `upto`, except
+/// those in its `except`. If it has no `upto`, the newest `kept_messages` entries up to the request
+/// for the clear stay in view, the request included. The request and all later entries always stay
+/// in view. When several clears are in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
-    /// What each clear hides together with those before it, the newest clear last.
+    /// For each clear, the oldest first: what it and the earlier clears hide together.
     in_force: Vec<Hidden>,
 }
 
-/// What is hidden.
+/// The entries that one or several clears hide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hidden {
-    /// The last hidden entry. All from the second one up to it are hidden, without the exceptions.
+    /// The end of the hidden range: entries from number 2 to this one are hidden, unless they are
+    /// exceptions.
     upto: u64,
-    /// Entries up to it that stay in view.
+    /// The exceptions: entries of the range that stay in view.
     except: BTreeSet<u64>,
-    /// How many messages are hidden, if the clear says so.
+    /// How many messages are hidden, if the newest clear says so.
     messages: Option<u64>,
 }
 
@@ -141,8 +146,8 @@ impl Clears {
         self.in_force.last().map_or_else(Vec::new, Hidden::stretches)
     }
 
-    /// How many messages are hidden, as prompts count them: without bookkeeping. None where
-    /// nobody counted them, as in threads of 0.1.0.
+    /// How many messages are hidden, by the count that prompts show, which leaves out bookkeeping
+    /// entries. None if the newest clear doesn't say how many, as in threads of version 0.1.0.
     #[must_use]
     pub fn messages(&self) -> Option<u64> {
         self.in_force.last().map_or(Some(0), |it| it.messages)
@@ -157,7 +162,7 @@ impl Clears {
     fn clear(&mut self, cleared: &ContextCleared, entry: &Entry) {
         let asked = entry.cause().filter(|it| it.thread == *entry.thread());
         let asked = asked.map_or(entry.seq(), |it| it.seq);
-        // Entries after the request stay in view, whatever the listener asks for.
+        // The request and later entries stay in view, whatever `upto` the clear has.
         let upto = cleared.upto.unwrap_or_else(|| asked.saturating_sub(cleared.kept_messages));
         let upto = upto.min(asked.saturating_sub(1));
         let except = cleared.except.iter().flatten().copied().collect();
@@ -172,7 +177,7 @@ impl Hidden {
         (2..=self.upto).contains(&seq) && !self.except.contains(&seq)
     }
 
-    /// What is hidden once a further clear is in force.
+    /// What is hidden once the clear `new` is in force, too.
     fn and(&self, new: &Hidden) -> Hidden {
         let both = self.except.union(&new.except).copied();
         let except = both.filter(|it| !self.hides(*it) && !new.hides(*it)).collect();
@@ -200,9 +205,10 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload;
 
-    /// The hidden entries of a thread with these clears. Each clear is caused by the message before
-    /// it. It keeps some newest entries, or names the last entry that it hides, and it names
-    /// exceptions.
+    /// The hidden entries of a thread with these clears. Each clear has its entry's number, and
+    /// words: `clear`, `kept_messages`, then optionally `upto` and the exceptions. One word alone
+    /// takes the newest clear back, and a word that begins with `no` makes the entry a refused one.
+    /// Each entry is caused by the message before it.
     fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {
         let (thread, mut clears) = (ThreadId::new("sess-a"), Clears::default());
         for (seq, what) in all {

@@ -1,5 +1,6 @@
-//! Work of a serial listener on several messages: which messages of its queue it parks, and which
-//! of them an answer answers.
+//! Work of a serial listener on several messages of its queue. With [`Answer`] a handler answers
+//! several messages at once, and with [`Park`] it keeps messages unconsumed until its work on them
+//! is done.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +10,12 @@ use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
-/// Answers messages that the listener handles now, had parked, or handled before. An identity gets
-/// the answer once, with the first of its messages, and each of its connections hears it once. A
-/// listener gets it for each of its messages.
+/// One answer to several messages, which the listener handles now, had parked, or handled before.
+/// If an identity sent several of them, it gets the answer once, as the answer to the first of its
+/// messages, and each of its connections hears the answer once. If a listener sent several of them,
+/// it gets the answer once for each message.
 ///
-/// In a child thread the answer to the first message ends the thread, unless it is
+/// In a child thread, an answer to the thread's first message ends the thread, unless the answer is
 /// [`partial`](Answer::partial).
 ///
 /// ```
@@ -46,11 +48,11 @@ pub struct Answer<E> {
     payload: E,
 }
 
-/// The state of the work that an answer is about.
+/// How far the work is when an answer is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive, since a thread's end depends on each.
 pub enum Outcome {
-    /// More follows.
+    /// The work goes on, and more answers follow.
     Partial,
     /// The work is done.
     Completed,
@@ -94,11 +96,12 @@ impl<E: IntoEmit> IntoEmit for Answer<E> {
 
 /// Messages that a serial listener with a [`Queue`](crate::listener::Queue) parks when it returns.
 ///
-/// They stay unconsumed: their senders still wait, a restart keeps them, and they are in the queue
-/// again with the listener's next message. They start no handler by themselves.
+/// A parked message stays unconsumed: its sender still waits, and a restart keeps it. Parked
+/// messages start no handler by themselves. When the listener gets its next message in the thread,
+/// they are in its queue again.
 ///
-/// A listener with parked messages has unfinished work in the thread. Until it has none, calls of
-/// it there run in child threads.
+/// A listener with parked messages has unfinished work in the thread. As long as it has any there,
+/// calls of this listener from the thread run in child threads.
 #[derive(Clone, Debug, Default)]
 pub struct Park {
     work: Vec<u64>,
@@ -108,7 +111,8 @@ pub struct Park {
     settles: bool,
 }
 
-/// Which deliveries that no push waits for count as under way.
+/// A function that says which waiting deliveries count as under way, though no push waits for them.
+/// See [`Park::besides`].
 #[derive(Clone)]
 struct Besides(Arc<dyn Fn(&Entry) -> bool + Send + Sync>);
 
@@ -119,36 +123,38 @@ impl fmt::Debug for Besides {
 }
 
 impl Park {
-    /// The messages that the listener is working on, by their numbers. What it does next is done
-    /// for the sender of the first of them.
+    /// Sets the messages that the listener is working on, by their numbers. The listener's next
+    /// steps are done for the sender of the first of them.
     #[must_use]
     pub fn work(self, work: Vec<u64>) -> Park {
         Park { work, ..self }
     }
 
-    /// The messages that wait until that work is done.
+    /// Sets the messages that wait until the current work is done, by their numbers.
     #[must_use]
     pub fn others(self, others: Vec<u64>) -> Park {
         Park { others, ..self }
     }
 
-    /// Has the pump send `nothing-under-way` once nothing else is unconsumed or running in the
-    /// thread, and no delivery of the same push as the work waits for its time there.
+    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once nothing
+    /// else is unconsumed or running in the thread, and the push that the work belongs to has no
+    /// delivery there that waits for its time.
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }
     }
 
-    /// With [`quiet`](Park::quiet): a delivery that waits for its time in the thread and that
-    /// [nobody awaits](crate::listener::Later::unawaited) counts, too, if `counts` says so. An
-    /// agent names its own timers. After a restart none counts until the listener parks again.
+    /// Extends [`quiet`](Park::quiet): a waiting delivery that [no push
+    /// awaits](crate::listener::Later::unawaited) delays `nothing-under-way`, too, if `counts`
+    /// returns true for it. An agent counts its own timers in this way. After a restart no such
+    /// delivery counts until the listener parks messages again.
     #[must_use]
     pub fn besides(self, counts: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Park {
         Park { besides: Some(Besides(Arc::new(counts))), ..self }
     }
 
-    /// Lets the listener continue in a thread that is over budget, too, since its work there only
-    /// settles these messages.
+    /// Lets the listener run in a thread that is over budget, too. This is for a listener that has
+    /// nothing left to do there but to answer these messages.
     #[must_use]
     pub fn settles(self) -> Park {
         Park { settles: true, ..self }
@@ -158,28 +164,28 @@ impl Park {
         self.work.contains(&seq) || self.others.contains(&seq)
     }
 
-    /// Whether the message belongs to the work.
+    /// Whether the message belongs to the current work.
     pub(crate) fn works_on(&self, seq: u64) -> bool {
         self.work.contains(&seq)
     }
 
-    /// The first message of the work.
+    /// The number of the first message of the current work.
     pub(crate) fn first(&self) -> Option<u64> {
         self.work.first().copied()
     }
 
-    /// Whether the listener continues over budget.
+    /// Whether the listener also runs when the thread is over budget.
     pub(crate) fn goes_on(&self) -> bool {
         self.settles
     }
 
-    /// Whether the listener wants `nothing-under-way`.
+    /// Whether the listener asked for `nothing-under-way`.
     pub(crate) fn hears_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether a waiting delivery that no push waits for counts as under way. It doesn't if the
-    /// listener's function panics.
+    /// Whether a waiting delivery that no push awaits counts as under way. If the listener's
+    /// function panics, the delivery doesn't count.
     pub(crate) fn counts(&self, waiting: &Entry) -> bool {
         let counts =
             |it: &Besides| catch_unwind(AssertUnwindSafe(|| (it.0)(waiting))).unwrap_or(false);
