@@ -3,19 +3,20 @@
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 
-/// A close tag in a code span, and what came behind it.
+/// A close tag that may stand in a code span, and what is known of the text behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ambiguity {
     name: usize,
-    /// Bytes of the tag.
+    /// How many bytes the tag has.
     tag: usize,
-    /// How many backticks end the span; any, where that isn't known.
+    /// How many backticks end the span. None if that isn't known; then any number does.
     span: Option<usize>,
-    /// How many stand behind each other here.
+    /// How many backticks were just read in a row.
     run: usize,
 }
 
-/// Bytes behind the tag that are waited for. Whoever quotes a tag ends the quote soon.
+/// How many bytes behind the tag the parser waits for. If a text quotes a tag, the quote usually
+/// ends soon behind it.
 const BYTES_MAX: usize = 256;
 
 impl Ambiguity {
@@ -23,7 +24,7 @@ impl Ambiguity {
         Ambiguity { name, tag, span, run: 0 }
     }
 
-    /// Whether backticks that are over end the span.
+    /// Whether the backticks that were just read end the span.
     fn is_quoted(&self) -> bool {
         self.span.map_or(self.run > 0, |it| it == self.run)
     }
@@ -52,7 +53,8 @@ impl Parser {
         ""
     }
 
-    /// No more is waited for: the tag is quoted if the span has ended.
+    /// Decides with the text that has come. If the span has ended, the tag is text. Otherwise it
+    /// closes its element.
     pub(super) fn decide(&mut self, ambiguity: Ambiguity, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
         self.state = ParserState::Text;
@@ -62,7 +64,8 @@ impl Parser {
         }
         let (tag, rest) = held.split_at(ambiguity.tag);
         self.close_tag(ambiguity.name, tag, sink);
-        // What came behind it is read anew: less than was waited for, so this goes no deeper.
+        // The text behind the tag is parsed again. It has at most `BYTES_MAX` bytes, so this
+        // recursion isn't deep.
         self.feed(rest, sink);
     }
 }

@@ -1,9 +1,9 @@
-//! Finds where an element closes, byte by byte, without keeping the element.
+//! Finds where an element closes. It reads the element byte by byte and doesn't keep its text.
 
 use crate::reply::names::{Kind, Markup};
 use crate::reply::tag::{Step, Tag};
 
-/// What a body is made of.
+/// The form of an element's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Only white space and comments so far.
@@ -12,26 +12,27 @@ pub(super) enum Form {
     Elements,
 }
 
-/// How far a body has been read.
+/// How far an element's body was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body {
     pub(super) form: Form,
     at: At,
-    /// Bytes of the element's source so far.
+    /// How many bytes of the element were read, with its open tag.
     length: usize,
-    /// Elements of the same name within.
+    /// How many elements of the same name are open within the element.
     nested: usize,
-    /// JSON's braces and brackets, or elements, that are open.
+    /// How many braces and brackets are open in JSON, or how many child elements.
     depth: usize,
-    /// A JSON value is whole, or can't be one any more: another tag may mean what it says.
+    /// The JSON value is complete, or can't become valid any more. From here on, a tag may begin
+    /// the next element.
     over: bool,
-    /// It begins as no JSON does: a tag that is only spoken of.
+    /// The body begins unlike a call's, so that the text probably only mentions the tag.
     pub(super) is_prose: bool,
-    /// Nothing but white space since the line began.
+    /// Only white space was read since the line began.
     fresh: bool,
-    /// Comments or sections stand in it.
+    /// The body has comments or CDATA sections.
     pub(super) mixed: bool,
-    /// Where the last string began.
+    /// Where the last JSON string began.
     pub(super) string: usize,
     /// Where the last `<` stands.
     pub(super) tag: usize,
@@ -44,9 +45,9 @@ enum At {
     String {
         escape: bool,
     },
-    /// A tag of ours, while the body is JSON.
+    /// A tag whose name may be markup, in JSON or right below the element.
     Tag(Tag),
-    /// Any tag, while the body is elements.
+    /// Behind the `<` of any tag, among child elements.
     Open,
     Name {
         matched: usize,
@@ -58,7 +59,7 @@ enum At {
         quote: u8,
         slash: bool,
     },
-    /// `!` and so many bytes of `--` or `[CDATA[`.
+    /// Behind `<!`.
     Bang,
     Dash,
     Section(u8),
@@ -66,34 +67,35 @@ enum At {
     Data(u8),
 }
 
-/// What a byte makes of a body.
+/// What is known of a body after a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     More,
-    /// It is whole.
+    /// The element is complete.
     Whole,
-    /// A JSON string has a line end in it; the byte isn't taken.
+    /// A line ends within a JSON string. The byte isn't taken.
     Torn,
-    /// Another element begins, or one around it ends, at `tag`; the byte isn't taken.
+    /// At `tag`, another element begins, or an element around this one ends. The byte isn't taken.
     Next,
 }
 
-/// What a body must know of what is around it.
+/// What the body must know of its surroundings.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) markup: &'a Markup,
-    /// The place of the element's own name.
+    /// The index of the element's own name.
     pub(super) own: usize,
-    /// How many elements of each group are open around it.
+    /// For each group of names: how many elements are open around this one.
     pub(super) open: &'a [u32],
-    /// Its beginning was given away already.
+    /// Whether the element crossed its limit, so that its text is discarded.
     pub(super) discarding: bool,
-    /// Whether what follows a tag that is only spoken of counts within a line as well.
+    /// Whether, if the text only mentions this element's tag, the next element may begin in the
+    /// middle of a line.
     pub(super) counts_within: bool,
 }
 
 impl Body {
-    /// The body behind an open tag of so many bytes.
+    /// The body behind an open tag that has `tag_bytes` bytes.
     pub(super) fn new(form: Form, tag_bytes: usize) -> Body {
         Body {
             form,
@@ -115,12 +117,12 @@ impl Body {
         matches!(self.at, At::String { .. })
     }
 
-    /// Whether the tag that was found closes something.
+    /// Whether the tag that was found is a close tag.
     pub(super) fn is_at_close(&self) -> bool {
         matches!(self.at, At::Tag(tag) if tag.closes)
     }
 
-    /// The string that was torn is over, and so is the JSON.
+    /// Ends a JSON string that has a line end in it. The JSON isn't valid any more.
     pub(super) fn tear(&mut self) {
         self.at = At::Content;
         self.over = true;
@@ -143,7 +145,8 @@ impl Body {
         seen
     }
 
-    /// A byte of text among elements. Right below the element itself, another of ours may begin.
+    /// Takes a byte of text among child elements. Right below the element itself, the next element
+    /// may begin.
     fn text(&mut self, byte: u8, around: &Around<'_>) {
         match byte {
             b'<' => {
@@ -158,7 +161,7 @@ impl Body {
         }
     }
 
-    /// A byte of JSON outside strings.
+    /// Takes a byte of JSON outside strings.
     fn content(&mut self, byte: u8, around: &Around<'_>) -> Seen {
         match byte {
             b'\n' => self.fresh = true,
@@ -172,7 +175,7 @@ impl Body {
                 self.fresh = false;
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
-                    // What isn't quoted or in brackets can't have a tag in it.
+                    // Only strings, arrays and objects may have a tag in them.
                     self.is_prose = !matches!(byte, b'{' | b'[' | b'"');
                     self.over = self.is_prose;
                 }
@@ -229,7 +232,7 @@ impl Body {
         }
     }
 
-    /// Goes on behind a name that would have begun the next element, but is text.
+    /// Reads on behind a tag that would have begun the next element, but is text.
     pub(super) fn pass(&mut self, byte: u8, around: &Around<'_>) -> Seen {
         let At::Tag(tag) = self.at else { return Seen::More };
         let seen = self.no_next(tag, tag.name() == around.own, byte, around);
@@ -237,13 +240,14 @@ impl Body {
         seen
     }
 
-    /// Goes on behind a close tag that is text.
+    /// Reads on behind a close tag that is text.
     pub(super) fn pass_close(&mut self) -> Seen {
         self.at = At::Content;
         Seen::More
     }
 
-    /// A tag that means nothing within this body; the byte behind what was read of it.
+    /// Handles a tag that isn't the next element. `byte` is the one behind what was read of the
+    /// tag.
     fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
         self.at = At::Content;
         match self.form {
@@ -259,12 +263,12 @@ impl Body {
         Seen::More
     }
 
-    /// A tag of ours where none can be meant: who forgot a close tag, or spoke of a tag, loses one
-    /// element and not all that follows.
+    /// Whether a tag that is markup begins the next element, or ends one around this one. So a
+    /// missing close tag costs one element and not all the text behind it.
     fn is_next(&self, place: usize, closes: bool, around: &Around<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();
-        // Where no JSON stands, another call or text is no child.
+        // In a body that isn't JSON, a call, a thought or a response can't be a child.
         let over = self.over || (self.form != Form::Json && is_ours);
         let known = if closes {
             name.kind.is_text() && around.open[name.group] > 0
@@ -275,7 +279,7 @@ impl Body {
         known && over && !around.discarding
     }
 
-    /// A body that begins with a tag that means nothing here has elements, or is neither.
+    /// Handles a body that begins with a tag: the body has child elements, or it isn't valid.
     fn first_child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
         let begun = self.length - self.tag;
         if tag.closes || (begun == 1 && !is_name_start(byte)) {
@@ -287,7 +291,7 @@ impl Body {
         self.child(tag, own, byte, around)
     }
 
-    /// A tag among elements that means nothing to us; the byte behind what was read of it.
+    /// Handles the tag of a child element. `byte` is the one behind what was read of the tag.
     fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
         if tag.is_bang() {
             self.text(byte, around);
@@ -306,7 +310,7 @@ impl Body {
         self.markup_step(byte, around)
     }
 
-    /// A byte within markup, while the body is elements; or within comments and sections.
+    /// Takes a byte within the tag of a child element, a comment or a CDATA section.
     fn markup_step(&mut self, byte: u8, around: &Around<'_>) -> Seen {
         let own = around.markup.at(around.own).text.as_bytes();
         self.at = match self.at {
@@ -353,10 +357,10 @@ impl Body {
         Seen::More
     }
 
-    /// A byte of a tag behind its name.
+    /// Takes a byte of a tag behind its name.
     fn rest(&mut self, own: bool, closes: bool, quote: u8, slash: bool, byte: u8) -> Seen {
         self.at = match byte {
-            // No attribute has a `<`: the quotes don't match.
+            // An attribute can't have a `<`, so the quotes don't match.
             b'<' => {
                 self.tag = self.length;
                 At::Open

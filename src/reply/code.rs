@@ -1,10 +1,10 @@
-//! Determines where tags may begin in a text: not in code, comments, CDATA sections or other
-//! elements' attributes.
+//! Decides where tags may begin in a text. In code, comments, CDATA sections and other elements'
+//! attributes they are text.
 //!
-//! Code is what `CommonMark` calls code (`markdown.rs`, `inline.rs`). Text counts as code, too,
-//! while its characters leave that open. A line that begins with a tag of ours ends the paragraph
-//! before it. After four blanks, in HTML and in a pretty-printed thought, `CommonMark` knows no
-//! fence; here a line that looks like a fence is one.
+//! Code is what `CommonMark` defines as code (`markdown/`, `inline.rs`), with three differences.
+//! Text that may still turn out to be code counts as code. A line that begins with a tag that is
+//! markup ends the paragraph before it. And a line that looks like a fence is one even where
+//! `CommonMark` has none: behind four blanks, or in HTML, as in a pretty-printed thought.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ use crate::reply::markdown::{Blocks, Fence};
 use crate::reply::names::Markup;
 use crate::reply::nest::Nest;
 
-/// The code in a Markdown text, by its bytes: what stands within fences and spans.
+/// The byte ranges of the code in a Markdown text, which is the text within code fences and code
+/// spans.
 ///
-/// Whether a byte is code depends on what stands before it and on nothing behind it. So a text
-/// that still arrives has the same ranges as the whole: a span that nothing closes lasts until its
-/// block ends.
+/// Whether a byte is code depends only on the text before it. So for the beginning of a text this
+/// gives the same ranges as for the whole text. A span without an end lasts until its block ends.
 ///
 /// ```
 /// let text = "Run `echo $HOME` in $dir";
@@ -32,7 +32,7 @@ pub fn code_ranges(text: &str) -> Vec<Range<usize>> {
 }
 
 impl Reading {
-    /// The code in a Markdown text, as [`code_ranges`] has it, by this reading.
+    /// The same ranges as [`code_ranges`], by these parsing rules.
     #[must_use]
     pub fn code_ranges(self, text: &str) -> Vec<Range<usize>> {
         let (markup, mut code) = (Markup::default(), Code::new(self, false));
@@ -61,13 +61,13 @@ pub enum Why {
     Fence,
     /// It stands in a code span, or in what may become one.
     Span,
-    /// It is indented by four or more.
+    /// It is indented by four columns or more.
     Indent,
     /// It stands in the value of another element's attribute.
     Attribute,
-    /// It stands within a line, and counts only where it begins one.
+    /// It stands in the middle of a line, and counts only at the beginning of one.
     Line,
-    /// It is JSON in quotes, or within brackets that are open.
+    /// It is JSON within quotes or within open brackets.
     Nested,
 }
 
@@ -89,11 +89,12 @@ impl Why {
 /// Where a tag stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    /// Why it is text, if it is.
+    /// Why the tag is text, if it is.
     pub(super) why: Option<Why>,
-    /// Whether a tag ends the paragraph here.
+    /// Whether a tag here ends the paragraph before it.
     pub(super) begins: bool,
-    /// Whether only blanks, marks of lists and quotes, or a tag of ours stand before it.
+    /// Whether only blanks and marks of lists and quotes stand before it, since the line began or
+    /// since the last tag that is markup.
     pub(super) fresh: bool,
 }
 
@@ -104,28 +105,28 @@ pub(super) enum Code {
     Now(Now),
 }
 
-/// What a text is at a place.
+/// The state of a text at a place, by the current rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     blocks: Blocks,
-    /// A comment or a section.
+    /// Whether this is a comment or a CDATA section.
     hidden: Hidden,
     deep: Deep,
     visual: Visual,
-    /// A quote that a tag of ours has left open.
+    /// The quotation mark that a broken tag left open, if one did.
     torn: Option<u8>,
     nest: Nest,
-    /// Whether JSON may begin here as well, and the last bytes.
+    /// Whether calls may be JSON, too. Then `last` has the last bytes.
     json: bool,
     last: [u8; 3],
-    /// Whether a fence is over if a tag begins here.
+    /// Whether a fence ends here if a tag begins here.
     is_closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hidden {
     No,
-    /// So many `-` or `]` behind each other.
+    /// In a comment or a section, and how many `-` or `]` were just read in a row.
     Comment(u8),
     Section(u8),
 }
@@ -138,7 +139,7 @@ impl Code {
         }
     }
 
-    /// A tag of ours stood here: a text of its own begins.
+    /// Takes a tag that is markup. A new text begins behind it.
     pub(super) fn reset(&mut self) {
         match self {
             Code::First(it) => it.reset(),
@@ -146,7 +147,7 @@ impl Code {
         }
     }
 
-    /// This is text, whatever it looks like.
+    /// Takes text that has no markup in it.
     pub(super) fn text(&mut self, text: &[u8]) {
         match self {
             Code::First(it) => it.plain(),
@@ -168,7 +169,7 @@ impl Code {
         }
     }
 
-    /// A tag of ours ended in the middle of a value in such a quote.
+    /// Takes a tag that broke off within a value in this quotation mark.
     pub(super) fn torn(&mut self, quote: Option<u8>) {
         self.reset();
         if let Code::Now(code) = self {
@@ -176,14 +177,15 @@ impl Code {
         }
     }
 
-    /// What was taken for the rest of a value is none: the element is closed.
+    /// Forgets the quotation mark of a broken tag, since its element was closed.
     pub(super) fn mend(&mut self) {
         if let Code::Now(code) = self {
             code.torn = None;
         }
     }
 
-    /// How many backticks end the span, if this is one; none if that isn't known.
+    /// Whether this is a code span. The inner value is the number of backticks that end it, if it
+    /// is known.
     pub(super) fn span(&self) -> Option<Option<usize>> {
         match self {
             Code::First(it) => it.span().map(Some),
@@ -191,7 +193,7 @@ impl Code {
         }
     }
 
-    /// The span ended behind this text.
+    /// Takes text behind which a code span ended.
     pub(super) fn end_span(&mut self, text: &[u8]) {
         match self {
             Code::First(it) => it.end_span(),
@@ -199,7 +201,7 @@ impl Code {
         }
     }
 
-    /// Takes text in which no tag is looked for.
+    /// Takes text without looking for tags in it.
     pub(super) fn read(&mut self, mut text: &[u8]) {
         if let Code::Now(code) = self {
             while let Some(at) = code.next(text) {
@@ -209,7 +211,7 @@ impl Code {
         }
     }
 
-    /// Where a tag stands that begins behind what was read.
+    /// The spot of a tag that begins behind the text that was read.
     pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
         if let Code::Now(code) = self {
             code.settle(b'<');
@@ -217,7 +219,8 @@ impl Code {
         self.spot(within)
     }
 
-    /// Where a tag stands that begins here; whether an element of ours is open around it.
+    /// The spot of a tag that begins here. `within` says whether a thought, a response or an own
+    /// root is open around it.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
             Code::First(first) => {
@@ -229,7 +232,7 @@ impl Code {
         }
     }
 
-    /// The same where JSON may begin.
+    /// The spot of JSON that begins here.
     pub(super) fn json_spot(&self, within: bool) -> Spot {
         let spot = self.spot(within);
         match self {
@@ -247,7 +250,7 @@ impl Code {
         }
     }
 
-    /// Reads on to the next byte at which markup may begin.
+    /// Reads up to the next byte at which markup may begin, and returns its index.
     pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
         match self {
             Code::First(it) => it.next(bytes, markup),
@@ -271,7 +274,8 @@ impl Now {
         }
     }
 
-    /// A tag of ours stood here. Most of what is known is of containers, which are closed.
+    /// Forgets all but `json`. The arrays of containers stay as they are, since only their depth
+    /// counts.
     fn reset(&mut self) {
         self.blocks.reset();
         (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
@@ -300,7 +304,7 @@ impl Now {
         }
     }
 
-    /// How many bytes there are before the next that matters.
+    /// How many bytes come before the next one that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         let inline = &self.blocks.inline;
         let is_dull = self.hidden == Hidden::No
@@ -378,23 +382,26 @@ impl Now {
         Spot { why, begins, fresh: fresh || begins }
     }
 
-    /// Why JSON that begins here is no call, if it is none: in quotes and in brackets.
+    /// Why JSON that begins here isn't a call: it stands within quotes or brackets. None if it
+    /// doesn't.
     fn why_no_call(&self) -> Option<Why> {
         let is_quoted = matches!(self.last, [.., b'"' | b'\''])
             || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
         (self.nest.depth > 0 || is_quoted).then_some(Why::Nested)
     }
 
-    /// Makes certain what stands before this byte.
+    /// Decides what the text before this byte is.
     fn settle(&mut self, byte: u8) {
-        // A text ends where a tag of ours begins: so does the line that ends a fence.
+        // Where a tag that is markup begins, the text before it ends, and so does a line that
+        // closes a fence.
         self.is_closed = byte == b'<' && self.blocks.is_closed();
         self.blocks.settle(byte);
         self.blocks.inline.resolve();
     }
 }
 
-/// How many bytes of a text come before one that matters; a brace does where JSON is looked for.
+/// How many bytes come before the next one that matters in plain text. If `JSON` is set, braces and
+/// brackets matter, too.
 fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
     let matters = |byte: &u8| {
         let is_json = JSON && matches!(byte, b'{' | b'[');
@@ -411,20 +418,20 @@ fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(matters).unwrap_or(rest.len())
 }
 
-/// Whether one of eight bytes may matter: all at once, without a branch, and never `false` where
-/// one does.
+/// Whether one of eight bytes may matter. It checks all of them at once, without a branch. It may
+/// be true although no byte matters, but never false if one does.
 fn may_matter(word: u64, json: bool) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let has_zero = |it: u64| it.wrapping_sub(ONES) & !it & (ONES << 7);
     let has = |it: u64, byte: u8| has_zero(it ^ (ONES * u64::from(byte)));
-    // One bit apart from each other are `\\` and `|`, `\\` and `]`, `[` and `{`.
+    // `\\`, `|` and `]` differ from `}` only in the bits 0x21, and `[` from `{` only in 0x20.
     let marks = has(word, b'<') | has(word, b'`') | has(word | (ONES * 0x21), b'}');
     let ends = has_zero(word & (ONES * 0xF0));
     let braces = if json { has(word | (ONES * 0x20), b'{') } else { 0 };
     marks | ends | braces != 0
 }
 
-/// A comment or a section ends in two of `mark` and `>`.
+/// Takes a byte of a comment or a section, which ends with `mark` twice and `>`.
 fn hidden(count: u8, byte: u8, mark: u8, hidden: fn(u8) -> Hidden) -> Hidden {
     match byte {
         b'>' if count == 2 => Hidden::No,
@@ -433,7 +440,7 @@ fn hidden(count: u8, byte: u8, mark: u8, hidden: fn(u8) -> Hidden) -> Hidden {
     }
 }
 
-/// What of a line looks like nothing but blanks and the marks of lists and quotes.
+/// Whether the line so far has only blanks and the marks of lists and quotes, by its looks alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Visual {
     Open,
@@ -455,7 +462,7 @@ impl Visual {
     }
 }
 
-/// A fence where `CommonMark` knows none.
+/// A fence at a place where `CommonMark` has none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Deep {
     open: Option<Fence>,
@@ -466,7 +473,7 @@ struct Deep {
 enum DeepLine {
     #[default]
     Lead,
-    /// Marks, whether blanks follow, and whether a fence may begin with them.
+    /// The backticks or tildes, whether blanks follow them, and whether they may open a fence.
     Marks(Fence, bool, bool),
     Info(Fence),
     Dead,
@@ -486,7 +493,7 @@ impl Deep {
         self.open.is_some() || may_open
     }
 
-    /// Whether a fence is over if its line ends here.
+    /// Whether the fence ends if its line ends here.
     fn is_closed(&self) -> bool {
         match (self.line, self.open) {
             (DeepLine::Marks(fence, ..), Some(open)) => {
@@ -548,7 +555,7 @@ impl Deep {
 }
 
 impl Code {
-    /// JSON stood here that is no call, or the beginning of some.
+    /// Takes JSON that isn't a call, or the beginning of such JSON.
     pub(super) fn json(&mut self, text: &[u8]) {
         self.text(text);
         if let Code::Now(code) = self {

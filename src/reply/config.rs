@@ -4,7 +4,7 @@ use crate::limits::ReplyLimits;
 use crate::reply::Markup;
 use crate::reply::streaming::{JsonFormat, Streaming};
 
-/// How a reply is to be understood: start from the default and change what you must.
+/// How a reply is parsed. Start from the default and change what you need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
@@ -12,36 +12,39 @@ pub struct Config {
     pub markup: Markup,
     /// How the model writes its calls.
     pub dialect: Dialect,
-    /// By which rules it is read.
+    /// The version of the parsing rules.
     pub reading: Reading,
-    /// Whether actions in the text of a response run. They don't, unless you say so.
+    /// Whether calls in the text of a response run. By default they don't.
     pub actions_in_response: bool,
-    /// How large its parts may be.
+    /// How large the parts of a reply may be.
     pub limits: ReplyLimits,
-    /// The attributes that a `<tool_use>` must have; a missing `id` is made up.
+    /// The attributes that a `<tool_use>` must have. If only the `id` is missing, one is made up.
     pub tool_use_attributes: Vec<String>,
-    /// What a call looks like in JSON, for [`Dialect::ToolUse`].
+    /// The form of a call in JSON, for [`Dialect::ToolUse`].
     pub tool_use_json: JsonFormat,
 }
 
-/// How a model writes its calls. `<tool_use>` is markup in each.
+/// How a model writes its calls. The tag `<tool_use>` is markup in every dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
     /// As tags.
     #[default]
     Tags,
-    /// As tags, or as JSON in the text: an object with `"type": "tool_use"`, or an array of such.
+    /// As tags, or as JSON in the text: an object with `"type": "tool_use"`, or an array of such
+    /// objects.
     ToolUse,
 }
 
-/// By which rules a reply is read.
+/// A version of the parsing rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// Those of before: for replies of turns that are in a log and go by rules older than 3.
+    /// The first rules. They are only for replies that are in a log, in turns that were made by
+    /// rules older than 3.
     First,
-    /// Code is what `CommonMark` calls so; payloads count where they begin a line.
+    /// The current rules. Code is what `CommonMark` defines as code, and a payload counts only at
+    /// the beginning of a line.
     #[default]
     CommonMark,
 }
@@ -61,19 +64,19 @@ impl Default for Config {
 }
 
 impl Config {
-    /// With these names as markup.
+    /// Sets which names are markup.
     #[must_use]
     pub fn marked_up(self, markup: Markup) -> Config {
         Config { markup, ..self }
     }
 
-    /// With calls written so.
+    /// Sets how the model writes its calls.
     #[must_use]
     pub fn speaking(self, dialect: Dialect) -> Config {
         Config { dialect, ..self }
     }
 
-    /// Takes what a `streaming_config` says of a parser: its limits, its tags, its JSON.
+    /// Sets the limits, the tags and the form of JSON calls from a `streaming_config`.
     #[must_use]
     pub fn streaming(mut self, streaming: &Streaming) -> Config {
         self.limits.action_bytes_max = streaming.tool_parse_buffer_max;
@@ -89,12 +92,12 @@ impl Config {
     }
 }
 
-/// What a call looks like in JSON, at hand.
+/// The form of a call in JSON, prepared for parsing.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) mark: String,
     pub(super) required: Vec<String>,
-    /// Names and their types in JSON Schema.
+    /// The names of properties, and their types in JSON Schema.
     pub(super) properties: Vec<(String, String)>,
 }
 

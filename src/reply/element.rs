@@ -1,4 +1,5 @@
-//! Elements that are kept until they close, and are then read.
+//! Elements that are held back until they close, and are then parsed: calls, payloads and metadata.
+//! Calls in JSON are handled here, too.
 
 use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::{Code, Why};
@@ -19,12 +20,13 @@ pub(super) struct Capture {
     kind: Kind,
     inside: Inside,
     pub(super) at: Place,
-    /// Bytes of its open tag.
+    /// How many bytes the open tag has.
     tag_bytes: usize,
     pub(super) body: Reading,
-    /// It crossed its limit.
+    /// The element crossed its limit, so that its further text is discarded.
     pub(super) discarding: bool,
-    /// What its body is as Markdown, and how much of the element was looked at.
+    /// The state of the content when it is read as Markdown, and how many bytes of the element were
+    /// read so.
     markdown: Option<Box<(Code, usize)>>,
 }
 
@@ -42,12 +44,13 @@ impl Capture {
         Capture { name, kind, inside, at, tag_bytes, body, discarding, markdown }
     }
 
-    /// Whether its tag says nothing but its name, as one that is only spoken of does.
+    /// Whether the open tag has no attributes. Then the text may only mention the tag.
     pub(super) fn is_bare(&self) -> bool {
         self.inside.attributes.is_empty()
     }
 
-    /// What ends the body, if that is none in code: its source so far comes in two pieces.
+    /// Takes what the body found at a tag, and corrects it if the tag stands in code, where it is
+    /// text. `source` is the element's text so far, in two pieces.
     pub(super) fn in_markdown(
         &mut self,
         seen: Seen,
@@ -63,26 +66,27 @@ impl Capture {
         }
     }
 
-    /// Whether the close tag that was found is code, in an element that is only spoken of.
+    /// Whether the close tag that was found is code, in an element whose open tag the text only
+    /// mentions.
     fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         let may_be = self.is_bare() && self.body.is_prose && !self.discarding;
         may_be && rules != Rules::First && self.markdown(source, rules).is_some()
     }
 
-    /// Reads on to the tag that was found in the body, and checks whether it is code, if the
-    /// element is only spoken of. The source so far comes in two pieces.
+    /// Whether the tag that was found in the body is code. `source` is the element's text so far,
+    /// in two pieces.
     fn check_for_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         if rules == Rules::First || self.discarding {
             return false;
         }
         match self.markdown(source, rules) {
             None => false,
-            // A close tag that is awaited counts in a span.
+            // A close tag of an open element counts even in a code span.
             Some(why) => why == Why::Fence || !self.body.is_at_close(),
         }
     }
 
-    /// Why the tag that was found in the body is text, if it is one in Markdown.
+    /// Why the tag that was found in the body is text by the rules of Markdown. None if it isn't.
     fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
         let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
             let mut code = Code::new(rules, false);
@@ -98,7 +102,8 @@ impl Capture {
         code.tag_spot(true).why
     }
 
-    /// If it stands within a string that will never end: behind the close tag in that string.
+    /// If the source ends within a JSON string that has the element's close tag in it: where that
+    /// close tag ends.
     pub(super) fn torn(&self, source: &str, markup: &Markup) -> Option<usize> {
         if self.discarding || !self.body.in_string() {
             return None;
@@ -117,7 +122,7 @@ impl Capture {
 }
 
 impl Parser {
-    /// An element is whole.
+    /// Gives the event for an element that is complete.
     pub(super) fn captured(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
         self.code.reset();
         self.bare = 0;
@@ -143,7 +148,7 @@ impl Parser {
                     }
                 }
             }
-            // What is called may be said by the tag alone.
+            // The body is empty. A call may have all that it needs in the attributes of its tag.
             (kind, Form::Unknown) => {
                 if kind != Kind::Metadata
                     && capture.inside.attributes.iter().any(|it| it.name == "name")
@@ -194,7 +199,7 @@ impl Parser {
             let reason = format!("<{}> has no attribute {missing}", self.name(name));
             return self.broken(name, Fault::Markup, &reason, source, 0, sink);
         }
-        // The mender said the same of the open tag, where it had to look at it.
+        // If the element was repaired, its repairs have those of the open tag, too.
         let of_tag = if repairs.is_empty() { &inside.repairs[..] } else { &[] };
         for note in of_tag.iter().chain(repairs) {
             self.repaired(note, "", sink);
@@ -206,7 +211,7 @@ impl Parser {
         self.at = place::behind(self.at, source);
     }
 
-    /// What an action means if it doesn't say otherwise.
+    /// Adds the default attributes of a call.
     pub(super) fn fill_in(&mut self, kind: Kind, attributes: &mut Vec<Attribute>) {
         let lacks =
             |attributes: &[Attribute], name: &str| !attributes.iter().any(|it| it.name == name);
@@ -223,7 +228,7 @@ impl Parser {
         }
     }
 
-    /// An element crosses its limit: what is there of it is given away, the rest when it comes.
+    /// Handles an element that crosses its limit: reports it as broken, and discards the rest.
     pub(super) fn overflows(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         self.too_large(capture.name, &held, sink);
@@ -239,8 +244,8 @@ impl Parser {
         self.broken(name, Fault::Limit, &reason, source, 0, sink);
     }
 
-    /// A line ends within a string of JSON: the element ends with the close tag in that string, if
-    /// there is one, and goes on otherwise.
+    /// Handles a line end within a JSON string. If the string has the element's close tag in it,
+    /// the element ends there. Otherwise it goes on.
     pub(super) fn string_torn(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
         match capture.torn(&self.held, &self.config.markup) {
             Some(end) => {
@@ -256,7 +261,8 @@ impl Parser {
         }
     }
 
-    /// The element ends at `end`; what stands behind it, on the line of the torn string, is text.
+    /// Reports an element with a broken JSON string. The element ends at `end`; the rest of `held`
+    /// is text.
     pub(super) fn torn(&mut self, capture: &Capture, held: &str, end: usize, sink: Sink<'_>) {
         let (source, rest) = held.split_at(end);
         let body_end = source.rfind("</").unwrap_or(end);
@@ -271,7 +277,7 @@ impl Parser {
         self.say(rest, sink);
     }
 
-    /// An element that isn't closed before the next.
+    /// Reports an element that isn't closed before the next one begins.
     pub(super) fn unclosed(&mut self, capture: &Capture, source: &str, next: &str, sink: Sink<'_>) {
         self.code.reset();
         self.bare = 0;
@@ -290,7 +296,8 @@ impl Parser {
         }
     }
 
-    /// JSON in a text is whole: calls, or text.
+    /// Handles JSON in the text that is complete: gives its calls or, if it has none, text. `sure`
+    /// says that the JSON declares itself a call.
     pub(super) fn tried(&mut self, held: &str, sure: bool, sink: Sink<'_>) {
         let sound = json::check(held).is_ok();
         let calls = if sound { json::calls(held, &self.shape) } else { Vec::new() };
@@ -327,7 +334,7 @@ impl Parser {
         }
     }
 
-    /// The attributes of a call in JSON.
+    /// The attributes of a call that is written as JSON.
     pub(super) fn attributes(&mut self, fields: &json::Fields<'_>) -> Vec<Attribute> {
         let pairs = fields.strings.iter();
         let mut attributes = pairs.map(|(name, value)| Attribute::new(name, value)).collect();
@@ -335,7 +342,7 @@ impl Parser {
         attributes
     }
 
-    /// JSON that says it is a call, but isn't JSON.
+    /// Reports text that begins as a call in JSON, but isn't valid JSON.
     pub(super) fn not_json(&mut self, held: &str, sink: Sink<'_>) {
         self.code.reset();
         let mark = self.shape.mark.clone();
@@ -359,7 +366,7 @@ impl Parser {
         self.broken_named(&name, fault, reason, source, at, sink);
     }
 
-    /// Says what is broken, at a byte of its source.
+    /// Reports a broken element. `at` is the byte of `source` where the error is.
     pub(super) fn broken_named(
         &mut self,
         name: &str,
@@ -377,7 +384,8 @@ impl Parser {
     }
 }
 
-/// JSON without the comments and the marks of sections around it, every character at its place.
+/// JSON whose comments and marks of CDATA sections are replaced by spaces, so that every other byte
+/// keeps its place.
 fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

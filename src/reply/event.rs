@@ -1,88 +1,92 @@
-//! The events of a parser.
+//! The events that a parser gives.
 
 use crate::reply::{Kind, Why};
 use crate::xml::Place;
 
-/// Something in a reply. All of it is borrowed: keep what you need.
+/// One part of a reply. An event borrows all that it has, so copy what you need.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// What it is.
+    /// What the event reports.
     pub what: What<'a>,
-    /// The characters of the reply that it covers; none if it only says something.
+    /// The characters of the reply that the event covers. It is empty if the event only reports
+    /// something about characters of other events.
     pub source: &'a str,
-    /// Where it begins: of a closed element, its open tag; of what is broken, where it breaks.
+    /// Where the part begins. For a closed element, this is the place of its open tag. For a broken
+    /// one, it is the place of the error.
     pub place: Place,
 }
 
-/// What there may be in a reply.
+/// What an event reports.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum What<'a> {
-    /// A piece of text, as it comes: the event's source.
+    /// A piece of text, which is the event's source.
     Text {
-        /// The kind of the element it stands in; none between elements.
+        /// The kind of the element around the text. None if it stands between elements.
         within: Option<Kind>,
     },
     /// A thought, a response or the agent's own root begins.
     Opened(Element<'a>),
-    /// An element is whole. The source of a thought, a response or an own root is its close tag,
-    /// as all else was said before; the source of all others is the element.
+    /// An element is complete. The source of a thought, a response or an own root is only its close
+    /// tag, since earlier events had the rest. The source of any other element is the whole
+    /// element.
     Closed(Element<'a>),
-    /// An element that will not run, and why.
+    /// An element that can't be used, and why. Or text that crossed its limit.
     Broken(Broken<'a>),
-    /// Markup that was not quite right, and how it was understood. What it is about comes next.
+    /// A note about markup that wasn't quite right, and how the parser understood it. The event
+    /// about the markup itself follows, unless the markup was dropped.
     Repaired(&'a str),
-    /// An element that is whole and could run, but stands where it is text: it was said as text
-    /// already. Its place is that of its open tag.
+    /// An element that is complete and could run, but stands where it is only text. Earlier events
+    /// gave it as text already. The event's place is that of the open tag.
     Ignored {
         /// The element.
         element: Element<'a>,
         /// Why it is text.
         why: Why,
     },
-    /// A piece of an element that crossed a limit, as it comes.
+    /// A further piece of an element that crossed its limit.
     Discarded {
         /// The element's name.
         name: &'a str,
     },
-    /// The reply is over.
+    /// The reply has ended.
     Finished {
-        /// The element that it ended within, if that can't be closed: it never runs.
+        /// The element that was incomplete when the reply ended. It never runs.
         cut: Option<Cut<'a>>,
     },
 }
 
-/// An element, or its beginning.
+/// An element, or its open tag.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Element<'a> {
-    /// Its name as it is written.
+    /// The name as it is written.
     pub name: &'a str,
-    /// What it is.
+    /// The element's kind.
     pub kind: Kind,
-    /// Its attributes in their order. An action's `type`, `mode` and `id` and a `tool_use`'s `id`
-    /// are there even if they weren't written.
+    /// The attributes in their order. If they weren't written, the parser adds `type`, `mode` and
+    /// `id` to an action, and `id` to a `tool_use` or a `tool_call`.
     pub attributes: &'a [Attribute],
-    /// What is in it; nothing yet if it just begins.
+    /// The element's content. It is empty if the event only reports the open tag.
     pub body: Body<'a>,
 }
 
 impl<'a> Element<'a> {
-    /// The value of an attribute.
+    /// The value of the attribute with this name.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&'a str> {
         self.attributes.iter().find(|it| it.name == name).map(|it| it.value.as_str())
     }
 }
 
-/// An attribute, its value without quotes and entities.
+/// An attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attribute {
-    /// Its name as it is written.
+    /// The name as it is written.
     pub name: String,
-    /// Its value.
+    /// The value, without quotes and with entities decoded.
     pub value: String,
 }
 
@@ -92,24 +96,26 @@ impl Attribute {
     }
 }
 
-/// What is in an element.
+/// The content of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body<'a> {
     /// Nothing, or only white space.
     Empty,
-    /// The text of a thought or a response, without the elements in it; or what a context feed
-    /// is said to hold.
+    /// The text of a thought, a response or an own root, without the elements in it. Or what stands
+    /// between the tags of a context feed.
     Text(&'a str),
-    /// JSON that was checked, as it is written; comments and the marks of CDATA sections are
-    /// spaces.
+    /// Valid JSON as it is written, except that comments and the marks of CDATA sections are
+    /// replaced by spaces.
     Json(&'a str),
-    /// The whole element with its tags, well-formed: [`xml::read`](crate::xml::read) takes it.
+    /// The whole element with its tags, as well-formed XML that [`xml::read`](crate::xml::read)
+    /// accepts.
     Elements(&'a str),
 }
 
 impl<'a> Body<'a> {
-    /// The characters of the body; of [`Elements`](Body::Elements), with the element's own tags.
+    /// The characters of the content. For [`Elements`](Body::Elements) they have the element's own
+    /// tags, too.
     #[must_use]
     pub fn as_str(self) -> &'a str {
         match self {
@@ -119,38 +125,38 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Why an element will not run.
+/// Why an element can't be used.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Broken<'a> {
     /// The element's name.
     pub name: &'a str,
-    /// What sort of rule it breaks.
+    /// The sort of rule that the element breaks.
     pub fault: Fault,
-    /// What is wrong and, where it helps, what would be right.
+    /// What is wrong and, if that helps, what would be right.
     pub reason: &'a str,
-    /// Up to 40 characters on either side of the place.
+    /// The text around the place of the error, up to 40 characters on either side.
     pub snippet: &'a str,
 }
 
-/// What sort of rule is broken.
+/// A sort of rule that a reply may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// JSON that isn't, or that isn't what a call looks like.
+    /// Text that isn't valid JSON, or JSON that doesn't have the form of a call.
     Json,
-    /// Tags, attributes or child elements whose meaning isn't plain.
+    /// Tags, attributes or child elements that can't be understood with certainty.
     Markup,
-    /// A bound of [`ReplyLimits`](crate::limits::ReplyLimits) is crossed.
+    /// Something is larger than [`ReplyLimits`](crate::limits::ReplyLimits) allow.
     Limit,
 }
 
-/// What a reply ended within.
+/// The element that was incomplete when a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut<'a> {
     /// The element's name.
     pub name: &'a str,
-    /// Where it begins.
+    /// Where the element begins.
     pub place: Place,
 }

@@ -6,11 +6,11 @@ use crate::reply::names::Markup;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
     mode: ScanState,
-    /// Nothing but white space and the marks of quotes and lists stands before this, on its line or
-    /// behind the last tag.
+    /// Whether only white space and the marks of quotes and lists stand before this place, since
+    /// the line began or since the last tag.
     fresh: bool,
     run: Option<Run>,
-    /// Whether JSON may begin here as well.
+    /// Whether calls may be JSON, too.
     json: bool,
 }
 
@@ -21,13 +21,13 @@ enum ScanState {
     /// The line on which a fence begins.
     Opening(Fence),
     Fenced(Fence),
-    /// The line on which it ends, if nothing else stands on it.
+    /// The line on which a fence ends, if nothing else stands on it.
     Closing(Fence),
-    /// So many `-` behind each other.
+    /// In a comment, and how many `-` were just read in a row.
     Comment(u8),
-    /// So many `]` behind each other.
+    /// In a CDATA section, and how many `]` were just read in a row.
     Section(u8),
-    /// A tool's output: the place of its name, and the bytes seen of its close tag.
+    /// In a tool's output: the index of its name, and how many bytes of its close tag were read.
     Output(usize, usize),
 }
 
@@ -37,7 +37,7 @@ struct Fence {
     count: usize,
 }
 
-/// Backticks or tildes behind each other.
+/// Backticks or tildes in a row.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     mark: u8,
@@ -50,12 +50,12 @@ impl Code {
         Code { mode: ScanState::Prose, fresh: true, run: None, json }
     }
 
-    /// A tag of ours stood here: what was open before is over.
+    /// Takes a tag that is markup. Code that was open before it ends.
     pub(super) fn reset(&mut self) {
         *self = Code::new(self.json);
     }
 
-    /// Something that is only text stood here.
+    /// Takes something that is only text.
     pub(super) fn plain(&mut self) {
         self.fresh = false;
     }
@@ -68,7 +68,7 @@ impl Code {
         self.mode = ScanState::Section(0);
     }
 
-    /// The open tag of a tool's output stood here.
+    /// Takes the open tag of a tool's output.
     pub(super) fn output(&mut self, place: usize) {
         self.mode = ScanState::Output(place, 0);
     }
@@ -89,7 +89,7 @@ impl Code {
         is_fence || self.in_span()
     }
 
-    /// How many backticks end the span, if this is one.
+    /// How many backticks end the code span here, if this is one.
     pub(super) fn span(&self) -> Option<usize> {
         match self.mode {
             ScanState::Span(count) => Some(count),
@@ -97,13 +97,13 @@ impl Code {
         }
     }
 
-    /// The span ended.
+    /// Ends a code span.
     pub(super) fn end_span(&mut self) {
         self.mode = ScanState::Prose;
         self.fresh = false;
     }
 
-    /// Reads on to the next byte at which markup may begin.
+    /// Reads up to the next byte at which markup may begin, and returns its index.
     pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -124,7 +124,7 @@ impl Code {
         }
     }
 
-    /// How many bytes there are before the next that matters.
+    /// How many bytes come before the next one that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         if self.run.is_some() || (self.fresh && !self.is_opaque()) {
             return 0;
@@ -149,7 +149,7 @@ impl Code {
         matches!(self.mode, ScanState::Comment(_) | ScanState::Section(_) | ScanState::Output(..))
     }
 
-    /// Takes one byte; whether markup may begin at it.
+    /// Takes one byte, and returns whether markup may begin at it.
     fn look(&mut self, byte: u8, markup: &Markup) -> bool {
         match self.mode {
             ScanState::Comment(count) => self.mode = run_to(count, byte, b'-', ScanState::Comment),
@@ -200,7 +200,7 @@ impl Code {
         self.fresh = true;
     }
 
-    /// What a run of backticks or tildes means, now that it is over.
+    /// Handles the end of a run of backticks or tildes.
     fn resolve(&mut self, run: Run) {
         let Run { mark, count, fresh } = run;
         let fences = fresh && count >= 3;
@@ -210,7 +210,7 @@ impl Code {
             ScanState::Span(open) if mark == b'`' && open == count => ScanState::Prose,
             ScanState::Prose | ScanState::Span(_) if fences => ScanState::Opening(fence),
             ScanState::Prose if mark == b'`' => ScanState::Span(count),
-            // A fence's line has no further backtick: it was a span.
+            // The line that opens a fence can't have further backticks, so this was a code span.
             ScanState::Opening(open) if open.mark == b'`' && mark == b'`' => {
                 if open.count == count { ScanState::Prose } else { ScanState::Span(open.count) }
             }
@@ -223,7 +223,7 @@ impl Code {
     }
 }
 
-/// A comment or a section ends in two of `mark` and `>`.
+/// Takes a byte of a comment or a section, which ends with `mark` twice and `>`.
 fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> ScanState) -> ScanState {
     match byte {
         b'>' if count == 2 => ScanState::Prose,
@@ -232,7 +232,8 @@ fn run_to(count: u8, byte: u8, mark: u8, mode: fn(u8) -> ScanState) -> ScanState
     }
 }
 
-/// Looks for `</name>`, with white space before the `>`.
+/// Takes a byte of a tool's output, and looks for `</name>`, which may have white space before the
+/// `>`.
 fn output(place: usize, seen: usize, byte: u8, name: &[u8]) -> ScanState {
     let seen = match seen {
         _ if byte == b'<' => 1,

@@ -1,10 +1,10 @@
-//! HTML in Markdown: which lines begin an HTML block, what ends the block, and what may be a tag in
-//! a paragraph. In HTML no backtick begins a code span.
+//! HTML in Markdown: which lines begin an HTML block, what ends the block, and which text in a
+//! paragraph may be a tag. In HTML no backtick begins a code span.
 
 /// What ends a block of HTML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The close tag of a text that is kept as it is: `</pre>` and its like.
+    /// One of `</pre>`, `</script>`, `</style>` and `</textarea>`.
     Close,
     Comment,
     Instruction,
@@ -15,7 +15,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Whether the line that ends in these bytes ends the block.
+    /// Whether a line whose last bytes are `tail` ends the block.
     pub(super) fn is_in(self, tail: u128) -> bool {
         let ends = |text: &[u8]| {
             let length = text.len() * 8;
@@ -35,27 +35,28 @@ impl End {
     }
 }
 
-/// Elements that begin a block wherever they begin a line.
+/// Elements that begin an HTML block if their tag begins a line, even within a paragraph.
 const BLOCKS: &str = " address article aside base basefont blockquote body caption center col \
     colgroup dd details dialog dir div dl dt fieldset figcaption figure footer form frame frameset \
     h1 h2 h3 h4 h5 h6 head header hr html iframe legend li link main menu menuitem nav noframes ol \
     optgroup option p param search section summary table tbody td tfoot th thead title tr track \
     ul ";
 
-/// Elements whose text is kept as it is.
+/// Elements whose text isn't Markdown. They begin an HTML block, too.
 const KEPT: &str = " pre script style textarea ";
 
-/// A line that begins with `<`: what it may still begin.
+/// The beginning of a line that begins with `<`. It may still begin an HTML block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
-    /// What stands behind the `<`, in small letters but for a section.
+    /// The bytes behind the `<`, in lower case unless they begin with `!`.
     name: [u8; 11],
     length: usize,
     is_over: bool,
 }
 
 impl Start {
-    /// Takes a byte behind the `<`, or the line's end: the block that begins here, if one does.
+    /// Takes a byte behind the `<`, or the line's end. Returns what ends the HTML block, once it is
+    /// certain that one begins.
     pub(super) fn step(&mut self, byte: u8) -> Option<End> {
         if self.is_over {
             return None;
@@ -103,18 +104,19 @@ impl Start {
     }
 }
 
-/// What a `<` in a paragraph may have begun: a tag, a comment and so on, or a link.
+/// The part of a paragraph that a `<` may have begun: a tag, a comment or the like, or a link to an
+/// address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Region {
     #[default]
     None,
     /// Behind `<`.
     Start,
-    /// A name that an address may go on as well.
+    /// In a tag's name, which may also be the beginning of an address.
     Name,
-    /// `<https:` or `<me@`.
+    /// In an address, such as behind `<https:` or `<me@`.
     Address,
-    /// Behind `</`; whether there is a name, and whether it is over.
+    /// Behind `</`. The values say whether there is a name, and whether it has ended.
     Close(bool, bool),
     /// Behind white space in a tag.
     Between,
@@ -129,7 +131,7 @@ pub(super) enum Region {
     Behind,
     /// Behind a `/`.
     Slash,
-    /// `<!` and how much of what.
+    /// Behind `<!`.
     Bang,
     Dash,
     Comment(u8),
@@ -138,18 +140,18 @@ pub(super) enum Region {
     Instruction(bool),
 }
 
-/// What a byte makes of a region.
+/// What is known of a region after a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Went {
     On,
-    /// It was none, or it is over; whether the byte belongs to it.
+    /// The region has ended, or wasn't one.
     Over,
-    /// A whole tag.
+    /// The region was a complete tag.
     Tag,
 }
 
 impl Region {
-    /// Whether a backtick here belongs to it, if it is one.
+    /// Whether a backtick here belongs to the region.
     pub(super) fn holds_backtick(self) -> bool {
         !matches!(
             self,
@@ -168,8 +170,8 @@ impl Region {
         )
     }
 
-    /// Goes on with a tag that may stand alone on its line: nothing once that is none. Behind it,
-    /// the region is none.
+    /// Takes a byte of a line on which a tag may stand alone. Returns None once that is impossible,
+    /// and `Region::None` behind the tag.
     pub(super) fn alone(mut self, byte: u8) -> Option<Region> {
         match self {
             Region::None => matches!(byte, b' ' | b'\t').then_some(self),
@@ -178,12 +180,13 @@ impl Region {
         }
     }
 
-    /// Whether this is a comment: all in it belongs to it, up to its end.
+    /// Whether this is a comment, in which all text belongs to the comment up to its end.
     pub(super) fn is_comment(self) -> bool {
         matches!(self, Region::Comment(_))
     }
 
-    /// Takes a byte; a backtick only where it may stand.
+    /// Takes a byte. A backtick may only be given if [`holds_backtick`](Region::holds_backtick) is
+    /// true.
     pub(super) fn step(&mut self, byte: u8) -> Went {
         let space = byte.is_ascii_whitespace();
         let next = match (*self, byte) {
@@ -192,12 +195,13 @@ impl Region {
             (Region::Start, b'!') => Region::Bang,
             (Region::Start, b'?') => Region::Instruction(false),
             (Region::Start, _) if byte.is_ascii_alphabetic() => Region::Name,
-            // An address of a mail may begin with any of these.
+            // An e-mail address may begin with any of these.
             (Region::Start, _) if is_address(byte) => Region::Address,
             (Region::Name, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-') => Region::Name,
             (Region::Name, b'>') => return self.tag(),
             (Region::Name | Region::Behind, _) if space => Region::Between,
-            // `/` belongs to an address only behind a `:`, or to the name of a mailbox.
+            // A `/` belongs to an address only behind a `:` or in a mailbox's name, so here it
+            // belongs to a tag.
             (Region::Name | Region::Between | Region::Named | Region::Behind, b'/') => {
                 Region::Slash
             }
@@ -254,7 +258,7 @@ impl Region {
         let at = match usize::from(at) {
             it if it < SECTION.len() && SECTION[it] == byte => at + 1,
             it if it < SECTION.len() => return self.over(),
-            // So many `]` behind each other.
+            // From here on, the number says how many `]` were just read in a row.
             it if byte == b']' => u8::try_from((it + 1).min(SECTION.len() + 2)).unwrap_or(at),
             it if byte == b'>' && it == SECTION.len() + 2 => return self.over(),
             _ => SECTION.len() as u8,

@@ -1,85 +1,87 @@
-//! Code spans in the text of one block, as `CommonMark` has them, byte by byte.
+//! Code spans in the text of one Markdown block, by the rules of `CommonMark`. The text is read
+//! byte by byte.
 //!
-//! A run of backticks is open until a run of the same length, or the end of its block. A backtick
-//! may belong to something else: a tag's attribute, an address, a link's target or label, a
-//! definition, a table's cell. Only the text after it can tell, so everything after it is doubtful
-//! up to the block's end.
+//! A code span begins with a run of backticks. It ends with a run of the same length, or at the end
+//! of its block. But a backtick may belong to something else: a tag's attribute, an address, a
+//! link's target or label, a definition, a table's cell. Only the text behind it can tell. Until
+//! the block ends, it is then in doubt whether text is code.
 
 use crate::reply::html::{Region, Went};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inline {
-    /// How many backticks end the span that may have begun.
+    /// How many backticks end the span, if one may have begun.
     span: Option<usize>,
-    /// Whether this is code can't be known.
+    /// It can't be known whether the text here is code.
     doubt: bool,
-    /// Backticks behind each other, so far.
+    /// How many backticks were just read in a row.
     run: usize,
-    /// Whether they may belong to something else.
+    /// Whether these backticks may belong to something else than a code span.
     is_risky: bool,
-    /// Behind a backslash.
+    /// The last byte was a backslash.
     escape: bool,
     pub(super) region: Region,
-    /// A backtick stands in a comment that isn't over.
+    /// A backtick stands in a comment that hasn't ended.
     is_kept: bool,
-    /// A `<` stands in a value of that tag.
+    /// A `<` stands in a quoted value of the region's tag.
     nested: bool,
     link: Link,
     definition: Definition,
-    /// A `|` stands in it: it may be a table.
+    /// A `|` stands in the block, which may be a table.
     pipe: bool,
 }
 
-/// What stands behind the text of a link.
+/// Where the text is, behind the text of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]
     None,
     /// Behind `]`.
     Text,
-    /// Behind `](`: a target of letters only.
+    /// Behind `](`, in a target of simple characters.
     Plain,
-    /// A target with quotes, brackets and so on; where it ends isn't looked for.
+    /// In a target with quotes, brackets and the like. Its end isn't looked for.
     Complex,
     /// Behind `][`.
     Label,
 }
 
-/// Whether the block may define what links stand for.
+/// Whether the block may be a definition of a link's target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Definition {
     #[default]
     No,
-    /// Within the label.
+    /// Within the definition's label.
     Label,
-    /// Behind its `]`.
+    /// Behind the label's `]`.
     Colon,
     Maybe,
 }
 
 impl Inline {
-    /// The text of a block that begins with this byte.
+    /// The state for the text of a block that begins with this byte.
     pub(super) fn new(first: u8) -> Inline {
         let definition = if first == b'[' { Definition::Label } else { Definition::No };
         Inline { definition, ..Inline::default() }
     }
 
-    /// Whether this is code, or may be; how many backticks end it, where that is known.
+    /// Whether the text here is a code span, or may be one. The inner value is the number of
+    /// backticks that end the span, if it is known.
     pub(super) fn span(&self) -> Option<Option<usize>> {
         if self.doubt || self.is_kept { Some(None) } else { self.span.map(Some) }
     }
 
-    /// Whether this byte stands in a span that may have begun.
+    /// Whether the text here stands in a code span that has begun, or may have.
     pub(super) fn is_code(&self) -> bool {
         self.span.is_some()
     }
 
-    /// Whether this is the value of another element's attribute, or may be.
+    /// Whether the text here is an attribute's value of another element, or may be.
     pub(super) fn in_attribute(&self) -> bool {
         self.span.is_none() && matches!(self.region, Region::Quoted(_))
     }
 
-    /// Whether only `<`, backticks, backslashes, brackets and line ends matter next.
+    /// Whether only `<`, `` ` ``, `\`, `]`, `|` and line ends matter next.
     pub(super) fn is_plain(&self) -> bool {
         self.run == 0
             && !self.escape
@@ -94,7 +96,8 @@ impl Inline {
         self.run == 0 && self.span.is_some()
     }
 
-    /// So many backticks stood at the beginning of a line, and something with a `|` behind them.
+    /// Takes a run of `count` backticks at the beginning of a line. `pipe` says that a `|` stands
+    /// behind them.
     pub(super) fn marks(&mut self, count: usize, pipe: bool) {
         let was_open = self.span.is_some();
         self.run = count;
@@ -102,12 +105,12 @@ impl Inline {
         self.doubt |= was_open && self.span.is_none() || pipe;
     }
 
-    /// The text goes on in a line that is indented as code is: below a table it is code.
+    /// Takes the beginning of a line that is indented like code. Below a table such a line is code.
     pub(super) fn far_in(&mut self) {
         self.doubt |= self.pipe;
     }
 
-    /// A run of backticks is over.
+    /// Handles the end of a run of backticks.
     pub(super) fn resolve(&mut self) {
         let run = std::mem::take(&mut self.run);
         if run == 0 {
@@ -147,7 +150,8 @@ impl Inline {
             return;
         }
         if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
-            // A backtick behind a backslash is one; in a tag a backslash is nothing.
+            // In text, a backtick behind a backslash is only a character. In a tag, a backslash has
+            // no such meaning, so there it is in doubt.
             self.doubt |= byte == b'`' && self.region.holds_backtick();
             if self.region != Region::None {
                 self.region(if byte == b'`' { b' ' } else { byte });
@@ -167,7 +171,7 @@ impl Inline {
             self.run = 1;
             return;
         }
-        // What is white space in HTML for some isn't for others.
+        // Some readers of HTML take these two characters as white space, and others don't.
         self.doubt |= self.region != Region::None && matches!(byte, 0x0B | 0x0C);
         self.region(byte);
     }

@@ -1,4 +1,4 @@
-//! JSON: checked whole, never repaired.
+//! Checks JSON and reads calls from it. Broken JSON is never repaired.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::reply::config::Shape;
 
-/// What is wrong with JSON, and at which byte.
+/// What is wrong with a JSON text, and at which byte.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) at: usize,
     pub(super) reason: String,
 }
 
-/// Checks a whole text, down to the characters in its strings.
+/// Checks that a text is one JSON value, and that all its strings can be decoded.
 pub(super) fn check(text: &str) -> Result<(), Wrong> {
     match serde_json::from_str::<Sound>(text) {
         Ok(Sound) => Ok(()),
@@ -22,11 +22,11 @@ pub(super) fn check(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// A call as JSON has it, and where it stands in its text.
+/// A call that is written as JSON, and which part of the text it covers.
 pub(super) struct JsonCall<'a> {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// What it says: name, id and input.
+    /// The call's properties, or what is wrong with them.
     pub(super) fields: Result<Fields<'a>, Wrong>,
 }
 
@@ -35,7 +35,8 @@ pub(super) struct Fields<'a> {
     pub(super) input: Option<&'a str>,
 }
 
-/// The calls in an object or an array of them; none if it is something else.
+/// The calls in a JSON object, or in an array of objects. Empty if no object declares itself a
+/// call. Together the calls cover the whole text.
 pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<JsonCall<'a>> {
     let items: Vec<&'a RawValue> = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text).unwrap_or_default(),
@@ -44,7 +45,7 @@ pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<JsonCall<'a>> {
     let mut calls: Vec<JsonCall<'a>> = Vec::new();
     let mut ours = false;
     for item in items {
-        // The value is a part of `text`, so that its address says where.
+        // The value is a part of `text`, so its address gives its position.
         let at = item.get().as_ptr() as usize - text.as_ptr() as usize;
         let from = calls.last().map_or(0, |it| it.to);
         let (fields, is_ours) = fields(item.get(), at, shape);
@@ -60,7 +61,7 @@ pub(super) fn calls<'a>(text: &'a str, shape: &Shape) -> Vec<JsonCall<'a>> {
     calls
 }
 
-/// What an object says; and whether it says that it is a call.
+/// The properties of an object, and whether it declares itself a call.
 fn fields<'a>(text: &'a str, at: usize, shape: &Shape) -> (Result<Fields<'a>, Wrong>, bool) {
     let wrong = |reason: String| Err(Wrong { at, reason });
     let Ok(Object(pairs)) = serde_json::from_str::<Object<'a>>(text) else {
@@ -92,7 +93,7 @@ fn fields<'a>(text: &'a str, at: usize, shape: &Shape) -> (Result<Fields<'a>, Wr
     (Ok(Fields { strings, input: find("input") }), true)
 }
 
-/// Whether a value has a type of JSON Schema's.
+/// Whether a value has this type of JSON Schema.
 fn is(raw: &str, kind: &str) -> bool {
     let first = raw.bytes().next().unwrap_or(b' ');
     match kind {
@@ -116,7 +117,8 @@ fn wrong(text: &str, error: &serde_json::Error) -> Wrong {
     };
     let reason = reason.to_owned();
     let mut at = offset(text, error.line(), error.column());
-    // serde_json counts the byte it stumbles over as read; at the end there is none.
+    // The column that serde_json gives includes the wrong byte. At the end of the text there is no
+    // wrong byte.
     if error.classify() == Category::Eof {
         at = text.len();
     }
@@ -129,11 +131,11 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
         let Some(next) = memchr::memchr(b'\n', &text.as_bytes()[from..]) else { break };
         from += next + 1;
     }
-    // A line end counts as column 0 of the line that it begins.
+    // serde_json counts a line end as column 0 of the next line.
     (from + column).saturating_sub(1)
 }
 
-/// Any value whose every part can be decoded.
+/// Any JSON value all of whose parts can be decoded.
 struct Sound;
 
 impl<'de> serde::Deserialize<'de> for Sound {
@@ -176,7 +178,7 @@ impl<'de> serde::de::Visitor<'de> for Sound {
     }
 }
 
-/// The pairs of an object in their order, the values as they are written.
+/// The properties of an object in their order, with the values as they are written.
 struct Object<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> serde::Deserialize<'de> for Object<'de> {

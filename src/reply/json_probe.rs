@@ -1,14 +1,14 @@
-//! Looks for JSON in a text that may be a call: `{"type":"tool_use",…}` or an array of such
-//! objects.
+//! Decides whether JSON in a text may be a call. A call is `{"type":"tool_use",…}` or an array of
+//! such objects.
 
 use crate::reply::config::Shape;
 
-/// How far such JSON has come.
+/// How far the JSON was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonProbe {
     stage: Stage,
     depth: usize,
-    /// It says that it is a call.
+    /// Whether the JSON declares itself a call, by its `type`.
     pub(super) sure: bool,
     pub(super) fate: Fate,
 }
@@ -19,13 +19,13 @@ enum Stage {
     Array,
     /// Behind `{`.
     Object,
-    /// So many bytes of the first key, and which keys they may become, as bits.
+    /// In the first key: how many bytes of it were read, and which keys it may become, as bits.
     Key(usize, u64),
     Colon {
         mark: bool,
     },
     Quote,
-    /// So many bytes of the mark.
+    /// In the value of `type`: how many bytes of it were read.
     Mark(usize),
     Rest {
         string: bool,
@@ -33,27 +33,28 @@ enum Stage {
     },
 }
 
-/// What becomes of its characters.
+/// What the parser does with the characters of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Kept until it is whole.
+    /// They are held back until the JSON is complete.
     Held,
-    /// A call beyond its limit.
+    /// They are discarded: this is a call that crossed its limit.
     Discarded,
-    /// Too long for what isn't known to be a call.
+    /// They are given as text: the JSON is longer than a call may be, and hasn't declared itself
+    /// one.
     Text,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     More,
-    /// It is text, as it isn't JSON or no call; the byte isn't taken.
+    /// It is text, since it isn't JSON or isn't a call. The byte isn't taken.
     Not,
     Whole,
 }
 
 impl JsonProbe {
-    /// One that begins with `{` or `[`.
+    /// A probe for JSON that begins with this byte, `{` or `[`.
     pub(super) fn new(first: u8) -> JsonProbe {
         let stage = if first == b'[' { Stage::Array } else { Stage::Object };
         JsonProbe { stage, depth: 1, sure: false, fate: Fate::Held }
@@ -107,7 +108,7 @@ impl JsonProbe {
     }
 }
 
-/// A byte of the first key, which must be one of a call's.
+/// Takes a byte of the first key. None if no key of a call begins so.
 fn key(at: usize, keys: u64, byte: u8, shape: &Shape) -> Option<Stage> {
     let named = shape.properties.iter().enumerate().take(64).filter(|it| keys >> it.0 & 1 == 1);
     if byte == b'"' {

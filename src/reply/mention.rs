@@ -1,5 +1,5 @@
-//! Elements that are text at their place, but would run elsewhere. They are reported once they are
-//! complete.
+//! Mentions: elements and JSON that are text where they stand, but would run elsewhere. The parser
+//! follows them to their end and then reports them as ignored.
 
 use crate::reply::body::{Around, Body as Reading, Form, Seen};
 use crate::reply::code::Why;
@@ -12,7 +12,7 @@ use crate::reply::repair;
 use crate::reply::tag;
 use crate::xml::Place;
 
-/// An element that is text, as far as it has come.
+/// A mention, as far as it was read.
 #[derive(Debug)]
 pub(super) struct Mention {
     why: Why,
@@ -21,35 +21,35 @@ pub(super) struct Mention {
     form: Written,
 }
 
-/// How it is written.
+/// How the mention is written.
 #[derive(Debug)]
 enum Written {
     Element {
         name: usize,
-        /// Bytes of its open tag.
+        /// How many bytes the open tag has.
         tag: usize,
         body: Reading,
-        /// Whether another tag is the first in it.
+        /// Whether the content begins with a tag. None as long as it has only white space.
         holds: Option<bool>,
     },
     Json(JsonProbe),
 }
 
 impl Mention {
-    /// Whether what begins a line in it is its own.
+    /// Whether a payload that begins a line within this mention belongs to the mention.
     pub(super) fn is_around(&self) -> bool {
         let is_text_first = matches!(self.form, Written::Element { holds: Some(false), .. });
         self.why == Why::Line && !is_text_first
     }
 
-    /// Whether it can't be sound any more.
+    /// Whether the content can't become valid any more.
     fn is_prose(&self) -> bool {
         matches!(self.form, Written::Element { body, .. } if body.is_prose)
     }
 }
 
 impl Parser {
-    /// An open tag that is text is whole, and said.
+    /// Begins a mention at an open tag that is text. The tag is complete, and was given as text.
     pub(super) fn mention(
         &mut self,
         name: usize,
@@ -74,7 +74,8 @@ impl Parser {
         }
     }
 
-    /// JSON that may be a call begins with this byte, where it is text; that was said.
+    /// Begins a mention at JSON that is text where it stands and begins with this byte. The byte
+    /// was given as text.
     pub(super) fn mention_json(&mut self, first: u8, (why, at): (Why, Place)) {
         if self.mention.as_ref().is_none_or(|it| it.is_prose()) {
             let source = char::from(first).to_string();
@@ -83,13 +84,13 @@ impl Parser {
         }
     }
 
-    /// A tag of this name is text: if it closes one that was text as well, that is over.
+    /// Takes a tag that is text. If it is a close tag, it closes an open tag that was text, too.
     pub(super) fn closes_spoken(&mut self, name: usize, closes: bool) {
         let group = self.config.markup.at(name).group;
         self.spoken[group] = self.spoken[group].saturating_sub(u32::from(closes));
     }
 
-    /// Says text that a mention stands in.
+    /// Gives text that belongs to a mention, up to the mention's end, and the text behind it.
     pub(super) fn say_mention(&mut self, mut mention: Box<Mention>, text: &str, sink: Sink<'_>) {
         let max = self.config.limits.action_bytes_max;
         let mut seen = Seen::More;
@@ -138,9 +139,9 @@ impl Parser {
         }
     }
 
-    /// Says what it is, if it is sound.
+    /// Reports a complete mention as ignored, if it is valid.
     fn mentioned(&mut self, mention: &Mention, sink: Sink<'_>) {
-        // What isn't run takes no id.
+        // An element that isn't run must not use up an id.
         let ids = self.ids;
         match mention.form {
             Written::Element { name, tag, body, .. } => {

@@ -1,5 +1,6 @@
-//! The parser of a model's reply. It reads a reply while it is written: characters in any chunks,
-//! events out.
+//! The parser of a model's reply. It reads a reply while the model writes it: it takes chunks of
+//! text of any size, and gives events such as pieces of text and complete calls. The agent runs the
+//! calls and shows the text.
 //!
 //! ```
 //! use pumphouse::reply::{Body, Config, Parser, What};
@@ -21,15 +22,16 @@
 //! # parser.finish(&mut |_| {});
 //! ```
 //!
-//! * The same events for every chunking, once adjacent text is joined. Text is handed on as it
-//!   comes; what may still become a tag is held back, and nothing else.
-//! * Which names are markup is said at construction ([`Markup`]); all else is text.
-//! * What stands in code, in comments, in CDATA sections, in a tool's output or in a response is
-//!   text, and never runs.
-//! * JSON is never repaired, markup is where its meaning is plain, and both are said.
-//! * The sources of all events, one behind the other, are the reply.
+//! * The events don't depend on the chunks, once adjacent pieces of text are joined. Text is given
+//!   at once. Only characters that may still become markup or a call are held back.
+//! * [`Markup`] lists the names whose tags are markup. All other tags are text.
+//! * Calls in code, comments, CDATA sections, a tool's output or a response are text and never run,
+//!   except that [`Config::actions_in_response`] lets calls in a response run.
+//! * Broken JSON is reported and never repaired. Broken markup is repaired if its meaning is plain,
+//!   and each repair is reported.
+//! * The sources of all events, joined in order, are the whole reply.
 //!
-//! Nothing here knows models, threads or IO.
+//! This module knows nothing of models, threads or IO.
 
 mod body;
 mod code;

@@ -1,53 +1,55 @@
-//! The names that are markup.
+//! The names whose tags are markup in a reply, and the kinds of elements that they stand for.
 
-/// What an element of a reply is.
+/// The kind of an element of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kind {
-    /// `thought`, `think` or `thinking`: text that others may stand in.
+    /// `thought`, `think` or `thinking`: text that may have other elements in it.
     Thought,
-    /// `response`: text that nothing stands in.
+    /// `response`: text without elements, unless the configuration lets calls in it run.
     Response,
-    /// The agent's own root: what is in it is looked at as if it stood alone.
+    /// The root element of the agent's own payload. Its content is parsed as if it stood outside of
+    /// it.
     Root,
     /// `action`: JSON or child elements.
     Action,
     /// `tool_use`: JSON or child elements.
     ToolUse,
-    /// `tool_call`, where it is markup: JSON with a `name` and `arguments`, as Hermes and Qwen
-    /// write their calls.
+    /// `tool_call`, if [`Markup::tool_call`] added it: JSON with a `name` and `arguments`, as the
+    /// models Hermes and Qwen write their calls.
     ToolCall,
     /// `metadata`: JSON or child elements.
     Metadata,
-    /// `context_feed`: any text; only the pump may say such a thing, so it is for others to refuse.
+    /// `context_feed` with any text. Only the pump may write this element, so the user of the
+    /// parser has to refuse it.
     Feed,
-    /// A payload of the core's.
+    /// A payload that one of the pump's own listeners takes.
     Core,
-    /// A peer's root.
+    /// The root element of a peer's payload.
     Peer,
-    /// What a tool said, pasted: text that is never looked at, and never an element.
+    /// A tool's output that the model copied into its reply. It is text in which no element counts.
     Output,
 }
 
 impl Kind {
-    /// Whether its text is handed on as it comes.
+    /// Whether the element's text is given piece by piece, before the element is complete.
     pub(super) fn is_text(self) -> bool {
         matches!(self, Kind::Thought | Kind::Response | Kind::Root)
     }
 
-    /// Whether its body is JSON or child elements.
+    /// Whether the element's content is JSON or child elements.
     pub(super) fn is_call(self) -> bool {
         self.is_run() || self == Kind::Metadata
     }
 
-    /// Whether it has something done.
+    /// Whether the element is a call.
     pub(super) fn is_run(self) -> bool {
         matches!(self, Kind::Action | Kind::ToolUse | Kind::ToolCall)
     }
 }
 
-/// What an agent may say to the core without asking anybody: whatever the core's listeners take,
-/// but for what only operators and those outside may say.
+/// The payloads of the pump's own listeners that an agent may send. The payloads that only
+/// operators or clients may send are left out.
 const CORE: [&str; 12] = [
     "await-threads",
     "cancel-thread",
@@ -63,12 +65,14 @@ const CORE: [&str; 12] = [
     "undo-clear",
 ];
 
-/// How tools' output is commonly marked. A model that pastes it means no call by it.
+/// The elements in which tools' output usually stands. A model that copies such an element into its
+/// reply doesn't mean to call anything.
 const OUTPUT: [&str; 5] =
     ["action-result", "function_results", "thread-result", "tool_response", "tool_result"];
 
-/// The names that are markup in a reply: the protocol's, the core's, the agent's own root, and its
-/// peers' roots. A name has one meaning; who comes first keeps it.
+/// The names whose tags are markup in a reply: those of the protocol, of the pump's own payloads,
+/// of the agent's own payload, and of its peers' payloads. A name that is added twice keeps its
+/// first meaning.
 ///
 /// ```
 /// use pumphouse::reply::{Kind, Markup};
@@ -80,7 +84,7 @@ const OUTPUT: [&str; 5] =
 /// ```
 #[derive(Clone, Debug)]
 pub struct Markup {
-    /// In the order of their bytes, so that a name that is still arriving is a range of them.
+    /// Sorted by bytes, so that the names that an incomplete name may become are a range.
     names: Vec<Name>,
 }
 
@@ -88,7 +92,7 @@ pub struct Markup {
 pub(super) struct Name {
     pub(super) text: Box<str>,
     pub(super) kind: Kind,
-    /// The place of those that close each other: the thoughts'.
+    /// The index of the name's group. Names of a group close each other, as those of thoughts do.
     pub(super) group: usize,
 }
 
@@ -117,50 +121,50 @@ impl Default for Markup {
 }
 
 impl Markup {
-    /// The local name of the agent's own root.
+    /// Adds the local name of the agent's own payload.
     #[must_use]
     pub fn root(self, name: &str) -> Markup {
         self.with(name, Kind::Root)
     }
 
-    /// The local name of a peer's root.
+    /// Adds the local name of a peer's payload.
     #[must_use]
     pub fn peer(self, name: &str) -> Markup {
         self.with(name, Kind::Peer)
     }
 
-    /// A further payload of the core's.
+    /// Adds the local name of a further payload of the pump's own listeners.
     #[must_use]
     pub fn core(self, name: &str) -> Markup {
         self.with(name, Kind::Core)
     }
 
-    /// A further name of `tool_use`.
+    /// Adds a further name for `tool_use`.
     #[must_use]
     pub fn tool_use(self, name: &str) -> Markup {
         self.with(name, Kind::ToolUse)
     }
 
-    /// With `<tool_call>` as a call.
+    /// Makes `<tool_call>` a call.
     #[must_use]
     pub fn tool_call(self) -> Markup {
         self.with("tool_call", Kind::ToolCall)
     }
 
-    /// A further name by which tools' output is known.
+    /// Adds a further name of elements in which tools' output stands.
     #[must_use]
     pub fn output(self, name: &str) -> Markup {
         self.with(name, Kind::Output)
     }
 
-    /// What a name means; nothing if it is text.
+    /// What a name means. None if tags of this name are text.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let place = self.names.binary_search_by(|it| (*it.text).cmp(name)).ok()?;
         Some(self.names[place].kind)
     }
 
-    /// The names that mean this, in the order of their bytes.
+    /// The names of this kind, sorted by bytes.
     pub fn names(&self, kind: Kind) -> impl Iterator<Item = &str> {
         self.names.iter().filter(move |it| it.kind == kind).map(|it| &*it.text)
     }
@@ -192,7 +196,7 @@ impl Markup {
         &self.names[place]
     }
 
-    /// The names among `from..to` that have `byte` at `position`.
+    /// The range of the names among `from..to` that have `byte` at `position`.
     pub(super) fn narrow(
         &self,
         (from, to): (usize, usize),

@@ -1,17 +1,18 @@
-//! Counts open brackets around JSON: an object within brackets is no call.
+//! Counts the brackets that are open in the text, since a JSON object within other brackets isn't a
+//! call.
 
-/// Brackets that are open, in JSON that is no call or in what looks like some.
+/// The brackets that are open in JSON that isn't a call, or in text that looks like JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nest {
     pub(super) depth: usize,
     pub(super) string: bool,
     escape: bool,
-    /// There is something in it that JSON doesn't have.
+    /// Whether the text has characters that JSON can't have there.
     loose: bool,
 }
 
 impl Nest {
-    /// Such brackets as this text leaves open.
+    /// The brackets that this text leaves open. The text begins with one.
     pub(super) fn of(text: &[u8]) -> Nest {
         let mut nest = Nest { depth: 1, ..Nest::default() };
         text.iter().skip(1).for_each(|byte| nest.step(*byte));
@@ -41,7 +42,7 @@ impl Nest {
         }
     }
 
-    /// A blank line ends what isn't JSON.
+    /// Takes a blank line. If the text turned out not to be JSON, its brackets count no longer.
     pub(super) fn blank(&mut self) {
         if self.loose {
             *self = Nest::default();

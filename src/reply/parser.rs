@@ -1,4 +1,4 @@
-//! The parser: the part of a reply that waits, and the events that it becomes.
+//! The parser of a reply: its state between chunks, and how it turns text into events.
 
 use std::sync::Arc;
 
@@ -16,61 +16,61 @@ use crate::reply::tag::{self, Step, Tag};
 use crate::reply::text::Frame;
 use crate::xml::Place;
 
-/// Whoever takes the events, one after the other.
+/// The function that gets the events, one after the other.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 
-/// Understands one reply, whichever chunks it comes in.
+/// Parses one reply, whose text comes in chunks of any size.
 ///
-/// What it keeps is bounded by [`ReplyLimits`](crate::limits::ReplyLimits); text costs no
-/// allocation.
+/// [`ReplyLimits`](crate::limits::ReplyLimits) bound how much text the parser keeps. Text between
+/// elements is given without being copied.
 #[derive(Debug)]
 pub struct Parser {
     pub(super) config: Arc<Config>,
     pub(super) shape: Shape,
     pub(super) state: ParserState,
-    /// What was read but not said: a tag, an element or JSON that is still arriving.
+    /// Text that was read but not given yet: a tag, an element or JSON that isn't complete.
     pub(super) held: String,
-    /// Where what wasn't said begins.
+    /// Where the text begins that wasn't given yet.
     pub(super) at: Place,
     pub(super) code: Code,
-    /// The elements of text that are open, the outermost first.
+    /// The open thoughts, responses and own roots, the outermost first.
     pub(super) frames: Vec<Frame>,
-    /// How many of each group of names are open.
+    /// For each group of names that close each other: how many such elements are open.
     pub(super) open: Vec<u32>,
-    /// The texts of what is open, one behind the other.
+    /// The texts of the open elements in `frames`, joined.
     pub(super) text: String,
-    /// Bytes of the text between elements.
+    /// How many bytes of text came since the last element, outside all elements.
     pub(super) bare: usize,
-    /// Bytes of the tags of what is open.
+    /// How many bytes the open tags of the elements in `frames` have.
     pub(super) tags: usize,
-    /// Open tags that were too deep to be opened.
+    /// How many open tags were refused, since they stood too deep, and still have no close tag.
     pub(super) too_deep: usize,
-    /// Ids made up so far.
+    /// How many ids were made up so far, for calls without one.
     pub(super) ids: u64,
-    /// An element that is text.
+    /// An element that is text where it stands, but is followed to its end, to be reported.
     pub(super) mention: Option<Box<Mention>>,
-    /// How many open tags of each group of names are text, and aren't closed.
+    /// For each group of names: how many open tags were taken as text, and still have no close tag.
     pub(super) spoken: Vec<u32>,
-    /// The name of the tool's output that this is.
+    /// Within a tool's output: the index of the element's name.
     pub(super) output: Option<usize>,
 }
 
-/// What stands at the place that is read.
+/// What the parser is reading.
 #[derive(Debug)]
 pub(super) enum ParserState {
     Text,
-    /// What may become a tag, and where it stands.
+    /// A text that may become a tag, and where it stands.
     Tag(Tag, Spot),
-    /// A close tag in a code span that may not be one.
+    /// A close tag that stands in what may be a code span, or may not.
     Ambiguity(Ambiguity),
-    /// An element that is kept until it closes.
+    /// An element that is held back until it closes.
     Capture(Box<Capture>),
-    /// What may become a call in JSON.
+    /// JSON that may become a call.
     JsonProbe(JsonProbe),
 }
 
 impl Parser {
-    /// Begins a reply.
+    /// A parser for one reply.
     #[must_use]
     pub fn new(config: impl Into<Arc<Config>>) -> Parser {
         let config = config.into();
@@ -97,7 +97,7 @@ impl Parser {
         }
     }
 
-    /// Takes a chunk, and says what is certain now.
+    /// Takes a chunk, and gives the events that are certain by now.
     pub fn feed(&mut self, chunk: &str, sink: &mut dyn FnMut(Event<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
@@ -111,7 +111,8 @@ impl Parser {
         }
     }
 
-    /// Ends the reply: what is open is closed if it is text, and discarded if it would run.
+    /// Ends the reply. Open thoughts, responses and own roots are closed. An incomplete call or
+    /// payload isn't run; the last event reports it as `cut`.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
         while let ParserState::Ambiguity(ambiguity) = self.state {
             self.decide(ambiguity, sink);
@@ -175,7 +176,8 @@ impl Parser {
         &self.config.markup.at(place).text
     }
 
-    /// Whether a close tag that was cut is the one that is awaited: `</` and a letter, at least.
+    /// Whether an incomplete close tag is that of the innermost open element. It must have `</` and
+    /// at least one letter.
     fn is_closing(&self, tag: Tag, held: &str) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let begun = held.strip_prefix("</").map_or("", str::trim_ascii_end);
@@ -247,7 +249,8 @@ impl Parser {
                     return &rest[at + 1..];
                 }
                 Step::Comment | Step::Section => {
-                    // In a span they are as much code as the rest, but at the start of a line.
+                    // Where a tag would be text, such as in a code span, so is a comment or a
+                    // section.
                     match step {
                         _ if spot.why.is_some() => return self.not_a_tag(rest, at + 1, sink),
                         _ => {}
@@ -266,7 +269,7 @@ impl Parser {
         ""
     }
 
-    /// What was held, and so many bytes more, is text.
+    /// The text that was held back, and the first `at` bytes of `rest`, are text.
     fn not_a_tag<'c>(&mut self, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
         let (now, later) = rest.split_at(rest.floor_char_boundary(at));
         let mut held = std::mem::take(&mut self.held);
@@ -279,7 +282,7 @@ impl Parser {
         later
     }
 
-    /// An open tag that never ends, or that is too long.
+    /// Handles an open tag that has no end, or that is too long.
     fn torn_tag<'c>(
         &mut self,
         (tag, spot): (Tag, Spot),
@@ -314,7 +317,7 @@ impl Parser {
         later
     }
 
-    /// Whether an open tag is text where it stands, though it is one of ours.
+    /// Whether an open tag is text where it stands, although its name is markup.
     fn is_mention(&self, tag: Tag, spot: Spot) -> bool {
         self.config.reading != Reading::First && !tag.closes && spot.why.is_some()
     }
@@ -358,7 +361,7 @@ impl Parser {
         self.held = held;
     }
 
-    /// A tool's output begins: it is text to its end.
+    /// Handles the open tag of a tool's output, which is text up to its close tag.
     fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
         match &mut self.code {
             Code::First(first) => {
@@ -434,7 +437,8 @@ impl Parser {
         later
     }
 
-    /// Another element begins before this one is closed: this one is broken, and the other counts.
+    /// Handles an element before whose end another one begins: the first is broken, and the other
+    /// is read.
     fn next_begins(&mut self, capture: &Capture, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         let (source, next) = held.split_at(capture.body.tag);
@@ -498,7 +502,7 @@ impl Parser {
         later
     }
 
-    /// Says that something is there, and goes on behind its source.
+    /// Gives an event, and moves the parser's place behind the event's source.
     pub(super) fn emit(&mut self, what: What<'_>, source: &str, sink: Sink<'_>) {
         sink(Event { what, source, place: self.at });
         self.at = place::behind(self.at, source);
@@ -517,7 +521,7 @@ impl Parser {
         self.at = place::behind(self.at, source);
     }
 
-    /// An element as an event has it.
+    /// An element in the form in which events have it.
     pub(super) fn element<'e>(&'e self, frame: &'e Frame, body: Body<'e>) -> Element<'e> {
         Element {
             name: self.name(frame.name),

@@ -1,11 +1,11 @@
-//! Counts lines and columns.
+//! Places in a reply: counts lines and columns, and cuts snippets out of texts.
 
 use crate::xml::Place;
 
 /// Where a reply begins.
 pub(super) const START: Place = Place { line: 1, column: 1, offset: 0 };
 
-/// The place behind `text` that begins at `place`.
+/// The place behind `text`, which begins at `place`.
 pub(super) fn behind(place: Place, text: &str) -> Place {
     let bytes = text.as_bytes();
     if bytes.len() <= SMALL {
@@ -24,7 +24,8 @@ pub(super) fn behind(place: Place, text: &str) -> Place {
     Place { line, column, offset }
 }
 
-/// Bytes of a text that is sooner counted than searched: a model's token.
+/// The length in bytes up to which counting byte by byte is faster than searching. A model's token
+/// is about so long.
 const SMALL: usize = 16;
 
 fn after(place: Place, byte: u8) -> Place {
@@ -37,16 +38,17 @@ fn after(place: Place, byte: u8) -> Place {
     }
 }
 
-/// Characters begin with any byte but one of `10xxxxxx`.
+/// The number of characters. In UTF-8 each character has one byte that isn't of the form
+/// `10xxxxxx`.
 fn characters(bytes: &[u8]) -> usize {
-    // In sums of one byte each, which the compiler takes many at a time where it needn't look for
-    // an overflow: 255 bytes have none.
+    // The sums are bytes, so that the compiler can add many of them in one instruction. A sum of
+    // 255 bytes can't overflow.
     let begins = |byte: u8| u8::from(byte & 0xC0 != 0x80);
     let sum = |bytes: &[u8]| bytes.iter().fold(0_u8, |sum, &it| sum.wrapping_add(begins(it)));
     bytes.chunks(255).map(|it| usize::from(sum(it))).sum()
 }
 
-/// Up to 40 characters on either side of a byte.
+/// The part of a text around a byte, up to 40 characters on either side.
 pub(super) fn snippet(text: &str, at: usize) -> &str {
     const CHARACTERS: usize = 40;
     let at = text.floor_char_boundary(at);

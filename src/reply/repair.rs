@@ -1,5 +1,5 @@
-//! Child elements as a model writes them. They are read strictly, and repaired where the meaning is
-//! plain.
+//! Repairs elements that a model wrote. An element that isn't well-formed is repaired if its
+//! meaning is plain.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,16 +8,16 @@ use crate::limits::XmlLimits;
 use crate::reply::tag;
 use crate::xml::{self, Profile};
 
-/// An element that is well-formed, and what was done to it for that.
+/// A well-formed element, and the repairs that were needed.
 pub(super) struct Mended<'a> {
     pub(super) element: Cow<'a, str>,
     pub(super) repairs: Vec<String>,
 }
 
-/// Reads a whole element.
+/// Makes a complete element well-formed.
 ///
 /// # Errors
-/// What is wrong with it as it is written, if it can't be mended.
+/// What is wrong with the element as it was written, if it can't be repaired.
 pub(super) fn element(source: &str) -> Result<Mended<'_>, xml::Error> {
     let read = |text: &str| xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map(drop);
     let error = match read(source) {
@@ -40,7 +40,7 @@ struct Mender<'a> {
 }
 
 impl<'a> Mender<'a> {
-    /// Nothing if the meaning isn't plain.
+    /// Repairs the whole source. None if its meaning isn't plain.
     fn mend(&mut self) -> Option<()> {
         while !self.rest.is_empty() {
             let at = self.rest.find(['<', '&']).unwrap_or(self.rest.len());
@@ -70,7 +70,7 @@ impl<'a> Mender<'a> {
         self.rest = later;
     }
 
-    /// Says each thing once, however often it is right there.
+    /// Adds a note, unless the last note is the same.
     fn say(&mut self, note: String) {
         if self.said.last() != Some(&note) {
             self.said.push(note);
@@ -127,7 +127,7 @@ impl<'a> Mender<'a> {
         if !empty {
             self.open.push(name);
         }
-        // Deeper than it may be, it is refused anyway.
+        // A deeper element is refused anyway.
         (self.open.len() <= XmlLimits::INSIDE.depth_max).then_some(())
     }
 
@@ -147,7 +147,7 @@ impl<'a> Mender<'a> {
     }
 }
 
-/// The bytes of the open tag that `text` begins with.
+/// The length in bytes of the open tag that `text` begins with.
 fn tag_length(text: &str) -> Option<usize> {
     let mut quote = 0;
     for (at, byte) in text.bytes().enumerate() {

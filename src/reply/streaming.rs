@@ -1,5 +1,5 @@
-//! The document `streaming_config`: how calls are written, how many run at once, and how large they
-//! may be.
+//! The settings document `streaming_config`: how a model writes its calls, how many calls start at
+//! once, and how large they may be.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +67,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// The name between the brackets.
+    /// The tag's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.tag_open.trim_start_matches('<').trim_end_matches('>')
@@ -137,7 +137,7 @@ pub struct Property {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamingError {
-    /// What is wrong, where, and what would be right.
+    /// What is wrong and where, and what would be right.
     pub message: String,
 }
 
@@ -153,7 +153,7 @@ impl Streaming {
     /// Reads a document with the keys `schema_version` and `streaming_config`.
     ///
     /// # Errors
-    /// What isn't YAML, isn't known, or can't be.
+    /// If the text isn't YAML, has an unknown key or version, or has a value that isn't allowed.
     pub fn from_yaml(text: &str) -> Result<Streaming, StreamingError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -174,7 +174,7 @@ impl Streaming {
         document.streaming_config.sound()
     }
 
-    /// Finds what can't be, beyond its types.
+    /// Checks the values beyond their types.
     pub(crate) fn sound(self) -> Result<Streaming, StreamingError> {
         if self.tool_batch_size == 0 {
             return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));

@@ -3,13 +3,13 @@
 use crate::reply::event::Attribute;
 use crate::reply::names::Markup;
 
-/// How far a tag has come. The byte `<` is before it.
+/// How far a tag was read. The first byte that it takes is the one after `<`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     stage: Stage,
-    /// The names it may still become.
+    /// The range of names that the tag's name may still become.
     names: (usize, usize),
-    /// Bytes of the name so far.
+    /// How many bytes of the name were read.
     length: usize,
     pub(super) closes: bool,
 }
@@ -18,9 +18,9 @@ pub(super) struct Tag {
 enum Stage {
     Start,
     Name,
-    /// After the name of a close tag.
+    /// Behind the name of a close tag.
     End,
-    /// Within `<!--` or `<![CDATA[`, so many bytes of it.
+    /// Within `<!--` or `<![CDATA[`, and how many bytes of that were read after the `!`.
     Comment(u8),
     Section(u8),
     Attributes {
@@ -36,18 +36,20 @@ enum Stage {
     },
 }
 
-/// What a byte makes of a tag.
+/// What is known of a tag after a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It may still become one.
+    /// The text may still become a tag.
     More,
-    /// It has the name of this place, if that is welcome here; the byte isn't taken yet.
+    /// The tag has the name with this index. The caller decides whether such a tag counts here. The
+    /// byte isn't taken yet.
     Name(usize),
-    /// It is no tag of ours; the byte isn't taken.
+    /// It isn't a tag whose name is markup. The byte isn't taken.
     Not,
-    /// An open tag begins another before it ends; the byte isn't taken.
+    /// The tag is broken: another one begins before it ends, or a close tag has something behind
+    /// its name. The byte isn't taken.
     Torn,
-    /// It is whole.
+    /// The tag is complete.
     Whole {
         empty: bool,
     },
@@ -60,22 +62,23 @@ impl Tag {
         Tag { stage: Stage::Start, names: (0, markup.len()), length: 0, closes: false }
     }
 
-    /// Whether its name is known: it is markup, whatever comes.
+    /// Whether the tag's name is complete and counts as markup here.
     pub(super) fn is_named(&self) -> bool {
         !matches!(self.stage, Stage::Start | Stage::Name | Stage::Comment(_) | Stage::Section(_))
     }
 
-    /// Whether it begins with `<!`.
+    /// Whether the text begins with `<!`.
     pub(super) fn is_bang(&self) -> bool {
         matches!(self.stage, Stage::Comment(_) | Stage::Section(_))
     }
 
-    /// The place of its name, once it is known; or of the first that it may become.
+    /// The index of the tag's name once the name is known. Before that, the index of the first name
+    /// that it may become.
     pub(super) fn name(&self) -> usize {
         self.names.0
     }
 
-    /// The quote of the value that it stands in.
+    /// The quotation mark, if the tag was read up to within a quoted value.
     pub(super) fn quote(&self) -> Option<u8> {
         match self.stage {
             Stage::Quoted(quote) => Some(quote),
@@ -83,7 +86,7 @@ impl Tag {
         }
     }
 
-    /// Goes on behind the name, which is welcome.
+    /// Makes the tag count, and reads on behind its name.
     pub(super) fn welcome(&mut self) {
         self.stage =
             if self.closes { Stage::End } else { Stage::Attributes { value: false, slash: false } };
@@ -157,17 +160,17 @@ fn bracket(depth: u32, string: bool, escape: bool, byte: u8) -> Stage {
     Stage::Bracket { depth, string: string != quote, escape: string && byte == b'\\' && !escape }
 }
 
-/// What is in an open tag.
+/// The content of an open tag.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     pub(super) attributes: Vec<Attribute>,
-    /// What was not quite right, in words.
+    /// What wasn't quite right, in words.
     pub(super) repairs: Vec<String>,
-    /// An attribute that is there twice with two values.
+    /// The name of an attribute that stands in the tag twice, with different values.
     pub(super) twice: Option<String>,
 }
 
-/// Reads the attributes of a whole open tag, `<name …>` or `<name …/>`.
+/// Reads the attributes of a complete open tag, `<name …>` or `<name …/>`.
 pub(super) fn inside(tag: &str) -> Inside {
     let mut found = Inside::default();
     let rest = tag.strip_prefix('<').unwrap_or(tag);
@@ -213,7 +216,7 @@ impl Inside {
     }
 }
 
-/// The value that `rest` begins with, and what is behind it.
+/// The value that `rest` begins with, and the text behind it.
 fn value<'a>(name: &str, rest: &'a str, repairs: &mut Vec<String>) -> (&'a str, &'a str) {
     if let Some(quote @ ('"' | '\'')) = rest.chars().next()
         && let Some((value, after)) = rest[1..].split_once(quote)
@@ -240,7 +243,8 @@ fn value<'a>(name: &str, rest: &'a str, repairs: &mut Vec<String>) -> (&'a str, 
     (value, after)
 }
 
-/// Decodes the five entities and numeric ones; any other `&` stays, and is said.
+/// Decodes the five named entities of XML and numeric ones. Any other `&` stays as it is, with a
+/// note in `repairs`.
 pub(super) fn entities(text: &str, repairs: &mut Vec<String>) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -263,9 +267,9 @@ pub(super) fn entities(text: &str, repairs: &mut Vec<String>) -> String {
     decoded
 }
 
-/// The entity that `text` begins with: its character, and where its `;` stands.
+/// The entity that `text` begins with: its character, and the index of its `;`.
 pub(super) fn entity_at(text: &str) -> Option<(char, usize)> {
-    // `&#x0010FFFF;` is longer than any that is needed.
+    // No entity needs to be longer than `&#x0010FFFF;`.
     let end = text.bytes().take(12).position(|it| it == b';')?;
     Some((entity(text.get(1..end)?)?, end))
 }

@@ -1,4 +1,4 @@
-//! Parts that are easier to see alone.
+//! Tests of parts that are easier to test alone than through the parser.
 
 use super::place::{self, START};
 use super::tag::{entities, inside};
@@ -15,7 +15,7 @@ fn places_are_counted_in_characters() {
     check("aé", 1, 3);
     check("a\n\néb", 3, 3);
     check("a\r\n", 2, 1);
-    // Both ways of counting.
+    // These texts are long enough for the second way of counting.
     check(&format!("é\n{}", "é".repeat(15)), 2, 16);
     check(&"é".repeat(600), 1, 601);
 }

@@ -1,4 +1,5 @@
-//! Text and the elements around it: thoughts, responses, and the agent's own root.
+//! Text and the elements around it: thoughts, responses, and the agent's own root. Decides which
+//! tags count where, and gives text piece by piece.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;
@@ -8,32 +9,34 @@ use crate::reply::parser::{Parser, Sink};
 use crate::reply::{place, tag};
 use crate::xml::Place;
 
-/// An element of text that is open.
+/// An open thought, response or own root.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) name: usize,
     pub(super) kind: Kind,
     pub(super) attributes: Vec<Attribute>,
-    /// Where its open tag stands.
+    /// Where the open tag stands.
     at: Place,
-    /// Where its text begins.
+    /// Where the element's text begins in [`Parser::text`].
     text: usize,
-    /// Bytes of its open tag.
+    /// How many bytes the open tag has.
     tag: usize,
-    /// Elements of its name that are text within it.
+    /// How many responses within this one, which are text, still have no close tag.
     nested: usize,
 }
 
 impl Parser {
-    /// Whether a tag of this name is markup at this place: nothing if it is text, and why if it is
-    /// one that is told of.
+    /// Whether a tag of this name counts at this place. None: it is text. `Some(None)`: it is
+    /// markup. `Some(Some(why))`: it is text, and the element is reported as ignored for this
+    /// reason.
     pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
         if self.config.reading == Reading::First {
             return self.welcomed(name, closes, spot.fresh).then_some(None);
         }
         let kind = self.config.markup.at(name).kind;
         let top = self.frames.last();
-        // What is awaited closes in a span that doesn't end on its line, and behind blanks.
+        // The close tag of the innermost element counts even in what looks like a code span, and on
+        // an indented line.
         let is_awaited = || {
             let group = self.config.markup.at(name).group;
             top.is_some_and(|it| self.config.markup.at(it.name).group == group)
@@ -64,7 +67,8 @@ impl Parser {
             return runs.then_some(spot.why);
         }
         match kind {
-            // A thought may speak of responses; one at the start of a line is one.
+            // A thought may mention the tag `<response>`. Only at the beginning of a line it begins
+            // a response.
             Kind::Response if top.is_some_and(|it| it.kind == Kind::Thought) => {
                 spot.fresh.then_some(None)
             }
@@ -76,7 +80,7 @@ impl Parser {
         }
     }
 
-    /// The same by the rules of before.
+    /// Whether a tag of this name is markup at this place, by [`Reading::First`].
     fn welcomed(&self, name: usize, closes: bool, fresh: bool) -> bool {
         let name = self.config.markup.at(name);
         let top = self.frames.last();
@@ -97,7 +101,7 @@ impl Parser {
         }
     }
 
-    /// Says a piece of text.
+    /// Gives a piece of text.
     pub(super) fn say(&mut self, text: &str, sink: Sink<'_>) {
         match self.mention.take() {
             Some(mention) => self.say_mention(mention, text, sink),
@@ -107,7 +111,7 @@ impl Parser {
 
     pub(super) fn say_text(&mut self, text: &str, sink: Sink<'_>) {
         let mut rest = text;
-        // A character must fit.
+        // At least one character must fit.
         let max = self.config.limits.text_bytes_max.max(4);
         while !rest.is_empty() {
             let used = if self.frames.is_empty() { self.bare } else { self.text.len() };
@@ -130,7 +134,8 @@ impl Parser {
         }
     }
 
-    /// What was kept of the text is dropped; it was said already, and goes on.
+    /// Reports that a text crossed its limit. The text that was kept is dropped, and what follows
+    /// is kept anew. All of the text is still given in events.
     fn too_much(&mut self, max: usize, sink: Sink<'_>) {
         let name = self.frames.last().map_or("text", |it| self.name(it.name)).to_owned();
         let reason = format!("too long a text: text_bytes_max is {max}; what is kept begins anew");
@@ -203,7 +208,7 @@ impl Parser {
         }
     }
 
-    /// Why one more can't be opened.
+    /// Why one more element can't be opened, if it can't.
     fn too_deep(&self, source: &str) -> Option<String> {
         let limits = &self.config.limits;
         if self.frames.len() >= limits.depth_max {
@@ -254,7 +259,7 @@ impl Parser {
         self.close_top(source, sink);
     }
 
-    /// Closes the innermost element of text.
+    /// Closes the innermost element of `frames`.
     pub(super) fn close_top(&mut self, source: &str, sink: Sink<'_>) {
         self.mention = None;
         let Some(frame) = self.frames.pop() else { return };

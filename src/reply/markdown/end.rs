@@ -1,4 +1,5 @@
-//! The end of a line: what it decides, and what continues in the next line.
+//! The end of a line in a Markdown text: what the line is now known to be, and which blocks stay
+//! open for the next line.
 
 use super::{Blocks, Container, Fence, Leaf, Line, Stage};
 use crate::reply::html::{End, Region};
@@ -49,7 +50,8 @@ impl Blocks {
         }
     }
 
-    /// Whether a `-` here stands below a paragraph.
+    /// Whether a `-` on this line stands below a paragraph of the same containers, which it makes a
+    /// heading.
     fn is_underline(&self) -> bool {
         let line = &self.line;
         self.leaf == Leaf::Paragraph && self.all() && line.rule.2 == line.matched
@@ -68,7 +70,7 @@ impl Blocks {
         }
     }
 
-    /// A mark with nothing behind it.
+    /// Handles the mark of an item that has nothing behind it.
     fn end_mark(&mut self, mark: u8, width: u32) {
         let is_rule = self.line.rule.1 >= 3 && self.line.rule.0 == mark;
         if is_rule || mark == b'-' && self.is_underline() && self.line.rule.1 == 1 {

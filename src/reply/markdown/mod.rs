@@ -1,19 +1,20 @@
-//! The blocks of a Markdown text, as `CommonMark` has them, byte by byte: quotes and lists, and the
-//! blocks in them. The first characters of a line say what it is. If they leave that open, the
-//! parser waits for more.
+//! The blocks of a Markdown text by the rules of `CommonMark`: quotes and lists, and the blocks in
+//! them. The text is read byte by byte. The first characters of a line decide what the line is. As
+//! long as they don't, the parser waits for more.
 
 mod end;
 
 use crate::reply::html::{End, Region, Start};
 use crate::reply::inline::Inline;
 
-/// Containers in containers. What is deeper is code.
+/// How deep containers may be nested. Deeper text counts as code.
 const DEPTH_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 enum Container {
     Quote,
-    /// How many columns its text stands behind its container's, and whether there is none yet.
+    /// An item of a list. `need` is how many columns its text is further right than the text of the
+    /// container around it. `is_empty` says that it has no text yet.
     Item {
         need: u32,
         is_empty: bool,
@@ -36,31 +37,32 @@ pub(super) struct Fence {
     pub(super) count: usize,
 }
 
-/// How far a line has come.
+/// How far a line was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Only blanks and the marks of containers so far.
     Lead,
-    /// So many `#`.
+    /// So many `#` of a heading.
     Hashes(usize),
     /// Backticks or tildes.
     Marks(Fence),
-    /// Behind backticks: a fence, unless another stands on the line; whether a `|` does.
+    /// Behind at least three backticks: a fence, unless another backtick stands on the line. The
+    /// second value says whether a `|` stands there.
     Opening(usize, bool),
     /// Behind the marks of a fence.
     Info,
-    /// `=` below a paragraph, and whether blanks follow.
+    /// `=` below a paragraph, which make it a heading, and whether blanks follow.
     Underline(bool),
-    /// Marks of a line across, and whether there were blanks.
+    /// Marks of a horizontal rule, and whether blanks were among them.
     Rule(u8, bool),
     Digits(usize, bool),
-    /// The mark of an item, so wide; whether it may end a paragraph.
+    /// The mark of a list's item: its character, its width, and whether it may end a paragraph.
     Mark(u8, u32, bool),
-    /// Blanks behind it; where the mark ended.
+    /// Blanks behind the mark of an item. The last value is the column where the mark ended.
     Padding(u8, u32, bool, u32),
     /// In a fence.
     Code,
-    /// Marks that may end it, and whether blanks follow.
+    /// Marks that may end a fence, and whether blanks follow.
     Closing(usize, bool),
     Text,
 }
@@ -71,22 +73,24 @@ struct Line {
     column: u32,
     /// Where the text of the innermost container begins.
     start: u32,
-    /// Whether a blank behind a quote's mark belongs to that.
+    /// Whether a blank that comes next belongs to the mark of a quote.
     eats: bool,
-    /// Where the mark stands that is looked at.
+    /// The column where the mark stands that is being read.
     mark: u32,
-    /// Containers that go on in this line.
+    /// How many of the open containers continue in this line.
     matched: usize,
-    /// What may be a line across: the mark, how many, and the containers around it.
+    /// For what may be a horizontal rule: the mark, how many there are, and how many containers are
+    /// around it.
     rule: (u8, usize, usize),
-    /// Whether a tag of ours stood on it.
+    /// Whether a tag that is markup stands on the line.
     is_tagged: bool,
-    /// Whether a mark of a list or a quote stands on it.
+    /// Whether a mark of a list or a quote stands on the line.
     is_marked: bool,
     html: Option<Start>,
-    /// A tag that begins a block of HTML if it stands alone on the line; nothing in it is over.
+    /// A tag that begins an HTML block if it stands alone on the line. `Region::None` means that
+    /// the tag is complete.
     alone: Option<Region>,
-    /// The last bytes of a line of HTML, in small letters.
+    /// The last bytes of a line of HTML, in lower case.
     tail: u128,
     is_ended: bool,
 }
@@ -113,12 +117,13 @@ impl Line {
 pub(super) struct Blocks {
     containers: [Container; DEPTH_MAX],
     depth: usize,
-    /// One more than there may be is open.
+    /// More than `DEPTH_MAX` containers are open, so that the text counts as code.
     is_lost: bool,
     leaf: Leaf,
     line: Line,
     pub(super) is_blank_before: bool,
-    /// Only blank lines so far, and no tag of ours: they are no blank line before something.
+    /// Only blank lines were read so far, and no tag that is markup. Such lines at the beginning
+    /// don't count as a blank line before something.
     is_bare: bool,
     pub(super) inline: Inline,
     /// The last byte was a carriage return.
@@ -140,7 +145,7 @@ impl Blocks {
         }
     }
 
-    /// A text begins behind a tag of ours.
+    /// Begins a new text, behind a tag that is markup.
     pub(super) fn reset(&mut self) {
         (self.depth, self.is_lost, self.leaf) = (0, false, Leaf::None);
         self.line = Line { is_tagged: true, ..Line::NEW };
@@ -148,12 +153,12 @@ impl Blocks {
         self.inline = Inline::default();
     }
 
-    /// Whether only blanks and marks of containers stand before this on its line.
+    /// Whether the line so far has only blanks and marks of containers.
     pub(super) fn is_begin(&self) -> bool {
         self.line.stage == Stage::Lead
     }
 
-    /// Whether this is in a fence, or may be.
+    /// Whether the text here is in a fence, or may be.
     pub(super) fn is_fenced(&self) -> bool {
         match self.line.stage {
             Stage::Opening(..) | Stage::Info | Stage::Code | Stage::Closing(..) => true,
@@ -162,7 +167,7 @@ impl Blocks {
         }
     }
 
-    /// Whether a fence is over if its line ends here.
+    /// Whether the fence ends if its line ends here.
     pub(super) fn is_closed(&self) -> bool {
         match (self.line.stage, self.leaf) {
             (Stage::Closing(count, _), Leaf::Fenced(fence)) => count >= fence.count,
@@ -174,7 +179,7 @@ impl Blocks {
         matches!(self.leaf, Leaf::Fenced(_)) && self.line.matched == self.depth
     }
 
-    /// Whether what begins here is indented as code is.
+    /// Whether the text here is indented like code.
     pub(super) fn is_indented(&self) -> bool {
         match self.line.stage {
             Stage::Lead => {
@@ -185,18 +190,19 @@ impl Blocks {
         }
     }
 
-    /// Whether a tag that is indented so is code, as `CommonMark` has it: behind a blank line or
-    /// other code, or behind the mark of a list or a quote.
+    /// Whether a tag that is indented like code is code by the rules of `CommonMark`: it stands
+    /// behind a blank line, behind indented code, or behind the mark of a list or a quote.
     pub(super) fn is_indented_code(&self) -> bool {
         self.is_blank_before || self.goes_on() || self.line.is_marked
     }
 
-    /// Whether the line before was indented code as well.
+    /// Whether the line before was indented code, too.
     fn goes_on(&self) -> bool {
         self.leaf == Leaf::Indented && self.all()
     }
 
-    /// Whether a fence may stand here that `CommonMark` doesn't know: in HTML, or far in.
+    /// Whether a fence may stand here that isn't one by `CommonMark`: in HTML, or on an indented
+    /// line.
     pub(super) fn may_fence(&self) -> bool {
         self.line.stage == Stage::Text
             && match self.leaf {
@@ -206,7 +212,7 @@ impl Blocks {
             }
     }
 
-    /// Whether nothing but the bytes that [`Inline`] looks for matters on this line.
+    /// Whether only the bytes that [`Inline`] looks for matter on the rest of this line.
     pub(super) fn is_text(&self) -> bool {
         let line = &self.line;
         line.stage == Stage::Text
@@ -216,7 +222,7 @@ impl Blocks {
             && !matches!(self.leaf, Leaf::Html(_))
     }
 
-    /// Whether nothing but a line's end matters.
+    /// Whether only the line's end matters on the rest of this line.
     pub(super) fn is_code_text(&self) -> bool {
         matches!(self.line.stage, Stage::Code | Stage::Info) && !self.is_return
     }
@@ -229,7 +235,7 @@ impl Blocks {
         self.line.matched == self.depth
     }
 
-    /// Makes what stands before `byte` certain: what is waited for can't go on with it.
+    /// Decides what the text before `byte` is, if `byte` can't continue what the parser waits for.
     pub(super) fn settle(&mut self, byte: u8) {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n');
         match self.line.stage {
@@ -293,7 +299,7 @@ impl Blocks {
         }
     }
 
-    /// Goes into the containers that go on with this byte.
+    /// Enters the list items that continue in this line, by the indentation so far.
     fn contain(&mut self) {
         while self.line.matched < self.depth {
             match self.containers[self.line.matched] {
@@ -366,7 +372,7 @@ impl Blocks {
         self.line.column = if byte == b'\t' { (column / 4 + 1) * 4 } else { column + 1 };
     }
 
-    /// The first byte behind the blanks and marks of a line's beginning.
+    /// Takes the first byte behind a line's blanks and marks of containers.
     fn first(&mut self, byte: u8) {
         let is_quote = byte == b'>' && self.indent() < 4;
         let (all, indent) = (self.all(), self.indent());
@@ -433,7 +439,7 @@ impl Blocks {
         self.line.rule = (0, 0, 0);
     }
 
-    /// Text that is indented by four or more.
+    /// Takes the first byte of text that is indented by four columns or more.
     fn far_in(&mut self, byte: u8) {
         if self.leaf == Leaf::Paragraph {
             self.inline.far_in();
@@ -450,7 +456,7 @@ impl Blocks {
         self.text(byte);
     }
 
-    /// The line is a paragraph's, which begins with this byte unless it goes on.
+    /// Makes the line part of a paragraph. If no paragraph is open, one begins with this byte.
     fn paragraph(&mut self, first: u8) {
         if self.leaf != Leaf::Paragraph {
             self.close();
@@ -467,7 +473,8 @@ impl Blocks {
         self.line.stage = Stage::Info;
     }
 
-    /// An item begins, if it may: its mark was so wide and ended there.
+    /// Begins a list's item, if it may begin here. Its mark has this width, and ended at column
+    /// `end`.
     fn item(&mut self, width: u32, may_end: bool, end: u32) {
         if !may_end && self.all() && self.leaf == Leaf::Paragraph {
             return self.paragraph(b'0');
@@ -494,7 +501,8 @@ impl Blocks {
         self.line.matched = self.depth;
     }
 
-    /// Closes the containers that don't go on, and what is open in the last that does.
+    /// Closes the containers that don't continue, and the block that is open in the last one that
+    /// does.
     fn close(&mut self) {
         if self.line.matched < self.depth {
             self.depth = self.line.matched;
@@ -503,7 +511,7 @@ impl Blocks {
         self.leaf = Leaf::None;
     }
 
-    /// The items that are open have something in them.
+    /// Notes that the open items of lists have content.
     fn fill(&mut self) {
         for container in &mut self.containers[..self.depth] {
             if let Container::Item { is_empty, .. } = container {
@@ -530,7 +538,7 @@ impl Blocks {
         self.line.alone = self.line.alone.and_then(|it| it.alone(byte));
     }
 
-    /// The line begins a block of HTML.
+    /// Begins an HTML block with this line.
     fn html(&mut self, end: End) {
         let region = self.inline.region;
         self.close();
