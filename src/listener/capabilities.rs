@@ -60,7 +60,7 @@ pub struct Described {
     pub grants: Vec<String>,
     /// The listeners that it may address; `None` means every listener.
     pub peers: Option<Arc<[String]>>,
-    /// The listeners that it needs, and may always address.
+    /// The listeners without which it can't work. It may always address them.
     pub relies_on: Arc<[String]>,
     /// How many turns it has in a thread, if it limits them.
     pub turns_max: Option<u64>,

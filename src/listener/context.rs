@@ -56,7 +56,7 @@ pub trait FromContext<S>: Sized {
     fn from_context(context: &Context<S>) -> Result<Self, Fault>;
 }
 
-/// The context that arguments are taken from: the listener's state, and the message with its
+/// The source of a handler's arguments: the listener's state, and the message with its
 /// surroundings.
 pub struct Context<S> {
     pub(crate) state: S,
@@ -151,7 +151,7 @@ pub const CONSOLE: &str = "console";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 // Exhaustive, since code that admits roles must consider each.
 pub enum Role {
-    /// The identity [`CONSOLE`], whose name nobody had to prove.
+    /// The identity [`CONSOLE`], which needs no proof.
     Anyone,
     /// A listener, the pump itself, or an identity that was proved.
     Authenticated,
@@ -214,7 +214,7 @@ impl Cancel {
     }
 }
 
-/// The time of the message. It is the same in a replay, since it comes from the log.
+/// The time of the message, by the log. A replay has the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     now_us: u64,
@@ -357,7 +357,7 @@ impl History {
     /// Up to `limit` entries whose number is greater than `after`, and never more than 1024.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn read(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Fault> {
         self.0.host.read(&self.0, after, limit).await
     }
@@ -365,7 +365,7 @@ impl History {
     /// All entries, with the message at hand.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn all(&self) -> Result<Vec<Entry>, Fault> {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
@@ -375,7 +375,7 @@ impl History {
     /// if this listener sent the message itself. None if there is no cause to show.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn cause(&self) -> Result<Option<Entry>, Fault> {
         self.0.host.cause(&self.0).await
     }
@@ -479,7 +479,7 @@ impl<E: IntoEmit> Outbox<E> {
     /// earlier one.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn sent(&self) -> Result<Vec<Entry>, Fault> {
         self.0.host.sent(&self.0).await
     }

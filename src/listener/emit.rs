@@ -56,7 +56,7 @@ pub struct Emission {
     pub(crate) marks: Marks,
 }
 
-/// What an emission has beside its payload and its target.
+/// Further properties of an emission: its flags, and a request's key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
     pub(crate) flags: Flags,
@@ -95,7 +95,7 @@ pub enum Target {
     Note(Option<String>),
     /// The sender of the thread's first message. The thread continues.
     Along,
-    /// The listener itself, at a time.
+    /// The listener itself, at a later time.
     Later {
         /// Microseconds since the epoch.
         until_us: u64,
@@ -125,7 +125,7 @@ pub struct To<E, N = &'static str>(
     pub E,
 );
 
-/// Sends a message to the listener itself, in the same thread: the next message of a chain.
+/// Sends a message to the listener itself, in the same thread, as the next step of a chain.
 pub struct Again<E>(
     /// The payload.
     pub E,
@@ -328,7 +328,7 @@ impl Charge {
     }
 
     /// Settles a reservation with what was spent. What was reserved and not spent is given back.
-    /// What was spent beyond the reservation counts even if the budget has no room for it.
+    /// Spending beyond the reservation counts even if the budget has no room for it.
     #[must_use]
     pub fn settle(reserved: Cost, spent: Cost) -> Charge {
         let (was, is) = (Charge::reserve(reserved).0, Charge::reserve(spent).0);
@@ -566,7 +566,7 @@ impl IntoEmit for Raise {
     }
 }
 
-/// Marks the payloads of an `Err` as failures in the log, whoever their receivers are.
+/// Marks the payloads of an `Err` as failures in the log.
 fn wrong(mut emit: Emit) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
         emission.marks.flags = emission.marks.flags.with(Flags::ERROR);

@@ -136,8 +136,8 @@ impl Entry {
         self.0.meta.as_deref()
     }
 
-    /// The key of a [request](crate::listener::Request), if it has one. Two requests with equal
-    /// keys are the same request, tried again.
+    /// The key of a [request](crate::listener::Request), if it has one. Equal keys mean the same
+    /// request, tried again.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         let meta = self.0.meta.as_ref()?;

@@ -1,6 +1,6 @@
-//! Grants: rights without which a listener can't take some arguments or emit some payloads. Whoever
-//! registers a listener grants them with [`Listener::grant`](crate::Listener::grant), or in a
-//! manifest.
+//! Grants: rights without which a listener can't take some arguments or emit some payloads. They
+//! are granted when a listener is registered, with [`Listener::grant`](crate::Listener::grant) or
+//! in a manifest.
 
 use crate::name::Name;
 

@@ -5,7 +5,7 @@
 use crate::listener::{Context, Emit, FromContext, IntoEmit, Need};
 use crate::wire::Fault;
 
-/// What `.on` takes: a function whose future is `Send` and whose result can be emitted.
+/// A function that `.on` accepts: its future is `Send`, and its result can be emitted.
 #[diagnostic::on_unimplemented(
     message = "this is not a handler: an async function of up to eight contexts and one payload",
     label = "not a handler",
@@ -22,7 +22,7 @@ impl<A, F: Send + Sync + 'static> Handler<A> for F where
 {
 }
 
-/// A function of these arguments with any result.
+/// A function with arguments `A` and any result.
 #[diagnostic::on_unimplemented(
     message = "this is not a handler: an async function of up to eight contexts and one payload",
     label = "not a handler",

@@ -186,7 +186,7 @@ impl<P: Payload> Join<P> {
     /// was missing. None otherwise.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn all(&self) -> Result<Option<Vec<Branch<P>>>, Fault> {
         self.first(usize::MAX).await
     }
@@ -194,7 +194,7 @@ impl<P: Payload> Join<P> {
     /// The branch that ended first, if the result at hand is that branch's. None otherwise.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn any(&self) -> Result<Option<Branch<P>>, Fault> {
         Ok(self.first(1).await?.and_then(|mut it| it.pop()))
     }
@@ -204,7 +204,7 @@ impl<P: Payload> Join<P> {
     /// branch that failed has ended, too; its [`answer`](Branch::answer) is then an `Err`.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn first(&self, count: usize) -> Result<Option<Vec<Branch<P>>>, Fault> {
         let Some(group) = self.group() else { return Ok(None) };
         let enough = count.clamp(1, group.opened.len());

@@ -48,8 +48,8 @@ impl<S> Listener<S> {
     }
 
     /// Runs this function when the pump stops, once no handler runs any more. It may flush a file,
-    /// or log out of a server. The functions of all listeners run concurrently, and have five
-    /// seconds together. A pump that is killed runs none of them.
+    /// or log out of a server. The functions of all listeners run concurrently, and together they
+    /// have five seconds. If the pump is killed, they don't run.
     ///
     /// ```
     /// use pumphouse::prelude::*;

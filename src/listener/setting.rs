@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::name::{Name, namespace_of};
 use crate::schema::{Schema, import, json};
 
-/// A path in a listener's settings. A manifest's is written from the manifest's own folder, as all
-/// its paths are; any other deserializer's stays as it is.
+/// A path in a listener's settings. If the settings stand in a manifest, a relative path begins at
+/// the manifest's folder. If they come from elsewhere, the path stays as it is.
 ///
 /// ```
 /// use pumphouse::listener::Beside;
@@ -92,8 +92,8 @@ impl<'de> Deserialize<'de> for Besides {
     }
 }
 
-/// A payload in a listener's settings: one that the manifest's `schemas` declare, by its name, or
-/// the JSON Schema of one of the listener's own.
+/// A payload in a listener's settings. It is the name of a payload that the manifest declares in
+/// `schemas`, or the JSON Schema of a payload of the listener's own.
 ///
 /// ```
 /// use pumphouse::Name;

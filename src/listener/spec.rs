@@ -112,7 +112,7 @@ impl Effects {
 /// (the second).
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
-/// A handler, bound to its listener.
+/// A handler with its listener's state.
 #[derive(Clone)]
 pub(crate) struct Bound {
     pub(crate) run: Run,
@@ -122,7 +122,7 @@ pub(crate) struct Bound {
     pub(crate) reads_log: bool,
 }
 
-/// How a listener is run.
+/// The properties of a listener that decide how it is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
     pub(crate) agent: bool,

@@ -46,7 +46,7 @@ impl TreeHistory {
     /// Every thread of the message's tree, in the order in which they were opened.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn threads(&self) -> Result<Vec<ThreadId>, Fault> {
         self.0.host.tree(&self.0).await
     }
@@ -55,7 +55,7 @@ impl TreeHistory {
     /// thread `after`, or with the first one. Empty without the grant [`ReadIdentity`].
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn others(&self, after: Option<&ThreadId>) -> Result<OtherThreads, Fault> {
         self.0.host.others(&self.0, after).await
     }
@@ -64,7 +64,7 @@ impl TreeHistory {
     /// 1024. Empty if the listener may not read the thread.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn read(
         &self,
         thread: &ThreadId,

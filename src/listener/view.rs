@@ -56,7 +56,7 @@ impl View {
     /// Up to `limit` entries of the view whose number is greater than `after`.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn read(&self, after: u64, limit: usize) -> Result<Vec<Entry>, Fault> {
         let (mut page, mut after) = (Vec::new(), after);
         for stretch in self.hidden() {
@@ -83,12 +83,12 @@ impl View {
     /// Every entry of the view, with the message at hand.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// If the log can't be read.
     pub async fn all(&self) -> Result<Vec<Entry>, Fault> {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
-    /// The numbers of the entries that are hidden, in stretches, the oldest first.
+    /// The ranges of the numbers of hidden entries, the lowest first.
     #[must_use]
     pub fn hidden(&self) -> Vec<RangeInclusive<u64>> {
         self.clears.hidden()
@@ -140,7 +140,7 @@ impl Clears {
         self.in_force.len()
     }
 
-    /// The numbers of the entries that are hidden, in stretches, the oldest first.
+    /// The ranges of the numbers of hidden entries, the lowest first.
     #[must_use]
     pub fn hidden(&self) -> Vec<RangeInclusive<u64>> {
         self.in_force.last().map_or_else(Vec::new, Hidden::stretches)
@@ -177,7 +177,7 @@ impl Hidden {
         (2..=self.upto).contains(&seq) && !self.except.contains(&seq)
     }
 
-    /// What is hidden once the clear `new` is in force, too.
+    /// What these clears and the clear `new` hide together.
     fn and(&self, new: &Hidden) -> Hidden {
         let both = self.except.union(&new.except).copied();
         let except = both.filter(|it| !self.hides(*it) && !new.hides(*it)).collect();
