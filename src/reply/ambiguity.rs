@@ -1,5 +1,6 @@
-//! A close tag that looks like part of a code span. `` `</response>` `` only names the tag, but in
-//! a response with a lone backtick the same tag ends the response. The rest of the line decides.
+//! Decides whether a close tag belongs to a code span. In `` `</response>` `` the text only
+//! mentions the tag. But if a response has a single backtick before its close tag, the tag ends the
+//! response. The rest of the line decides.
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 

@@ -34,7 +34,7 @@ pub(super) struct Body {
     pub(super) mixed: bool,
     /// Where the last JSON string began.
     pub(super) string: usize,
-    /// Where the last `<` stands.
+    /// The position of the last `<`.
     pub(super) tag: usize,
     fresh_tag: bool,
 }

@@ -86,7 +86,7 @@ impl Why {
     }
 }
 
-/// Where a tag stands.
+/// What is known of the place where a tag stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     /// Why the tag is text, if it is.

@@ -13,7 +13,7 @@ use crate::reply::repair;
 use crate::reply::tag::Inside;
 use crate::xml::Place;
 
-/// An element that is arriving.
+/// An element that isn't complete yet.
 #[derive(Debug)]
 pub(super) struct Capture {
     pub(super) name: usize,

@@ -1,7 +1,7 @@
 //! HTML in Markdown: which lines begin an HTML block, what ends the block, and which text in a
 //! paragraph may be a tag. In HTML no backtick begins a code span.
 
-/// What ends a block of HTML.
+/// What ends an HTML block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// One of `</pre>`, `</script>`, `</style>` and `</textarea>`.

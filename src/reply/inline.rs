@@ -31,7 +31,7 @@ pub(super) struct Inline {
     pipe: bool,
 }
 
-/// Where the text is, behind the text of a link.
+/// The position behind the text of a link, if the text here stands there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]

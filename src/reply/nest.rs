@@ -42,7 +42,8 @@ impl Nest {
         }
     }
 
-    /// Takes a blank line. If the text turned out not to be JSON, its brackets count no longer.
+    /// Takes a blank line. If the text has turned out not to be JSON, its brackets don't count any
+    /// more.
     pub(super) fn blank(&mut self) {
         if self.loose {
             *self = Nest::default();

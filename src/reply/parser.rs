@@ -30,7 +30,7 @@ pub struct Parser {
     pub(super) state: ParserState,
     /// Text that was read but not given yet: a tag, an element or JSON that isn't complete.
     pub(super) held: String,
-    /// Where the text begins that wasn't given yet.
+    /// The place where `held` begins.
     pub(super) at: Place,
     pub(super) code: Code,
     /// The open thoughts, responses and own roots, the outermost first.
