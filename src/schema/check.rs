@@ -1,18 +1,18 @@
-//! Checks an element against its schema, without building a value.
+//! Checks an element against a schema, without making a value of a Rust type.
 
 use super::walk::{At, Found, choose, entries, walk};
 use super::{Error, Kind, Scalar, Schema, Shape, error};
 use crate::xml::View;
 
 impl Schema {
-    /// Whether the element is what this schema says.
+    /// Checks that an element is what this schema allows.
     ///
     /// # Errors
     ///
-    /// The first place where it isn't.
+    /// The first place where it isn't, and why.
     pub fn check(&self, element: View<'_>) -> Result<(), Error> {
         match &self.source {
-            // The way to its JSON form checks the shape.
+            // The conversion to JSON checks the shape, too.
             Some(source) => {
                 let value = super::to_json(self, element)?;
                 let wrong = source.judge(&value, 1).pop();

@@ -1,5 +1,5 @@
-//! Errors of an element: what is wrong, where, and what would be right. All of their texts are
-//! here.
+//! The errors of an element that doesn't fit its schema: what is wrong, where, and what would be
+//! right. This file has all of their texts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,62 +11,64 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar};
 use crate::name::Name;
 use crate::xml::{Place, View, escape_attribute, escape_text};
 
-/// Characters of a name or a text that an error repeats.
+/// How many characters of a name or a text an error repeats.
 const ECHO_MAX: usize = 40;
-/// Characters of a path that an error keeps.
+/// How many characters of a path an error keeps.
 const PATH_MAX: usize = 200;
-/// Bytes of an example that an error shows; who needs more reads the schema's own.
+/// How many bytes an example in an error may have. A longer one isn't shown; the schema's example
+/// has it.
 pub(super) const EXAMPLE_MAX: usize = 200;
-/// Bytes of the beginning of a name that stand for it.
+/// A wrong name of at least so many bytes is taken as similar to each right name that begins with
+/// it.
 const SHORT_MIN: usize = 3;
-/// Names that an error lists; who has more fields than that reads the schema.
+/// How many names an error lists. The others are only counted.
 const LIST_MAX: usize = 16;
 
-/// What is wrong with an element: one sentence, where it is, and what would be right.
+/// A mistake in an element: what is wrong, where it is, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// Which rule it breaks.
+    /// The rule that is broken.
     pub rule: Rule,
-    /// Where.
+    /// Where the mistake is.
     pub place: Place,
-    /// In which element, `/add/a`, or in which attribute, `/step/@done`.
+    /// The path of the element, such as `/add/a`, or of the attribute, such as `/step/@done`.
     pub path: String,
     /// What is wrong.
     pub message: String,
     /// What may stand there.
     pub expected: Box<str>,
-    /// The right name that is most like the wrong one.
+    /// The right name that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
-    /// What would be right there, written out.
+    /// An example of what would be right there.
     pub example: Option<Box<str>>,
 }
 
-/// Which rule an element breaks.
+/// The rules that an element may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// The root is the one that the schema describes.
+    /// The root element must have the schema's name.
     Root,
-    /// Fields are in the payload's own namespace.
+    /// A field's element must be in the payload's namespace.
     Namespace,
-    /// Attributes are declared.
+    /// An attribute must be one of the schema's.
     Attribute,
-    /// Elements are declared.
+    /// An element must be one of the schema's.
     Field,
-    /// Fields stand in their order.
+    /// Fields must stand in the schema's order.
     Order,
-    /// What isn't optional is there.
+    /// A required field must be there.
     Missing,
-    /// What isn't repeated is there once.
+    /// A field that may not be repeated must be there only once, and so must a key of a map.
     Twice,
-    /// Text stands where text belongs, and elements where elements do.
+    /// Text may only stand where the schema has text, and elements where it has elements.
     Text,
-    /// A text has its form.
+    /// A text must have the form of its scalar.
     Value,
-    /// Elements stand in one another up to a depth.
+    /// Elements may only be nested up to a limit.
     Depth,
-    /// It is what the JSON Schema says that its schema was made of.
+    /// If the schema was made from a JSON Schema, the payload must be valid by that, too.
     Schema,
 }
 
@@ -129,7 +131,7 @@ impl Error {
         }
     }
 
-    /// Adds what would be right, unless it is longer than anyone reads.
+    /// Adds an example, unless it is too long to be read.
     fn showing(mut self, example: impl Into<Option<String>>) -> Error {
         let short = example.into().filter(|it| it.len() <= EXAMPLE_MAX);
         self.example = short.map(Box::from);
@@ -145,7 +147,8 @@ impl Error {
         Error { expected: expected.into(), ..self }
     }
 
-    /// Adds the nearest name to the sentence, where there was a choice of names.
+    /// Adds the most similar name. If there are several names, the message asks whether it was
+    /// meant.
     fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
         self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
         if let (Some(nearest), true) = (&self.nearest, names.len() > 1) {
@@ -167,7 +170,7 @@ pub(super) fn depth(view: View<'_>, most: usize) -> Error {
     Error::new(Rule::Depth, view, message)
 }
 
-/// What the JSON Schema finds wrong that the schema was made of.
+/// A violation of the JSON Schema from which the schema was made.
 pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
     let steps = wrong.path.iter().map(|it| format!("/{}", cut(it))).collect::<String>();
     let at = if steps.is_empty() { String::new() } else { format!(" at {steps}") };
@@ -176,7 +179,8 @@ pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, view, message)
 }
 
-/// A field that stands there and is listed as null or as empty, or in two places.
+/// A field that has two values: it has one and is also listed as null or as empty, or it stands in
+/// two places.
 pub(super) fn twofold(view: View<'_>, field: &str) -> Error {
     let message = format!("<{}> says two things of {}", cut(view.local()), cut(field));
     Error::new(Rule::Schema, view, message)
@@ -280,7 +284,8 @@ pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar:
     error.showing(example).or_nearest(text, &names)
 }
 
-/// A child that doesn't belong where it stands, when `place` is the next field of the sequence.
+/// An element that doesn't belong where it stands. `place` is the index of the field that may come
+/// next in the sequence.
 pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], place: usize) -> Error {
     let is_for = |it: &Field, other: View<'_>| takes(it, fields, view, other);
     let its = fields.iter().position(|it| is_for(it, child));
@@ -302,7 +307,8 @@ pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], plac
         let message = format!("{tag} stands too late in <{local}>; the order is {order}");
         return error(Rule::Order, message).expecting(order);
     }
-    // Nothing but a required field that isn't there stands between the two.
+    // If the element's field comes later, the walk has stopped at a required field that is missing
+    // here.
     let missing = fields[place..its].iter().find(|it| it.occurs == Occurs::One);
     let Some(missing) = missing else { return unknown(view, child, fields) };
     if view.elements().any(|other| is_for(missing, other)) {
@@ -338,7 +344,7 @@ fn unknown(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
     error.showing(right)
 }
 
-/// The example of the field that has this tag.
+/// An example of the field that has this tag.
 fn called(tag: &str, fields: &[Field]) -> Option<String> {
     let variants = |field: &Field| match &field.kind {
         Kind::Choice(link) => match &link.shape().content {
@@ -397,7 +403,7 @@ fn tag(view: View<'_>) -> String {
     format!("<{}>", cut(view.local()))
 }
 
-/// The tags of all fields; of a choice, those of its variants.
+/// The tags of all fields. A field that is a choice has those of its variants.
 fn names(fields: &[Field]) -> Vec<String> {
     fields.iter().flat_map(names_of).collect()
 }
@@ -415,7 +421,7 @@ fn names_of(field: &Field) -> Vec<String> {
     }
 }
 
-/// The fields in their order, for people: `<a>, <b> or <c>, <d>`.
+/// The fields in their order as a text for people: `<a>, <b> or <c>, <d>`.
 fn shown(fields: &[Field]) -> String {
     let each: Vec<_> = fields.iter().map(|it| joined(&names_of(it), " or ")).collect();
     joined(&each, ", ")
@@ -448,7 +454,7 @@ fn space(namespace: &str) -> String {
     }
 }
 
-/// The end of a path that is longer than anyone reads.
+/// Keeps only the end of a path that is too long to be read.
 pub(super) fn tail(path: String) -> String {
     match path.char_indices().rev().nth(PATH_MAX - 1) {
         Some((start, _)) if start > 0 => format!("…{}", &path[start..]),
@@ -456,7 +462,8 @@ pub(super) fn tail(path: String) -> String {
     }
 }
 
-/// A text to repeat: short, on one line, and without what a terminal would obey.
+/// A text as an error repeats it: cut, on one line, and without control characters, which a
+/// terminal might obey.
 fn quoted(text: &str) -> String {
     format!("{:?}", cut(text))
 }
@@ -468,7 +475,7 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The name most like the wrong one, if any is like it at all.
+/// The name that is most similar to a wrong one. None if no name is similar.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
@@ -483,7 +490,8 @@ pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<
     close.min_by_key(|((steps, _), _)| *steps).map(|(_, it)| it)
 }
 
-/// How many letters to change, add, drop or swap with their neighbour.
+/// How many letters must be changed, added, dropped or swapped with their neighbour to make one
+/// text of the other.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! Makes a filled example of a payload, for models and for people whose payload is invalid.
+//! Makes a filled example of a payload. Prompts show it to models, and errors show it to people.
 
 use std::iter::repeat_n;
 
@@ -6,13 +6,15 @@ use super::markup::Node;
 use super::pattern;
 use super::{Bound, Content, ENTRY, Facets, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// Shapes within shapes; one that needs itself forever has no example, nor has it any value.
+/// How deep shapes of an example may be nested. A shape that can't do without itself as a part has
+/// no finite value, and so no example.
 const DEPTH_MAX: usize = 32;
-/// Characters, bytes or items that a length may ask of an example.
+/// How many characters, bytes or items an example has at most, even if its least length is greater.
 const LENGTH_MAX: usize = 4_096;
 
-/// An example of the payload, that passes the schema's own check: whatever may be there is there
-/// once, but for a shape within itself, and for what is left out of examples.
+/// An example of a payload, which passes the schema's own check if a valid one can be found. It has
+/// every field once, except optional fields that would put a shape into itself, and optional fields
+/// that are left out of examples.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -35,21 +37,21 @@ pub fn example(schema: &Schema) -> String {
     example_with(schema, None)
 }
 
-/// The same, with another payload's example where an element of any name may stand: one that
-/// whoever sends it can send there.
+/// The same as [`example`]. Where an element of any name is allowed, it has an example of the
+/// payload `any`, which should be one that the sender may send there.
 #[must_use]
 pub fn example_with(schema: &Schema, any: Option<&Schema>) -> String {
     root(schema, &mut Walk { path: Vec::new(), any }).render()
 }
 
-/// A field's own example, as it stands in its element.
+/// The example of one field, with its element's tags.
 pub(super) fn of_field(field: &Field) -> Option<String> {
     let mut nodes = Vec::new();
     add(field, &mut Walk { path: Vec::new(), any: None }, &mut nodes);
     nodes.first().map(|it| it.render().trim_end().to_owned())
 }
 
-/// A text of this form.
+/// An example of a text of this form.
 #[must_use]
 pub fn example_text(scalar: &Scalar) -> String {
     let mut candidates = Vec::new();
@@ -68,7 +70,7 @@ pub fn example_text(scalar: &Scalar) -> String {
     candidates.swap_remove(fits.unwrap_or(candidates.len() - 1))
 }
 
-/// What people would write for such a scalar, the best first; always one at least.
+/// Candidates for the example of a scalar, the best first. There is at least one.
 fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     let Facets { min, max, length_min, length_max, .. } = facets;
     let length = |liked: usize| {
@@ -105,7 +107,8 @@ fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     }
 }
 
-/// The shapes on the way to where an example is being written, and what stands for any element.
+/// The state while an example is made: the shapes around the current place, and the payload for
+/// places that allow any element.
 struct Walk<'a> {
     path: Vec<&'a Shape>,
     any: Option<&'a Schema>,
@@ -144,7 +147,7 @@ fn filled<'a>(mut node: Node, shape: &'a Shape, walk: &mut Walk<'a>) -> Node {
     node.holding(nodes)
 }
 
-/// Whether an example has it: what must be there is there.
+/// Whether an example has the field. It always has a field that must be there.
 fn is_shown(field: &Field) -> bool {
     field.in_example || field.occurs == Occurs::One
 }
@@ -171,7 +174,7 @@ fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
                 walk.path.pop();
             }
         }
-        // What stands there has nothing of that kind within itself.
+        // Within this example, a place that allows any element gets a placeholder.
         Kind::Element => nodes.push(match walk.any {
             Some(any) => root(any, &mut Walk { path: Vec::new(), any: None }),
             None => Node::new("anything").with("xmlns", "urn:example:any"),
@@ -180,7 +183,7 @@ fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
     }
 }
 
-/// An element by the field's name.
+/// An element with the field's name.
 fn element<'a>(field: &'a Field, walk: &mut Walk<'a>) -> Node {
     let node = Node::new(field.name.clone());
     match &field.kind {
@@ -196,12 +199,12 @@ fn element<'a>(field: &'a Field, walk: &mut Walk<'a>) -> Node {
     }
 }
 
-/// The first variant that comes to an end.
+/// The first variant whose value is finite, or else the first one.
 fn chosen<'a>(variants: &'a [Field], path: &[&'a Shape]) -> Option<&'a Field> {
     variants.iter().find(|it| is_finite(&it.kind, path)).or(variants.first())
 }
 
-/// Whether what is needed comes to an end without a shape within itself.
+/// Whether a value of this kind can be made without putting a shape of `path` into itself.
 fn is_finite(kind: &Kind, path: &[&Shape]) -> bool {
     let shape = match kind {
         Kind::Shape(link) | Kind::Choice(link) => link.shape(),

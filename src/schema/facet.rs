@@ -9,19 +9,20 @@ use super::forms;
 use super::pattern::{self, Wrong};
 use super::scalar::{self, Scalar};
 
-/// Memory that one pattern may take.
+/// How many bytes of memory one compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 64 << 20;
 
-/// What narrows a scalar. `NONE` narrows nothing.
+/// The facets of a scalar. Each that is set narrows which texts the scalar allows, except
+/// `example`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facets {
-    /// What the whole text matches, as XSD writes it.
+    /// The regular expression that the whole text must match, in the syntax of XSD.
     pub pattern: Option<Cow<'static, str>>,
-    /// The texts, or the whole numbers, that it may be; any where there are none.
+    /// The allowed texts or whole numbers. If the list is empty, all are allowed.
     pub one_of: Cow<'static, [Cow<'static, str>]>,
-    /// The least number.
+    /// The least allowed number.
     pub min: Option<Bound>,
-    /// The greatest number.
+    /// The greatest allowed number.
     pub max: Option<Bound>,
     /// The fewest characters, bytes, or items of a list.
     pub length_min: Option<usize>,
@@ -29,13 +30,13 @@ pub struct Facets {
     pub length_max: Option<usize>,
     /// The most digits of a number.
     pub digits: Option<usize>,
-    /// The most digits behind the point.
+    /// The most digits behind the decimal point.
     pub fraction_digits: Option<usize>,
-    /// A text that is right.
+    /// A valid text, for examples.
     pub example: Option<Cow<'static, str>>,
 }
 
-/// Where numbers begin or end; the bound itself is one of them.
+/// The least or the greatest number of a range. The bound itself is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// A whole number.
@@ -44,30 +45,32 @@ pub enum Bound {
     Float(f64),
 }
 
-/// A scalar, and what narrows it.
+/// A scalar with facets.
 #[derive(Clone, Debug)]
 pub struct Narrow {
     base: Scalar,
     facets: Facets,
-    /// None also where the pattern is no pattern: then no text matches.
+    /// The compiled pattern. It is also None if the pattern couldn't be compiled; then no text is
+    /// allowed.
     pattern: Option<Regex>,
-    /// Whether it narrows: one that only has an example doesn't.
+    /// Whether a value of the Rust type may break this scalar. Facets that only have an example
+    /// don't narrow anything.
     binds: bool,
 }
 
-/// Scalars in one text, with white space between them.
+/// A list of scalars in one text, separated by white space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    /// What each of them is.
+    /// The form of each item.
     pub item: Scalar,
-    /// How many there are at least.
+    /// The least number of items.
     pub length_min: Option<usize>,
-    /// How many there are at the most.
+    /// The greatest number of items.
     pub length_max: Option<usize>,
 }
 
 impl Facets {
-    /// What narrows nothing.
+    /// No facets: they narrow nothing.
     pub const NONE: Facets = Facets {
         pattern: None,
         one_of: Cow::Borrowed(&[]),
@@ -82,11 +85,12 @@ impl Facets {
 }
 
 impl Scalar {
-    /// This scalar, narrowed. Of a list, the lengths count its items, and the rest is for each.
+    /// This scalar with further facets. For a list, the lengths are for the number of items, and
+    /// the other facets are for each item.
     ///
     /// # Errors
     ///
-    /// The pattern is none.
+    /// If the pattern isn't a valid one.
     pub fn narrow(self, mut facets: Facets) -> Result<Scalar, Wrong> {
         if facets == Facets::NONE {
             return Ok(self);
@@ -104,7 +108,7 @@ impl Scalar {
         Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
     }
 
-    /// A scalar that is narrowed by what a derive has looked at before.
+    /// This scalar with facets that `#[derive(Payload)]` has already checked.
     pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
         match self.clone().narrow(facets.clone()) {
             Ok(it) => it,
@@ -115,7 +119,7 @@ impl Scalar {
         }
     }
 
-    /// This scalar without what narrows it.
+    /// This scalar without its facets.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         match self {
@@ -124,7 +128,7 @@ impl Scalar {
         }
     }
 
-    /// What narrows it, the outermost first.
+    /// The scalar's facets, those that were added last first.
     pub fn facets(&self) -> impl Iterator<Item = &Facets> {
         std::iter::successors(self.as_narrow(), |it| it.base.as_narrow()).map(|it| &it.facets)
     }
@@ -136,7 +140,8 @@ impl Scalar {
         }
     }
 
-    /// All that narrows it, as one; a pattern within a pattern stays the outer one.
+    /// All facets of the scalar in one. If several have a pattern, an example or a list of allowed
+    /// texts, those that were added last count.
     #[must_use]
     pub fn narrowest(&self) -> Facets {
         let mut all = Facets::NONE;
@@ -157,7 +162,8 @@ impl Scalar {
         all
     }
 
-    /// Whether a value of the type may break it, so that it is looked at before it is sent.
+    /// Whether a value of the Rust type may break this scalar, so that it must be checked before it
+    /// is sent.
     pub(super) fn may_break(&self) -> bool {
         match self {
             Scalar::Timestamp => true,
@@ -178,13 +184,13 @@ impl PartialEq for Narrow {
 }
 
 impl Narrow {
-    /// What is narrowed; it may be narrow itself.
+    /// The scalar that has the facets. It may have facets of its own, too.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         &self.base
     }
 
-    /// What narrows it.
+    /// The facets.
     #[must_use]
     pub fn facets(&self) -> &Facets {
         &self.facets
@@ -227,7 +233,7 @@ impl Narrow {
             return true;
         }
         match self.base.base() {
-            // What is no `i128` is above all of them.
+            // A number that doesn't fit into an `i128` is greater than every bound.
             Scalar::U128 | Scalar::I128 => match scalar::integer::<i128>(text) {
                 Some(limit) => {
                     min.is_none_or(|min| limit >= whole(min))
@@ -251,7 +257,7 @@ impl Narrow {
         }
     }
 
-    /// Digits as XSD counts them: zeros at either end say nothing, and there is no exponent.
+    /// Counts digits as XSD does: zeros at either end don't count, and an exponent isn't allowed.
     fn has_digits(&self, text: &str) -> bool {
         let Facets { digits, fraction_digits, .. } = self.facets;
         if digits.is_none() && fraction_digits.is_none() {

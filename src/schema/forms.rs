@@ -1,4 +1,4 @@
-//! Texts of more than one part: times, durations, bytes, identifiers and lists.
+//! Reads and writes texts that have an inner form: times, durations, base64, UUIDs and lists.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use super::scalar::trim;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A point in time: XSD's `dateTime` with its offset, in the years 1 to 9999, with nine digits of
-/// a second at the most.
+/// Reads a point in time. The text is an XSD `dateTime` with an offset, in the years 1 to 9999,
+/// with at most nine digits of a second.
 #[must_use]
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let text = trim(text);
@@ -39,7 +39,7 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
         }
         _ => return None,
     };
-    // The last moment of a day is also the first of the next; a second has no sixtieth.
+    // 24:00:00 is the first moment of the next day. There are no leap seconds.
     let (day, time) = head.split_once('T')?;
     let (time, midnight) = match time {
         "24:00:00" if fraction.bytes().all(|it| matches!(it, b'.' | b'0')) => ("00:00:00", 86_400),
@@ -53,14 +53,14 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
         .then_some(moment)
 }
 
-/// A point in time as it is written: in UTC, to the last digit that says something.
+/// Writes a point in time: in UTC, without zeros at the end of the fraction.
 #[must_use]
 pub fn timestamp_text(time: Timestamp) -> String {
     time.to_string()
 }
 
-/// A span of time: XSD's `duration` in days and what is smaller, with nine digits of a second at
-/// the most. Years and months have no length of their own.
+/// Reads a span of time. The text is an XSD `duration` of days, hours, minutes and seconds, with at
+/// most nine digits of a second. Years and months aren't allowed, since they have no fixed length.
 #[must_use]
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let text = trim(text);
@@ -105,7 +105,7 @@ pub fn duration(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::new(i64::try_from(seconds).ok()?, i32::try_from(nanos).ok()?))
 }
 
-/// A span of time as it is written: `P1DT2H3M4.5S`, `PT0S`.
+/// Writes a span of time, such as `P1DT2H3M4.5S` or `PT0S`.
 #[must_use]
 pub fn duration_text(duration: SignedDuration) -> String {
     let (seconds, nanos) =
@@ -137,7 +137,7 @@ pub fn duration_text(duration: SignedDuration) -> String {
     text
 }
 
-/// A UUID in its five groups, in letters of either size.
+/// Reads a UUID in five groups, in upper or lower case.
 #[must_use]
 pub fn uuid(text: &str) -> Option<Uuid> {
     let text = trim(text);
@@ -145,7 +145,7 @@ pub fn uuid(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|_| grouped)
 }
 
-/// Bytes from base64, between whose characters there may be white space.
+/// Reads bytes from base64, which may have white space in it.
 #[must_use]
 pub fn base64(text: &str) -> Option<Bytes> {
     let mut letters: Vec<u8> = text.bytes().filter(|it| !b" \t\n\r".contains(it)).collect();
@@ -174,7 +174,7 @@ pub fn base64(text: &str) -> Option<Bytes> {
     Some(Bytes::from(bytes))
 }
 
-/// Bytes as base64, without white space.
+/// Writes bytes as base64, without white space.
 #[must_use]
 pub fn base64_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -190,7 +190,7 @@ pub fn base64_text(bytes: &[u8]) -> String {
     text
 }
 
-/// The items of a list: what white space stands between.
+/// The items of a list, which are separated by white space.
 pub fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split([' ', '\t', '\n', '\r']).filter(|it| !it.is_empty())
 }
@@ -206,7 +206,7 @@ fn value(letter: u8) -> Option<u8> {
     }
 }
 
-/// A number of digits, at least one and so many at the most.
+/// Reads a number that has at least one digit and at most `most`.
 fn digits(text: &str, most: usize) -> Option<u64> {
     let fits = (1..=most).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|_| fits)

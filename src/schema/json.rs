@@ -1,4 +1,5 @@
-//! Converts payloads to JSON and back, by their schema. `docs/schema.md` has the rules.
+//! The JSON form of payloads: converts payloads to JSON and back, by their schemas.
+//! `docs/schema.md` has the rules.
 //!
 //! ```
 //! use pumphouse::Payload;

@@ -1,5 +1,5 @@
-//! Writes a schema as JSON Schema 2020-12, for the JSON form of a payload. `docs/schema.md` has the
-//! rules.
+//! Writes a schema as JSON Schema 2020-12, which describes the JSON form of a payload.
+//! `docs/schema.md` has the rules.
 
 use serde_json::{Map, Value, json};
 
@@ -8,12 +8,14 @@ use super::json::{Member, Property, constant, is_written, members};
 use super::xsd::unlike;
 use super::{Content, Kind, Occurs, Scalar, Schema, Shape};
 
-/// What the text of an element is called where its field has no name: in a struct around a scalar.
+/// The name of the property with an element's text, if the field has no name of its own, as in a
+/// tuple struct with one scalar.
 pub const TEXT: &str = "text";
-/// What holds a whole element as XML where a schema lets anything through.
+/// The name of the property with a whole element as XML, if the schema allows any content.
 pub const XML: &str = "xml";
 
-/// The JSON Schema of the payload's JSON form: the original, where it was made of one.
+/// The JSON Schema of a payload's JSON form. If the schema was made from a JSON Schema, it is that
+/// one.
 #[must_use]
 pub fn json_schema(schema: &Schema) -> Value {
     if let Some(original) = schema.original() {
@@ -40,7 +42,7 @@ pub fn json_schema(schema: &Schema) -> Value {
 
 type Object = Map<String, Value>;
 
-/// The shapes that were met, by the names under which they are defined.
+/// The shapes that need a definition, with its name.
 #[derive(Default)]
 struct Writer<'a> {
     shapes: Vec<(&'a Shape, String)>,
@@ -51,7 +53,8 @@ struct Writer<'a> {
 struct Properties {
     all: Object,
     required: Vec<Value>,
-    /// Of each of these exactly one is there.
+    /// The rules for choices: each says that exactly one of its properties must be there, or at
+    /// most one if the choice is optional.
     choices: Vec<Value>,
 }
 
@@ -88,7 +91,7 @@ impl<'a> Writer<'a> {
         to.all.insert(name.to_string(), value.into());
     }
 
-    /// A property a variant, of which one is there.
+    /// Adds a choice: a property for each variant, of which one must be there.
     fn choice(&mut self, variants: &[Property<'a>], occurs: Occurs, to: &mut Properties) {
         let mut each = Vec::new();
         for Property { name, field } in variants {
@@ -160,7 +163,7 @@ fn object(value: Value) -> Object {
     }
 }
 
-/// Adds what is said of it, before what was said already.
+/// Adds a description before the one that is already there.
 fn describe(value: &mut Object, doc: &str) {
     if doc.is_empty() {
         return;
@@ -226,7 +229,7 @@ fn scalar(form: &Scalar) -> Object {
     value
 }
 
-/// A number, or one of the three that JSON has no number for.
+/// A number, or one of the names of the three values that JSON numbers can't express.
 fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
     let mut say = |key: &str, said: Option<Value>| {
@@ -235,7 +238,7 @@ fn number(scalar: &Scalar, facets: &Facets) -> Object {
     say("minimum", facets.min.map(bound));
     say("maximum", facets.max.map(bound));
     if facets.digits.is_some() || facets.fraction_digits.is_some() {
-        // `multipleOf` a fraction means another thing to every reader.
+        // `multipleOf` can't be used for digits, since programs treat it differently for fractions.
         describe(&mut value, &sentence(scalar));
         return value;
     }
@@ -276,7 +279,7 @@ fn bound(bound: Bound) -> Value {
     }
 }
 
-/// What JSON Schema has no word for, in a sentence.
+/// The form of a scalar as a sentence, for facets that JSON Schema has no keyword for.
 fn sentence(scalar: &Scalar) -> String {
     let text = scalar.describe();
     let mut letters = text.chars();
@@ -284,7 +287,7 @@ fn sentence(scalar: &Scalar) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// The pattern for JSON Schema, where it says the same there: most do.
+/// The pattern for JSON Schema. None if it might mean something else there.
 fn plain(pattern: &str) -> Option<String> {
     let mut letters = pattern.chars();
     let mut in_brackets = false;

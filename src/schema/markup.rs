@@ -1,8 +1,9 @@
-//! Writes XML for people: indented, one element per line. The wire has a writer of its own.
+//! Writes XML for people: indented, with one element per line. Messages to clients have a writer of
+//! their own.
 
 use crate::xml::{escape_attribute, escape_text};
 
-/// One element on its way to a page.
+/// An element that is to be written.
 pub(super) struct Node {
     name: String,
     attributes: Vec<(String, String)>,
@@ -37,7 +38,7 @@ impl Node {
         self
     }
 
-    /// With a node before those that it holds.
+    /// Adds a node before the others in this one.
     pub(super) fn holding_first(mut self, node: Option<Node>) -> Node {
         if let Inside::Nodes(nodes) = &mut self.inside {
             nodes.splice(0..0, node);
@@ -52,7 +53,7 @@ impl Node {
         }
     }
 
-    /// The page, with a line end behind every element.
+    /// The whole text, with a line end behind every element.
     pub(super) fn render(&self) -> String {
         let mut out = String::new();
         self.lines(0, &mut out);

@@ -1,8 +1,8 @@
-//! Schemas: one value that says what a payload may look like. Everything that is said about the
-//! payload is made from it.
+//! Schemas: a [`Schema`] is one value that says what a payload may look like. Checks, XSD, JSON
+//! Schema, prompts, examples and JSON forms of the payload are all made from it.
 //!
-//! The derive writes schemas, and code may build them at run time, too. A schema knows neither Rust
-//! types nor senders.
+//! `#[derive(Payload)]` writes schemas, and code may also build them at run time. A schema knows
+//! nothing of Rust types, nor of who sends a payload.
 
 mod check;
 mod error;
@@ -37,23 +37,24 @@ pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, fl
 pub use self::xsd::xsd;
 use crate::name::Name;
 
-/// What one payload is: its name, what it is for, and its shape.
+/// The schema of a payload: its name, what it is for, and its shape.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Schema {
-    /// The root element.
+    /// The name of the root element.
     pub name: Name,
-    /// Whether it may be sent live: to followers only, past the log.
+    /// Whether the payload may be sent live, which means only to followers and not to the log.
     pub live: bool,
-    /// Whether only a listener with the grant `emit:core` may send it.
+    /// Whether the payload is reserved. The pump may send it, and a listener with the grant
+    /// `emit:core` or with a grant for this payload.
     pub reserved: bool,
-    /// Whether no prompt shows it: it keeps an account of the work, and is no message to a reader.
+    /// Whether prompts leave the payload out, since it only records how the work goes.
     pub bookkeeping: bool,
-    /// What the root element holds.
+    /// The content of the root element.
     pub shape: Shape,
-    /// Whether a value of its type may break it; found out when it is asked first.
+    /// The answer of [`is_narrow`](Schema::is_narrow), once it was asked for.
     is_narrow: OnceLock<bool>,
-    /// The JSON Schema that it was made of.
+    /// The JSON Schema from which this one was made, if it was.
     source: Option<Arc<import::Source>>,
 }
 
@@ -66,15 +67,16 @@ impl Schema {
         Schema { name, live, reserved, bookkeeping, shape, is_narrow, source: None }
     }
 
-    /// The schema of a root element that may hold anything.
+    /// The schema of a root element that may have any content.
     #[must_use]
     pub fn any(name: Name, doc: impl Into<Cow<'static, str>>) -> Schema {
         let shape = Shape::new(name.local().to_owned(), doc, Vec::new(), Content::Any);
         Schema::new(name, shape)
     }
 
-    /// Whether a value of the payload's own type may break it: it has facets, which no type
-    /// holds to, or times, of which XSD has fewer.
+    /// Whether a value of the payload's Rust type may break the schema, so that it must be checked
+    /// before it is sent. That is so if the schema has facets, which Rust types don't enforce, or
+    /// timestamps, since Rust's have more years than XSD's.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))
@@ -105,22 +107,22 @@ fn kind_is_narrow(kind: &Kind, seen: &mut Vec<*const Shape>) -> bool {
     }
 }
 
-/// What one element holds: attributes in any order, then its content.
+/// What an element may have: attributes in any order, and content.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Shape {
-    /// What the type is called, in kebab-case; empty where it has no name of its own.
+    /// The type's name in kebab-case. Empty if it has no name of its own.
     pub name: Cow<'static, str>,
-    /// What the type is for; empty where nobody said.
+    /// What the type is for. Empty if its author didn't say.
     pub doc: Cow<'static, str>,
-    /// The attributes: scalars, each there once or optional.
+    /// The attributes. Each is a scalar, and is required or optional.
     pub attributes: Vec<Field>,
-    /// What stands between the tags.
+    /// What may stand between the tags.
     pub content: Content,
 }
 
 impl Shape {
-    /// A shape of these parts.
+    /// A shape with these parts.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -131,7 +133,7 @@ impl Shape {
         Shape { name: name.into(), doc: doc.into(), attributes, content }
     }
 
-    /// All fields: the attributes, then the content.
+    /// All fields: first the attributes, then those of the content.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         let content = match &self.content {
             Content::Text(field) => std::slice::from_ref(field),
@@ -142,42 +144,45 @@ impl Shape {
     }
 }
 
-/// What stands between an element's tags.
+/// What may stand between an element's tags.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Content {
     /// Nothing but white space.
     Empty,
-    /// One scalar. Its field's name is not written; it is there for formats that need one.
+    /// One scalar. The field's name isn't written in XML; it is for formats that need a name, such
+    /// as JSON.
     Text(Field),
-    /// Elements in this order, nothing but white space between them.
+    /// Elements in this order, with only white space between them.
     Sequence(Vec<Field>),
     /// Exactly one of these elements.
     Choice(Vec<Field>),
-    /// Whatever is there, attributes included.
+    /// Anything. The element may have any attributes, too.
     Any,
 }
 
-/// One attribute, one text, one place in a sequence, or one variant of a choice.
+/// A field of a shape: an attribute, the text, a place in a sequence, or a variant of a choice.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Field {
-    /// The attribute's or the element's name. A choice and an `Element` stand under their own.
+    /// The attribute's or the element's name. In XML this name isn't used for a field that is a
+    /// choice or a [`Kind::Element`], since its element has a name of its own.
     pub name: Cow<'static, str>,
-    /// What it is for; empty where nobody said.
+    /// What the field is for. Empty if its author didn't say.
     pub doc: Cow<'static, str>,
-    /// What it holds.
+    /// What the field may have as its value.
     pub kind: Kind,
-    /// How often it stands there.
+    /// How often the field may occur.
     pub occurs: Occurs,
-    /// Whether an example of the whole has it, where it may be missing.
+    /// For a field that may be missing: whether examples of the payload have it.
     pub in_example: bool,
-    /// Whether it is the payload's value. One field of a payload at the most is.
+    /// Whether the field is the payload's value, as [`value`](fn@value) finds it. At most one field
+    /// of a payload is.
     pub is_value: bool,
 }
 
 impl Field {
-    /// A field of these parts, that examples have and that isn't the payload's value.
+    /// A field with these parts. Examples have it, and it isn't the payload's value.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -190,7 +195,7 @@ impl Field {
     }
 }
 
-/// How often a field stands in its place.
+/// How often a field may occur in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Occurs {
@@ -198,33 +203,34 @@ pub enum Occurs {
     One,
     /// Once or not at all.
     Optional,
-    /// Any number of times, one after another.
+    /// Any number of times, directly one after another.
     Many,
 }
 
-/// What a field holds.
+/// What a field may have as its value.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Kind {
-    /// One text of a certain form.
+    /// A text of a certain form.
     Scalar(Scalar),
-    /// An element by the field's name that has this shape.
+    /// An element with the field's name and this shape.
     Shape(Link),
-    /// One of the elements that this shape's [`Content::Choice`] lists, without one around it.
+    /// One of the elements that this shape's [`Content::Choice`] lists. It stands in the place of
+    /// the field, without an element around it.
     Choice(Link),
-    /// Any one element but those that the fields beside it are called.
+    /// One element of any name, except the names of the fields beside it.
     Element,
-    /// An element that holds any number of these, each called [`ENTRY`] and each with another
-    /// [`KEY`].
+    /// A map: an element with any number of elements named [`ENTRY`], each of which has this kind
+    /// of value and another [`KEY`].
     Map(Box<Field>),
 }
 
-/// What an entry of a map is called.
+/// The name of a map's entries.
 pub const ENTRY: &str = "entry";
-/// The attribute that says which entry of a map it is.
+/// The attribute with the key of a map's entry.
 pub const KEY: &str = "key";
 
-/// A shape that is described elsewhere, so that a shape may hold itself.
+/// A reference to a shape. Through it a shape may have itself as a part.
 #[derive(Clone)]
 pub struct Link(Way);
 
@@ -235,13 +241,13 @@ enum Way {
 }
 
 impl Link {
-    /// The shape that a type has. It is asked for when it is needed and not before.
+    /// A link to the shape of a Rust type. The function is only called when the shape is needed.
     #[must_use]
     pub const fn of(shape: fn() -> &'static Shape) -> Link {
         Link(Way::Type(shape))
     }
 
-    /// A shape made here.
+    /// A link to this shape.
     #[must_use]
     pub fn new(shape: Shape) -> Link {
         Link(Way::Owned(Arc::new(shape)))
@@ -258,7 +264,7 @@ impl Link {
 }
 
 impl fmt::Debug for Link {
-    /// Only the name: what is behind it may lead back here.
+    /// Shows only the shape's name, since its fields may lead back to this link.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Link({})", self.shape().name)
     }

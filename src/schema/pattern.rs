@@ -1,48 +1,50 @@
-//! The regular expressions of XSD: translated for a matcher of linear time, matched without one,
-//! and with an example of what they match.
+//! The regular expressions of XSD. This module translates them into the syntax of the crate
+//! `regex`, matches texts without that crate, and makes example texts that match.
 //!
-//! The derive uses this file, too, by a link in its folder, so that it can report wrong patterns at
-//! compile time.
+//! The crate of `#[derive(Payload)]` has a link to this file, so that it can report wrong patterns
+//! at compile time.
 
 use std::collections::BTreeSet;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// Groups within groups.
+/// How deep groups may be nested.
 const DEPTH_MAX: usize = 40;
-/// Times that a part may be repeated by number.
+/// The greatest number in a counted repetition.
 const TIMES_MAX: u32 = 1_000;
-/// Ranges of characters once everything is repeated: what the matcher keeps in memory.
+/// How many ranges and characters a pattern may have once its counted repetitions are written out.
+/// The matcher keeps all of these in memory.
 const COST_MAX: usize = 50_000;
-/// Characters of an example.
+/// How many characters an example may have.
 const EXAMPLE_MAX: usize = 10_000;
 
-/// What a name of XML begins with.
+/// The characters with which an XML name may begin.
 const INITIAL: &str = concat!(
     r":A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}",
     r"\x{200C}-\x{200D}\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}",
     r"\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}",
 );
-/// What a name of XML goes on with besides.
+/// The further characters that an XML name may have after its first one.
 const INNER: &str = r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}";
-/// What Unicode sorts characters into; blocks are something else.
+/// The general categories of Unicode. Unicode's blocks aren't among them.
 const CATEGORIES: &str = " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po \
                           Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn ";
 
-/// Why a text is no pattern, and what to do about it.
+/// Why a text isn't a valid pattern, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// How to correct it.
     pub hint: &'static str,
 }
 
-/// The pattern for a matcher of another dialect, which has to match the whole text by it.
+/// Translates a pattern into the syntax of the crate `regex`, anchored so that it matches only
+/// whole texts.
 ///
 /// # Errors
 ///
-/// It is no pattern of XSD, or one that would take too much to match.
+/// If the text isn't a pattern of XSD, or is nested too deep or repeats too often.
 pub fn translate(pattern: &str) -> Result<String, Wrong> {
     let mut reader = Reader { rest: pattern.chars().collect(), out: String::new() };
     reader.rest.reverse();
@@ -53,11 +55,11 @@ pub fn translate(pattern: &str) -> Result<String, Wrong> {
     }
 }
 
-/// The pattern as what it is made of.
+/// Parses a pattern into its parts.
 ///
 /// # Errors
 ///
-/// As [`translate`].
+/// The same as those of [`translate`], and if matching the pattern would take too much memory.
 pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     let translated = translate(pattern)?;
     let Ok(hir) = regex_syntax::Parser::new().parse(&translated) else {
@@ -69,14 +71,15 @@ pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     Ok(hir)
 }
 
-/// Whether the whole text is what the pattern says.
+/// Whether a parsed pattern matches the whole text.
 #[must_use]
 pub fn matches(hir: &Hir, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     ends(hir, &text, &BTreeSet::from([0])).contains(&text.len())
 }
 
-/// A text that the pattern lets through, of so many characters.
+/// A text that the pattern matches and that has from `least` to `most` characters. None if the
+/// search doesn't find one.
 #[must_use]
 pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     let mut empty = None;
@@ -107,7 +110,8 @@ fn wrong<T>(message: impl Into<String>, hint: &'static str) -> Result<T, Wrong> 
     Err(Wrong { message: message.into(), hint })
 }
 
-/// The characters that are still to be read, the next one last, and what became of the others.
+/// Reads a pattern: `rest` has the characters that are still to be read, in reverse order, and
+/// `out` has the translation so far.
 struct Reader {
     rest: Vec<char>,
     out: String,
@@ -230,7 +234,7 @@ impl Reader {
         number
     }
 
-    /// What stands behind a `\`, within brackets or not.
+    /// Reads what stands behind a `\`, within brackets or outside.
     fn escape(&mut self) -> Result<(), Wrong> {
         let Some(letter) = self.rest.pop() else {
             return wrong("a `\\` ends the pattern", "write `\\\\` for the character");
@@ -278,7 +282,8 @@ impl Reader {
         Ok(())
     }
 
-    /// What stands in brackets: characters, ranges, and after `-[` what is taken away again.
+    /// Reads what stands in brackets: characters, ranges and, after `-[`, the characters that are
+    /// taken away again.
     fn class(&mut self, depth: usize) -> Result<(), Wrong> {
         if depth > DEPTH_MAX {
             return wrong("too many brackets in brackets", "write a simpler pattern");
@@ -317,7 +322,7 @@ impl Reader {
         Ok(())
     }
 
-    /// One character in brackets, or a range from it on.
+    /// Reads one character in brackets, or a range that begins with it.
     fn range(&mut self, first: char, filled: bool) -> Result<(), Wrong> {
         if first == '-' && filled && self.peek() != Some(']') {
             return wrong("`-` stands in brackets and makes no range", "write `\\-`");
@@ -341,7 +346,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The character that this one begins: itself, or what it escapes.
+    /// The character that `letter` stands for: itself or, if it is a `\`, the character behind it.
     fn single(&mut self, letter: char) -> char {
         match self.peek().filter(|_| letter == '\\').and_then(one) {
             Some(escaped) => {
@@ -353,7 +358,7 @@ impl Reader {
     }
 }
 
-/// What a letter behind a `\` is where that is one character.
+/// The character that a letter behind a `\` stands for, if it stands for one character.
 fn one(escaped: char) -> Option<char> {
     match escaped {
         'n' => Some('\n'),
@@ -387,7 +392,7 @@ fn cost(hir: &Hir) -> usize {
     }
 }
 
-/// Where in the text the pattern may end that begins at any of these places.
+/// The places in the text at which the pattern may end if it begins at one of `starts`.
 fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     let step = |fits: &dyn Fn(char) -> bool| -> BTreeSet<usize> {
         let next = starts.iter().filter(|it| text.get(**it).is_some_and(|it| fits(*it)));
@@ -432,7 +437,9 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     }
 }
 
-/// Adds what the pattern lets through: every repetition so much longer, every choice the same.
+/// Adds a text that the pattern matches to `out`. Each repetition gets `more` rounds beyond its
+/// least number, and each choice takes the alternative number `branch`. False if no text can be
+/// made in this way.
 fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     if out.len() > EXAMPLE_MAX {
         return false;
@@ -461,7 +468,7 @@ fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     }
 }
 
-/// The character of these ranges that people would take first, if XML has any of them.
+/// The character of these ranges that suits an example best. None if XML allows none of them.
 fn pick(ranges: &[(char, char)]) -> Option<char> {
     let has = |it: &char| ranges.iter().any(|(first, last)| (first..=last).contains(&it));
     let liked = ('a'..='z').chain('1'..='9').chain('A'..='Z').chain("0-_. ".chars());

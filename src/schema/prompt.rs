@@ -1,21 +1,22 @@
-//! Describes a payload to a model: what it is for, what it holds and how it looks.
+//! Describes a payload to a model: what it is for, which fields it has, and an example.
 
 use super::{Content, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// What a model is told of the payload.
+/// The description of a payload for a model.
 #[must_use]
 pub fn prompt(schema: &Schema) -> String {
     prompt_with(schema, None)
 }
 
-/// The same, with another payload's example where an element of any name may stand.
+/// The same as [`prompt`]. Where an element of any name is allowed, the example has an example of
+/// the payload `any`.
 #[must_use]
 pub fn prompt_with(schema: &Schema, any: Option<&Schema>) -> String {
     let heading = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
     heading + &outline(schema) + "Example:\n" + &super::example_with(schema, any)
 }
 
-/// What the payload holds, a line each: the middle of its prompt text.
+/// The fields of a payload, one per line. This is the middle part of its [`prompt`].
 #[must_use]
 pub fn outline(schema: &Schema) -> String {
     let mut text = String::new();
@@ -92,7 +93,7 @@ fn choice<'a>(
     }
 }
 
-/// What stands behind a tag: the scalar, or that the shape was told before.
+/// The text behind a tag: the form of its scalar, or a hint that its shape was described above.
 fn behind(held: &Kind, seen: &[&Shape]) -> String {
     match held {
         Kind::Shape(link) if seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
@@ -107,7 +108,8 @@ fn behind(held: &Kind, seen: &[&Shape]) -> String {
 fn within<'a>(held: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut String) {
     match held {
         Kind::Shape(link) if !seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
-            // A shape without a name can't be referred to, and isn't met again.
+            // Other lines can't refer to a shape without a name. Such a shape doesn't occur a
+            // second time.
             if !link.shape().name.is_empty() {
                 seen.push(link.shape());
             }
@@ -118,7 +120,7 @@ fn within<'a>(held: &'a Kind, depth: usize, seen: &mut Vec<&'a Shape>, out: &mut
     }
 }
 
-/// The words that a scalar may be, where something is said of one of them.
+/// Lists the words that a scalar may be and that have a description.
 fn words(kind: &Kind, depth: usize, out: &mut String) {
     if let Kind::Scalar(scalar) = kind
         && let Scalar::Words(words) = scalar.base()
@@ -160,7 +162,7 @@ fn put(depth: usize, what: &str, doc: &str, out: &mut String) {
     out.push('\n');
 }
 
-/// A doc on one line.
+/// A description on one line.
 fn line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }

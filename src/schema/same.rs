@@ -1,13 +1,14 @@
-//! Whether two schemas allow the same, apart from their texts for people.
+//! Compares schemas: whether two of them allow the same payloads. Texts for people don't count.
 
 use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 
-/// Pairs of shapes that are being compared: a shape may hold itself.
+/// The pairs of shapes that were compared or are being compared. Without them, a shape that has
+/// itself as a part would be compared forever.
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Whether both let the same payloads through, treat them alike, and find the same value in
-    /// them. Documentation may differ.
+    /// Whether both schemas allow the same payloads, treat them alike, and find the same value in
+    /// them. Their documentation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)

@@ -1,6 +1,6 @@
 //! Scalars: the texts that attributes and elements hold, such as numbers and booleans.
 //!
-//! Checking and decoding call the same functions, so what passes one passes the other.
+//! Checking and decoding call the same functions, so a text that passes one passes the other.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::facet::{Bound, Facets, List, Narrow};
 use super::{forms, json};
 
-/// The form of one text. White space at its ends counts in strings and characters only.
+/// The form of a text. White space at the text's ends only counts in strings and characters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
@@ -29,15 +29,15 @@ pub enum Scalar {
     I64,
     /// A whole number of 128 bits.
     I128,
-    /// A whole number of 8 bits, none below zero.
+    /// A whole number of 8 bits, from 0.
     U8,
-    /// A whole number of 16 bits, none below zero.
+    /// A whole number of 16 bits, from 0.
     U16,
-    /// A whole number of 32 bits, none below zero.
+    /// A whole number of 32 bits, from 0.
     U32,
-    /// A whole number of 64 bits, none below zero.
+    /// A whole number of 64 bits, from 0.
     U64,
-    /// A whole number of 128 bits, none below zero.
+    /// A whole number of 128 bits, from 0.
     U128,
     /// A number of single precision, `INF`, `-INF` or `NaN`.
     F32,
@@ -47,21 +47,21 @@ pub enum Scalar {
     Bytes,
     /// A point in time, with its offset.
     Timestamp,
-    /// A span of time in days and what is smaller.
+    /// A span of time in days, hours, minutes and seconds.
     Duration,
-    /// A UUID in its five groups.
+    /// A UUID in five groups.
     Uuid,
     /// Any JSON value, as its text.
     Json,
     /// One of a few words.
     Words(Cow<'static, Words>),
-    /// Some of these with white space between them.
+    /// A list of scalars, separated by white space.
     List(Arc<List>),
-    /// A scalar, and what narrows it.
+    /// A scalar with facets.
     Narrow(Arc<Narrow>),
 }
 
-/// The sort of a scalar: what may narrow it.
+/// The sort of a scalar, which decides which facets it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
@@ -75,17 +75,17 @@ pub enum Form {
     Float,
     /// Bytes.
     Bytes,
-    /// Another text without white space in it.
+    /// A text without white space in it that is none of the others.
     Token,
-    /// No scalar.
+    /// Something that isn't a scalar.
     Other,
 }
 
-/// The words that a scalar may be.
+/// A scalar that may be one of several words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Words {
-    /// What the type is called, in kebab-case.
+    /// The type's name, in kebab-case.
     pub name: Cow<'static, str>,
     /// What the type is for.
     pub doc: Cow<'static, str>,
@@ -99,18 +99,18 @@ pub struct Words {
 pub struct Word {
     /// The word.
     pub text: Cow<'static, str>,
-    /// What it means; empty where nobody said.
+    /// What the word means. Empty if its author didn't say.
     pub doc: Cow<'static, str>,
 }
 
 impl Words {
-    /// The words that a type knows.
+    /// The words of a Rust type.
     #[must_use]
     pub const fn of(name: &'static str, doc: &'static str, list: &'static [Word]) -> Words {
         Words { name: Cow::Borrowed(name), doc: Cow::Borrowed(doc), list: Cow::Borrowed(list) }
     }
 
-    /// Which of them the text is, by its place in the list.
+    /// The index of the word that a text is.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<usize> {
         let text = trim(text);
@@ -119,7 +119,7 @@ impl Words {
 }
 
 impl Word {
-    /// A word that a type knows.
+    /// A word of a Rust type.
     #[must_use]
     pub const fn of(text: &'static str, doc: &'static str) -> Word {
         Word { text: Cow::Borrowed(text), doc: Cow::Borrowed(doc) }
@@ -162,7 +162,7 @@ impl Scalar {
         }
     }
 
-    /// The form in words: `a whole number from 0 to 255`.
+    /// The form in words, such as `a whole number from 0 to 255`.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -227,7 +227,7 @@ impl Scalar {
         }
     }
 
-    /// The bounds that the width of a whole number gives, where they are short enough to be told.
+    /// The bounds that follow from the number of bits, if they are short enough to show to people.
     pub(super) fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
         let (least, most) = match self {
             Scalar::I8 => (i8::MIN.into(), i8::MAX.into()),
@@ -273,13 +273,13 @@ fn between(least: impl std::fmt::Display, most: impl std::fmt::Display) -> Strin
     format!("a whole number from {least} to {most}")
 }
 
-/// A whole number as XSD writes it: a sign or none, then digits.
+/// Reads a whole number: a sign or none, then digits, as in XSD.
 #[must_use]
 pub fn integer<T: FromStr + Default>(text: &str) -> Option<T> {
     let text = trim(text);
     match text.parse() {
         Ok(it) => Some(it),
-        // Zero may carry its sign even where nothing else below it may; only `-0` ends up here.
+        // `-0` is allowed in unsigned types, too.
         Err(_) => {
             let digits = text.strip_prefix('-')?;
             let zero = !digits.is_empty() && digits.bytes().all(|it| it == b'0');
@@ -288,7 +288,7 @@ pub fn integer<T: FromStr + Default>(text: &str) -> Option<T> {
     }
 }
 
-/// A number of single precision.
+/// Reads a number of single precision.
 #[must_use]
 pub fn float(text: &str) -> Option<f32> {
     match trim(text) {
@@ -299,7 +299,7 @@ pub fn float(text: &str) -> Option<f32> {
     }
 }
 
-/// A number of double precision.
+/// Reads a number of double precision.
 #[must_use]
 pub fn double(text: &str) -> Option<f64> {
     match trim(text) {
@@ -310,7 +310,8 @@ pub fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// Digits, point and exponent: std reads them as XSD does, but also knows `inf`, `infinity`, `nan`.
+/// Reads digits, point and exponent. Rust's `parse` reads them as XSD does, but also `inf`,
+/// `infinity` and `nan`, which XSD doesn't have.
 fn decimal<T: FromStr>(text: &str) -> Option<T> {
     let plain = |it: u8| it.is_ascii_digit() || matches!(it, b'+' | b'-' | b'.' | b'e' | b'E');
     if !text.bytes().all(plain) {
@@ -319,7 +320,7 @@ fn decimal<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// A truth.
+/// Reads a boolean.
 #[must_use]
 pub fn boolean(text: &str) -> Option<bool> {
     match trim(text) {
@@ -329,14 +330,14 @@ pub fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// One character, a space too.
+/// Reads one character, which may be a space.
 #[must_use]
 pub fn character(text: &str) -> Option<char> {
     let mut all = text.chars();
     all.next().filter(|_| all.next().is_none())
 }
 
-/// The text without the white space of XML at its ends.
+/// The text without white space at its ends. White space is what XML takes as such.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|it| matches!(it, ' ' | '\t' | '\n' | '\r'))
 }

@@ -1,4 +1,4 @@
-//! Schemas that no type wrote, checked.
+//! Tests of schemas that are built at run time.
 
 mod both_ways;
 mod generated;

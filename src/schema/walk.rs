@@ -1,7 +1,9 @@
-//! The walk over an element along its shape. Checking and decoding both use it.
+//! The walk over an element by its shape: it calls a function for each field in turn. Checking and
+//! decoding both use it.
 //!
-//! Both see the same fields in the same order and stop at the same error, so neither can accept
-//! what the other refuses. The code of `#[derive(Payload)]` calls this; other code needn't.
+//! Both see the same fields in the same order and stop at the same error, so one can't accept what
+//! the other refuses. The code of `#[derive(Payload)]` calls this module; other code doesn't need
+//! it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,29 +14,29 @@ use super::{
 use crate::limits::XmlLimits;
 use crate::xml::{Attribute, Child, View};
 
-/// Elements within one payload: what a walk goes down to, a step of the stack for each.
+/// How deep elements of a payload may be nested. Each level of the walk takes a stack frame.
 pub(super) const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
-/// What an instance of a schema may say about itself anywhere: `xsi:type`, `xsi:nil` and so on.
+/// The namespace of attributes that any element may have by XSD: `xsi:type`, `xsi:nil` and so on.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
-/// What XML itself says about an element: `xml:lang`, `xml:space` and so on.
+/// The namespace of attributes that any element may have by XML: `xml:lang`, `xml:space` and so on.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// An element, and how deep it stands in its payload.
+/// An element, and how deep it is nested in its payload.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// The element.
     pub view: View<'a>,
     depth: usize,
-    /// The attribute that its place gives it: the key of an entry.
+    /// For an entry of a map: the name of the attribute with its key, which its shape doesn't have.
     key: Option<&'static str>,
 }
 
 impl<'a> At<'a> {
-    /// The root of a payload, if it is the one that the schema describes.
+    /// The root element of a payload, if it has the schema's name.
     ///
     /// # Errors
     ///
-    /// It has another name.
+    /// If the element has another name.
     pub fn root(view: View<'a>, schema: &Schema) -> Result<At<'a>, Error> {
         if schema.name.is(view.namespace(), view.local()) {
             return Ok(At { view, depth: 1, key: None });
@@ -42,21 +44,21 @@ impl<'a> At<'a> {
         Err(error::root(view, &schema.name))
     }
 
-    /// The text of an element that holds one scalar and nothing else.
+    /// The text of an element that has only text.
     ///
     /// # Errors
     ///
-    /// It has attributes or elements.
+    /// If the element has attributes or child elements.
     pub fn text(self) -> Result<Cow<'a, str>, Error> {
         attributes(&[], self, &mut |_| Ok(()))?;
         text(self.view)
     }
 
-    /// Holds the element's text against what narrows it.
+    /// Checks the element's text against a scalar's facets.
     ///
     /// # Errors
     ///
-    /// It is another text, or there is more than text.
+    /// If the text doesn't fit, or the element has more than text.
     pub fn holds(self, scalar: &Scalar) -> Result<(), Error> {
         if !scalar.may_break() || scalar.accepts(&self.text()?) {
             return Ok(());
@@ -64,19 +66,20 @@ impl<'a> At<'a> {
         Err(self.mismatch(scalar))
     }
 
-    /// What is wrong with a text that isn't of this form.
+    /// The error for a text that doesn't have this form.
     #[must_use]
     pub fn mismatch(self, scalar: &Scalar) -> Error {
         error::value(self.view, None, &self.view.text(), scalar)
     }
 
-    /// What a decoder says that misses a field which the walk has let pass: it never should.
+    /// The error of a decoder that lacks a required field after the walk. It never occurs if the
+    /// walk is correct.
     #[must_use]
     pub fn incomplete(self) -> Error {
         error::incomplete(self.view)
     }
 
-    /// An element that stands alone.
+    /// An element that is taken as a root, whatever its name.
     pub(super) fn alone(view: View<'a>) -> At<'a> {
         At { view, depth: 1, key: None }
     }
@@ -88,16 +91,16 @@ impl<'a> At<'a> {
 
 /// A field that the walk has met.
 pub struct Found<'a> {
-    /// Its place among all fields of the shape: attributes first, then the content.
+    /// The field's index among all fields of the shape: attributes first, then the content.
     pub index: usize,
-    /// What the shape says of it.
+    /// The field in the shape.
     pub field: &'a Field,
-    /// The element: the field's own, or the one that has the attribute or the text.
+    /// The field's element. For an attribute or a text, the element that has it.
     pub at: At<'a>,
     part: Part<'a>,
 }
 
-/// As what a field stands there.
+/// The form in which a field stands in the element.
 enum Part<'a> {
     Attribute(&'a str),
     Text,
@@ -110,8 +113,8 @@ impl<'a> Found<'a> {
         Found { index: 0, field, at, part: Part::Element }
     }
 
-    /// Holds the text of a narrow scalar against what narrows it, before anyone sees the field:
-    /// so whoever decodes holds to it as whoever checks.
+    /// Checks the text of a scalar that has facets, before the visitor gets the field. So decoding
+    /// respects the facets, as checking does.
     fn held(self) -> Result<Found<'a>, Error> {
         match &self.field.kind {
             Kind::Scalar(scalar) if scalar.may_break() && !scalar.accepts(&self.text()?) => {
@@ -121,11 +124,11 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The text of a scalar, wherever it stands.
+    /// The text of a scalar field, in whichever form it stands there.
     ///
     /// # Errors
     ///
-    /// There is more than text.
+    /// If there is more than text.
     pub fn text(&self) -> Result<Cow<'a, str>, Error> {
         match self.part {
             Part::Attribute(value) => Ok(Cow::Borrowed(value)),
@@ -134,7 +137,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What is wrong with a text that isn't of this form.
+    /// The error for a text that doesn't have this form.
     #[must_use]
     pub fn mismatch(&self, scalar: &Scalar) -> Error {
         match self.part {
@@ -146,14 +149,14 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Who is told of every field in its turn. An error ends the walk.
+/// The visitor: the function that gets each field in turn. An error of it ends the walk.
 pub type Visit<'v> = dyn FnMut(Found<'_>) -> Result<(), Error> + 'v;
 
-/// Goes through an element: its attributes in the shape's order, then its content.
+/// Walks over an element: its attributes in the shape's order, then its content.
 ///
 /// # Errors
 ///
-/// The first place where the element isn't what the shape says, or what the visitor answers.
+/// The first place where the element doesn't fit the shape, or the visitor's error.
 pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     if at.depth > DEPTH_MAX {
         return Err(error::depth(at.view, DEPTH_MAX));
@@ -171,11 +174,11 @@ pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(
     }
 }
 
-/// Which of the variants an element is, by its place among them.
+/// Finds the variant of a choice that an element is, by the element's name.
 ///
 /// # Errors
 ///
-/// None of them.
+/// If the element is none of the variants.
 pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
     let variants = match &shape.content {
         Content::Choice(variants) => variants.as_slice(),
@@ -188,12 +191,12 @@ pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
     }
 }
 
-/// Goes through the entries of a map, each with its key.
+/// Walks over the entries of a map, and gives each to the visitor with its key.
 ///
 /// # Errors
 ///
-/// There is something else than entries, an entry without a key, a key twice, or what the visitor
-/// answers.
+/// If there is something else than entries, an entry without a key, or a key that occurs twice. Or
+/// the visitor's error.
 pub fn entries<'a>(
     at: At<'a>,
     visit: &mut dyn FnMut(&'a str, At<'a>) -> Result<(), Error>,
@@ -223,9 +226,10 @@ pub fn entries<'a>(
     Ok(())
 }
 
-/// Whether this field of the sequence is what the element is.
+/// Whether the element `child` belongs to this field of a sequence.
 ///
-/// Any element is whatever no field beside it is called: so an optional field stays what it is.
+/// A field that takes any element doesn't take one that is named like a field beside it. So the
+/// element of an optional field always belongs to that field.
 pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
     let ours = child.shares_namespace(parent);
     match field.kind {
@@ -259,7 +263,7 @@ fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Res
     visit_each(fields, &values, at, visit)
 }
 
-/// The attributes that are declared, where any others may stand beside them.
+/// Walks over the attributes that a shape has, in an element that may have any others, too.
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     let mut values = Values::of(fields);
     for attribute in at.view.attributes().filter(|it| it.namespace.is_empty()) {
@@ -268,14 +272,15 @@ fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Resul
     visit_each(fields, &values, at, visit)
 }
 
-/// The value of each attribute that a shape has: an element's are looked through once.
+/// The values of the attributes that a shape has. They are collected in one pass over the element's
+/// attributes.
 struct Values<'a> {
     few: [Option<&'a str>; FEW_ATTRIBUTES],
-    /// Those of a shape that has more.
+    /// The values, if the shape has more than `FEW_ATTRIBUTES` attributes.
     many: Vec<Option<&'a str>>,
 }
 
-/// For so many attributes there is room without an allocation.
+/// Up to this number of attributes, the values need no allocation.
 const FEW_ATTRIBUTES: usize = 16;
 
 impl<'a> Values<'a> {
@@ -294,7 +299,7 @@ impl<'a> Values<'a> {
         *all.get(index)?
     }
 
-    /// Keeps an attribute's value; whether the shape has it.
+    /// Keeps an attribute's value, and returns whether the shape has the attribute.
     fn take(&mut self, fields: &[Field], attribute: &Attribute<'a>) -> bool {
         let found = fields.iter().position(|field| field.name == attribute.local);
         let value = found.and_then(|index| self.all().get_mut(index));

@@ -6,8 +6,9 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, Wor
 
 /// The payload's schema as an XSD document.
 ///
-/// What XSD can't say is said more narrowly: an `Element` behind an optional field is of another
-/// namespace; and more widely: nothing.
+/// The document may be narrower than the schema where XSD requires it: beside an optional or
+/// repeated field, an element of any name must be in another namespace. It is wider for some
+/// scalars. For example, any text is valid where the schema wants JSON.
 #[must_use]
 pub fn xsd(schema: &Schema) -> String {
     let mut writer = Writer::default();
@@ -24,19 +25,20 @@ pub fn xsd(schema: &Schema) -> String {
     format!("{header}{}", document.render())
 }
 
-/// The types and groups that were met, and what became of those that are written.
+/// The state of writing: the types and groups that need definitions, and the definitions that are
+/// written.
 #[derive(Default)]
 struct Writer<'a> {
     types: Vec<(&'a Shape, String)>,
     groups: Vec<(&'a Shape, String)>,
     words: Vec<(&'a Words, String)>,
-    /// Names of types; XSD has one space for those that are simple and those that aren't.
+    /// The names of types that are taken. Simple and complex types of XSD share their names.
     taken: Vec<String>,
     keys: usize,
     defined: Vec<Node>,
 }
 
-/// A simple type: by its name, or in its place.
+/// A simple type: a reference by name, or a definition in place.
 enum Simple {
     Named(String),
     Inline(Node),
@@ -55,7 +57,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes every type and group that was met, until no other is.
+    /// Writes the definition of every type and group that is needed. Writing one may need others.
     fn define(&mut self) {
         let (mut types, mut groups, mut words) = (0, 0, 0);
         loop {
@@ -93,7 +95,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The simple type of an element that has a text and nothing else.
+    /// The simple type of an element that has only text.
     fn text_only(&mut self, shape: &'a Shape) -> Option<Simple> {
         match &shape.content {
             Content::Text(field) if shape.attributes.is_empty() => match &field.kind {
@@ -273,7 +275,7 @@ impl<'a> Writer<'a> {
         let digits = whole.narrowest();
         let decimal = digits.digits.is_some() || digits.fraction_digits.is_some();
         let simple = match base {
-            // XSD counts digits of numbers without an exponent only.
+            // XSD only counts digits of decimal numbers, which have no exponent.
             Scalar::F32 | Scalar::F64 if decimal => Simple::Named("xs:decimal".to_owned()),
             base => self.simple(base),
         };
@@ -292,7 +294,7 @@ impl<'a> Writer<'a> {
         Simple::Named(format!("t:{name}"))
     }
 
-    /// The name of a simple type where XSD wants one: it gets one.
+    /// The name of a simple type, where XSD needs one. A type without a name gets one.
     fn name(&mut self, simple: Simple, liked: &str) -> String {
         match simple {
             Simple::Named(name) => name,
@@ -330,7 +332,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A name like this one that isn't taken.
+/// This name, with a number if it is taken.
 pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
     let liked = if liked.is_empty() { "part" } else { liked };
     let numbered = (2..).map(|it| format!("{liked}-{it}"));
@@ -338,7 +340,7 @@ pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
     names.find(|it| !taken.contains(it)).unwrap_or_default()
 }
 
-/// Whether the shape is met again within itself.
+/// Whether the shape `to` is a part of the shape `from`, at any depth.
 fn reaches<'a>(from: &'a Shape, to: &Shape, seen: &mut Vec<&'a Shape>) -> bool {
     let fields: Vec<&Field> = from.fields().collect();
     fields.into_iter().any(|field| {
@@ -396,7 +398,7 @@ fn restricted(base: &str, facet: &str, value: &str) -> Simple {
     Simple::Inline(Node::new("xs:simpleType").holding([base]))
 }
 
-/// The simple type with these facets; itself where XSD has none of them.
+/// A simple type with these facets. If XSD has none of the facets, the type stays as it is.
 fn narrowed(simple: Simple, facets: &Facets) -> Simple {
     let mut all = Vec::new();
     let mut say = |facet: &str, value: Option<String>| {

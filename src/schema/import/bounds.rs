@@ -1,4 +1,5 @@
-//! Bounds on what a JSON Schema may ask for, since its author may be hostile.
+//! Limits for JSON Schemas, since their authors may be hostile: their size, and the work that
+//! checking a value by them may take.
 
 use std::collections::hash_map::Entry;
 
@@ -7,22 +8,23 @@ use serde_json::{Map, Value};
 
 use super::Error;
 
-/// Values in a JSON Schema: keywords, and what they hold.
+/// How many values a JSON Schema may have, counting all objects, arrays and simple values.
 pub const NODES_MAX: usize = 20_000;
-/// Objects and arrays in one another in a JSON Schema.
+/// How deep objects and arrays of a JSON Schema may be nested.
 pub const DEPTH_MAX: usize = 64;
-/// Values that an `enum` may list.
+/// How many values an `enum` may list.
 pub const ENUM_MAX: usize = 1_000;
-/// References that lead to references. What stands behind more of them is any JSON value.
+/// How many references are followed within one another. Behind more of them, the shape allows any
+/// JSON value.
 pub const REFERENCES_MAX: usize = 16;
-/// Places of a payload, once the references of its schema are followed.
+/// How many places a payload may have, once all references of its schema are followed.
 pub const PLACES_MAX: usize = 2_048;
-/// Schemas that one value may be held against at once, by `$ref`, `anyOf` and the like.
+/// How many schemas may check the same value, through `$ref`, `anyOf` and the like.
 const AT_ONCE_MAX: u64 = 1_000;
-/// How often the values at the bottom of one payload may be looked at.
+/// How often the innermost values of a payload may be checked.
 const LOOKS_MAX: f64 = 100_000.0;
 
-/// Finds what is too much, and answers how far the work on a value grows with each level of it.
+/// Checks the limits. Returns by how much the work of a check grows with each level of nesting.
 pub(super) fn check(root: &Value) -> Result<Spread, Error> {
     sizes(root)?;
     let mut work = Work { root, known: FxHashMap::default() };
@@ -51,12 +53,12 @@ pub(super) fn check(root: &Value) -> Result<Spread, Error> {
     Ok(spread)
 }
 
-/// How many times more often a value is looked at than the one that it stands in.
+/// How many times more often a value may be checked than the object or array around it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread(u64);
 
 impl Spread {
-    /// Whether a value of this depth can be held against the schema.
+    /// Whether a value of this depth can be checked without too much work.
     pub(super) fn takes(self, depth: usize) -> bool {
         let depth = i32::try_from(depth).unwrap_or(i32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "it is at most a thousand")]
@@ -65,7 +67,7 @@ impl Spread {
     }
 }
 
-/// What a reference within the schema leads to.
+/// The schema that a reference leads to, within the JSON Schema.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     match pointer.contains('%') {
@@ -110,7 +112,7 @@ fn sizes(root: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// The schemas in a schema, with the way to each.
+/// The schemas directly within a schema, with the path to each.
 fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     let all = schema.as_object().into_iter().flatten();
     all.flat_map(|(word, form)| {
@@ -144,19 +146,19 @@ fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-/// What it takes to hold one value against a schema.
+/// The work of checking one value by a schema.
 #[derive(Clone, Copy)]
 struct Cost {
     schemas: u64,
-    /// How many of them look into each property of an object.
+    /// How many schemas check each property of the value, if it is an object.
     objects: u64,
-    /// How many of them look into each item of an array.
+    /// How many schemas check each item of the value, if it is an array.
     arrays: u64,
 }
 
 struct Work<'a> {
     root: &'a Value,
-    /// None while it is being found.
+    /// The costs of schemas. None while a cost is being computed.
     known: FxHashMap<*const Value, Option<Cost>>,
 }
 
@@ -191,7 +193,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The schemas that the same value is held against.
+/// The schemas that check the same value as this schema.
 fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let said = |word: &str| schema.get(word);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Converts a foreign JSON Schema into a schema of ours. `docs/schema.md` has the rules.
+//! Converts a JSON Schema of other people into a [`Schema`]. `docs/schema.md` has the rules.
 //!
 //! ```
 //! use pumphouse::Name;
@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The original stays with the schema. The shape lets through whatever the original does; a value
-//! is held against both, so the shape may be the wider of the two.
+//! The original stays with the schema. The shape allows every value that the original allows, and
+//! may allow more. So values are checked by both.
 
 mod bounds;
 mod names;
@@ -43,11 +43,11 @@ pub(super) use self::source::{Source, Wrong};
 use super::Schema;
 use crate::name::Name;
 
-/// Why a JSON Schema won't do.
+/// Why a JSON Schema can't be converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// Where, as a reference: `#/properties/city`.
+    /// The place in the JSON Schema, as a reference: `#/properties/city`.
     pub path: String,
     /// What is wrong there.
     pub message: String,
@@ -68,26 +68,26 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A place of which our schema says less than the original, which is asked for the rest.
+/// A place where the shape allows more than the original JSON Schema. The original checks the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loose {
-    /// Where, in the JSON form: `$.filter`.
+    /// The place in the JSON form, such as `$.filter`.
     pub path: String,
-    /// Why: the words of JSON Schema that ours has no counterpart for.
+    /// The reason, such as the keywords of JSON Schema that the shape can't express.
     pub why: String,
-    /// Whether any JSON value may stand there, as far as the shape says.
+    /// Whether the shape allows any JSON value there.
     pub is_open: bool,
 }
 
 impl Schema {
-    /// The schema of a payload whose JSON form a JSON Schema describes: draft 2020-12, or an older
-    /// one that its `$schema` names.
+    /// Makes the schema of a payload from a JSON Schema of its JSON form. The JSON Schema is of
+    /// draft 2020-12, or of an older draft that its `$schema` names.
     ///
     /// # Errors
     ///
-    /// It is no JSON Schema, refers to what isn't in it, or is larger than the bounds of this
-    /// module.
+    /// If the value isn't a JSON Schema, refers to something outside of it, uses a feature that
+    /// isn't supported, or is larger than the limits of this module.
     pub fn from_json_schema(name: Name, original: &Value) -> Result<Schema, Error> {
         let spread = bounds::check(original)?;
         let (plan, doc, loose) = read::read(original)?;
@@ -98,20 +98,21 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The JSON Schema that it was made of.
+    /// The JSON Schema from which this schema was made, if it was.
     #[must_use]
     pub fn original(&self) -> Option<&Value> {
         self.source.as_ref().map(|it| it.original())
     }
 
-    /// The places of which it says less than the JSON Schema that it was made of.
+    /// The places where this schema's shape allows more than the JSON Schema from which it was
+    /// made.
     #[must_use]
     pub fn loose(&self) -> &[Loose] {
         self.source.as_ref().map_or(&[], |it| it.loose())
     }
 }
 
-/// A name of XML that is like this one: itself where it is one.
+/// An XML name that is similar to this text. A text that is a suitable XML name stays as it is.
 ///
 /// ```
 /// use pumphouse::schema::import::xml_name;

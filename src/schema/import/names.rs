@@ -1,23 +1,24 @@
-//! Converts names of properties into names of XML.
+//! Makes XML names from the names of JSON properties.
 
 use std::collections::BTreeSet;
 
-/// Letters of a name that is made of another.
+/// How many bytes an element's name may have.
 const LENGTH_MAX: usize = 100;
 
-/// The names that a shape has given away.
+/// The names that are taken in a shape.
 #[derive(Default)]
 pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
-    /// A name of XML for each property, in their order: its own where it is one.
+    /// Assigns an XML name to each property, in order. A property whose name is a suitable XML name
+    /// keeps it.
     pub(super) fn assign<'a>(&mut self, all: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
         self.0.extend(all.clone().filter(|it| is_name(it)).map(str::to_owned));
         let each = |it: &str| if is_name(it) { it.to_owned() } else { self.free(&made_of(it)) };
         all.map(each).collect()
     }
 
-    /// This name, or one like it that nothing has.
+    /// This name, with a number if it is taken.
     pub(super) fn free(&mut self, name: &str) -> String {
         let numbered = (2..).map(|it| format!("{name}-{it}"));
         let mut all = std::iter::once(name.to_owned()).chain(numbered);
@@ -27,7 +28,7 @@ impl Names {
     }
 }
 
-/// Whether it can be an element's name as it is.
+/// Whether a text can be an element's name as it is.
 pub(super) fn is_name(text: &str) -> bool {
     let is_first = |it: char| it == '_' || it.is_ascii_alphabetic();
     text.len() <= LENGTH_MAX
@@ -40,7 +41,7 @@ fn is_inside(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')
 }
 
-/// A name of XML that is like this one; itself where it is one.
+/// An XML name that is similar to this text. A text that is a suitable XML name stays as it is.
 pub(super) fn like(text: &str) -> String {
     if is_name(text) { text.to_owned() } else { made_of(text) }
 }

@@ -1,7 +1,8 @@
 //! Converts patterns of JSON Schema into patterns of XSD.
 
-/// The pattern of XSD that lets through whatever this one does, if it is plain enough to say:
-/// anchored at both ends, without alternatives at its top, and of words that both have.
+/// The pattern of XSD that allows every text that this pattern of JSON Schema allows. None if the
+/// pattern isn't simple enough: it must be anchored at both ends, have no alternatives at its top
+/// level, and use only syntax that both have.
 pub(super) fn anchored(pattern: &str) -> Option<&str> {
     let inside = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let mut letters = inside.chars().peekable();

@@ -1,21 +1,22 @@
-//! The plan of a conversion: what becomes of a JSON value on its way into a payload, and back.
+//! The plan of a conversion: how a value of the original JSON Schema becomes a payload, and how the
+//! payload becomes that value again.
 
 use super::super::Scalar;
 
-/// What a place of the original holds.
+/// The plan for a place of the original.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    /// One text.
+    /// A scalar.
     Scalar(Scalar),
-    /// Any number of these.
+    /// An array of such items.
     Array(Box<Described>),
-    /// Any names, each with one of these.
+    /// An object with any property names, each with such a value.
     Map(Box<Described>),
-    /// Properties.
+    /// An object whose properties the original names.
     Object(Object),
 }
 
-/// What a place holds, and what is said of it.
+/// The plan for a place, and its description.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     pub(super) plan: Plan,
@@ -24,23 +25,25 @@ pub(super) struct Described {
     pub(super) or_null: bool,
 }
 
-/// The properties of an object.
+/// The plan of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object {
     pub(super) properties: Vec<Property>,
-    /// What any other properties hold, and the element that has them.
+    /// For other properties, if the object may have any: the element for them, and the plan of
+    /// their values.
     pub(super) rest: Option<(String, Box<Described>)>,
-    /// The attribute that lists which properties are null, where leaving them out isn't the same.
+    /// The attribute that lists the properties that are null, for properties that may also be
+    /// missing.
     pub(super) nulls: Option<String>,
-    /// The attribute that lists which arrays are empty, where leaving them out isn't the same.
+    /// The attribute that lists the arrays that are empty, for arrays that may also be missing.
     pub(super) empty: Option<String>,
 }
 
-/// One property.
+/// The plan of a property.
 #[derive(Clone, Debug)]
 pub(super) struct Property {
     pub(super) theirs: String,
-    /// Its element's name.
+    /// The name of the property's element.
     pub(super) ours: String,
     pub(super) holds: Described,
     pub(super) is_required: bool,
@@ -57,18 +60,19 @@ impl Plan {
 }
 
 impl Property {
-    /// Whether the payload lists it where it is null.
+    /// Whether the payload lists this property if it is null.
     pub(super) fn lists_null(&self) -> bool {
         let is_null = self.holds.or_null || self.holds.plan.is_json();
         is_null && (!self.is_required || self.holds.plan.is_array())
     }
 
-    /// Whether null and nothing are the same: it must be there, and so what is missing is null.
+    /// Whether a missing element means null. It does if the original requires the property and
+    /// allows null.
     pub(super) fn is_null_where_missing(&self) -> bool {
         self.holds.or_null && self.is_required && !self.holds.plan.is_array()
     }
 
-    /// Whether the payload lists it where it is an empty array.
+    /// Whether the payload lists this property if it is an empty array.
     pub(super) fn lists_empty(&self) -> bool {
         self.holds.plan.is_array() && !self.is_required
     }

@@ -1,4 +1,4 @@
-//! Reads a JSON Schema into a plan.
+//! Reads a JSON Schema and makes a plan from it.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::plan::{Described, Object, Plan, Property};
 use super::scalar::{self, Made};
 use super::{Error, Loose};
 
-/// The plan of a whole JSON Schema, what it says of itself, and where it is wider.
+/// The plan of a whole JSON Schema, its description, and the places where the plan allows more.
 pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error> {
     let mut reader = Reader {
         root: original,
@@ -20,9 +20,9 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
     };
     let Described { plan, doc, or_null } = reader.place(original)?;
     let plan = match plan {
-        // Null is none of them.
+        // A payload can't be null, so a root that may be null is any JSON value.
         _ if or_null => reader.json(original, "null"),
-        // An element of its own has them, so that the root may have a name for it.
+        // A root with any properties has them within an element of its own.
         Plan::Map(each) => {
             let rest = Some((REST.to_owned(), each));
             Plan::Object(Object { rest, ..Object::default() })
@@ -32,10 +32,10 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
     Ok((plan, doc, reader.loose))
 }
 
-/// The element that has properties which no schema names.
+/// The name of the element for properties that the original doesn't name.
 const REST: &str = "more";
 
-/// Words that only say what a value is for, or that this reader takes in.
+/// The keywords that this reader handles, and those that don't narrow which values are allowed.
 const KNOWN: [&str; 28] = [
     "$schema",
     "$id",
@@ -69,9 +69,9 @@ const KNOWN: [&str; 28] = [
 
 struct Reader<'a> {
     root: &'a Value,
-    /// The references that are being followed.
+    /// The references that are being followed, the outermost first.
     open: Vec<&'a str>,
-    /// Where the value stands that is looked at, in the JSON form.
+    /// The path of the current place in the JSON form.
     path: Vec<String>,
     places: usize,
     loose: Vec<Loose>,
@@ -147,7 +147,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What stands for one schema alone: `anyOf` of it and null, or `allOf` of it.
+    /// Handles a schema that means one other schema: an `anyOf` or `oneOf` of that and null, or an
+    /// `allOf` with only that.
     fn alone(&mut self, said: &'a Map<String, Value>) -> Result<Option<Described>, Error> {
         if said.contains_key("type") || said.contains_key("enum") || said.contains_key("const") {
             return Ok(None);
@@ -235,7 +236,8 @@ impl<'a> Reader<'a> {
         Ok(Plan::Array(Box::new(item)))
     }
 
-    /// What stands where no element may be missing: null is a JSON value there.
+    /// The plan for an item of an array or a value of a map. Its element can't be missing, so a
+    /// value that may be null is any JSON value.
     fn nested(&mut self, schema: &'a Value) -> Result<Described, Error> {
         let found = self.place(schema)?;
         match found.or_null {
@@ -251,14 +253,14 @@ impl<'a> Reader<'a> {
         Plan::Scalar(made.scalar)
     }
 
-    /// Any JSON value, and why.
+    /// The plan for any JSON value. Notes why the plan isn't narrower.
     fn json(&mut self, schema: &Value, why: &str) -> Plan {
         self.loosen(why, true);
         let empty = Map::new();
         Plan::Scalar(scalar::json(schema.as_object().unwrap_or(&empty)))
     }
 
-    /// Notes the words that the plan doesn't say.
+    /// Notes the keywords that the plan doesn't express.
     fn note(&mut self, said: &Map<String, Value>) {
         let told = ["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"];
         let is_lost =
@@ -300,7 +302,7 @@ fn untyped(said: &Map<String, Value>) -> String {
     found.unwrap_or("no type").to_owned()
 }
 
-/// What others wrote, on one line and without what a terminal would obey.
+/// A text of the original on one line, and without control characters, which a terminal might obey.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().map(|word| {
         let shown = word.chars().map(|it| if is_plain(it) { it } else { '\u{FFFD}' });

@@ -1,11 +1,11 @@
-//! The shape of a plan.
+//! Makes the shape of a payload from a plan.
 
 use std::sync::Arc;
 
 use super::super::{Content, ENTRY, Field, Kind, Link, List, Occurs, Scalar, Shape, Word, Words};
 use super::plan::{Described, Object, Plan};
 
-/// What an item is called in an array that has an element of its own.
+/// The name of items' elements, in an array that has an element of its own.
 pub(super) const ITEM: &str = "item";
 
 /// The shape of a whole payload.
@@ -18,13 +18,13 @@ pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
             named(Shape::new("", doc, Vec::new(), Content::Text(field)))
         }
         Plan::Array(item) => named(array(doc, item)),
-        // The reader gives the root as an object with any properties.
+        // This never occurs, since the reader makes an object of such a root.
         Plan::Map(_) => named(Shape::new("", doc, Vec::new(), Content::Empty)),
         Plan::Object(it) => named(object(doc, it)),
     }
 }
 
-/// An array that has an element of its own.
+/// The shape of an array that has an element of its own.
 fn array(doc: String, item: &Described) -> Shape {
     let field = Field::new(ITEM, item.doc.clone(), kind(item), Occurs::Many);
     Shape::new("", doc, Vec::new(), Content::Sequence(vec![field]))
@@ -63,7 +63,7 @@ fn object(doc: String, object: &Object) -> Shape {
     Shape::new("", doc, attributes, content)
 }
 
-/// An attribute with some of these names.
+/// An attribute that lists some of these names.
 fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
     let list = names.into_iter().map(|it| Word { text: it.into(), doc: "".into() }).collect();
     let words = Words { name: "property".into(), doc: "".into(), list };
@@ -73,7 +73,7 @@ fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
     Field { in_example: false, ..field }
 }
 
-/// What an element by any name holds.
+/// The kind of value of an element.
 fn kind(described: &Described) -> Kind {
     match &described.plan {
         Plan::Scalar(it) => Kind::Scalar(it.clone()),

@@ -1,5 +1,5 @@
-//! The JSON Schema that a schema was made of. It checks values, and converts them to its JSON form
-//! and back.
+//! The JSON Schema from which a schema was made. It checks values, and converts them to the JSON
+//! form of the schema's shape and back.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use super::shape::ITEM;
 use super::{Error, Loose};
 use crate::schema::TEXT;
 
-/// Steps back that one pattern may take on one text.
+/// How many backtracking steps matching one pattern on one text may take.
 const STEPS_BACK_MAX: usize = 100_000;
-/// Bytes that one compiled pattern may have.
+/// How many bytes one compiled pattern may have.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Whole numbers beyond this may have lost digits on their way through a number with a fraction.
+/// Whole numbers from here on may have lost digits when they were a floating-point number.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// What a schema was made of.
+/// The JSON Schema from which a schema was made, and what was made from it.
 pub(in crate::schema) struct Source {
     original: Value,
     validator: Validator,
@@ -28,7 +28,7 @@ pub(in crate::schema) struct Source {
     spread: Spread,
 }
 
-/// Where a value isn't what the original says: a path of RFC 6901, and a sentence.
+/// A violation of the original: the steps of the path to the value, and a sentence.
 pub(in crate::schema) struct Wrong {
     pub(in crate::schema) path: Vec<String>,
     pub(in crate::schema) message: String,
@@ -65,12 +65,12 @@ impl Source {
         &self.loose
     }
 
-    /// Whether both were made of the same.
+    /// Whether both have the same JSON Schema.
     pub(in crate::schema) fn is_same(&self, other: &Source) -> bool {
         self.original == other.original
     }
 
-    /// What the original finds wrong with a value.
+    /// Checks a value by the original, and returns up to `most` violations.
     pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
         if !self.spread.takes(depth(value)) {
             let message = "stands too deep to be held against this schema".to_owned();
@@ -84,7 +84,7 @@ impl Source {
         self.validator.iter_errors(value).take(most).map(wrong).collect()
     }
 
-    /// A value of theirs as the JSON form of our shape.
+    /// Converts a value that is valid by the original to the JSON form of the schema's shape.
     pub(in crate::schema) fn inward(&self, value: Value) -> Value {
         match (&self.plan, value) {
             (Plan::Scalar(_), value) => Value::Object(Map::from_iter([(TEXT.to_owned(), value)])),
@@ -92,11 +92,12 @@ impl Source {
         }
     }
 
-    /// The JSON form of our shape as a value of theirs.
+    /// Converts the JSON form of the schema's shape to a value of the original.
     ///
     /// # Errors
     ///
-    /// The property of which it says two things.
+    /// The name of a property that has two values. For example, the payload has an element for it
+    /// and also lists it as null.
     pub(in crate::schema) fn outward(&self, value: Value) -> Result<Value, String> {
         match (&self.plan, value) {
             (Plan::Scalar(scalar), Value::Object(mut all)) => {
@@ -113,7 +114,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What stands alone: an array has an element of its own around it.
+/// Converts a value at a place where an array needs an element of its own around its items.
 fn inward(plan: &Plan, value: Value) -> Value {
     match (plan, value) {
         (Plan::Array(item), Value::Array(all)) => {
@@ -160,7 +161,7 @@ fn object_inward(object: &Object, mut from: Map<String, Value>) -> Value {
             let all = from.into_iter().map(|(key, it)| (key, inward(&each.plan, it)));
             to.insert(name.clone(), all.collect());
         }
-        // What nobody knows is told by whoever reads it.
+        // Unknown properties are kept. The conversion to XML reports them.
         _ => to.extend(from),
     }
     to.into()
@@ -224,7 +225,7 @@ fn object_outward(object: &Object, mut from: Map<String, Value>) -> Result<Value
     Ok(to.into())
 }
 
-/// A whole number has no point where a number with a fraction may stand.
+/// Writes a number without a fraction as a whole number, even where a fraction is allowed.
 fn scalar_outward(scalar: &crate::schema::Scalar, value: Value) -> Value {
     use crate::schema::Scalar;
     let whole = |it: &f64| it.fract() == 0.0 && it.abs() < WHOLE_MAX;
@@ -248,7 +249,7 @@ fn depth(value: &Value) -> usize {
     most
 }
 
-/// A sentence of the judge's: it repeats values, which may be long.
+/// Cuts a message of the validator, which may repeat long values, and puts it on one line.
 fn cut(text: &str) -> String {
     const LETTERS_MAX: usize = 300;
     let shown = |it: char| if it.is_control() { ' ' } else { it };

@@ -1,4 +1,5 @@
-//! JSON Schemas of others: what becomes of them, both ways, and what is too much.
+//! Tests of converting JSON Schemas: the schemas that are made, conversions of values in both
+//! directions, and the limits.
 
 mod both_ways;
 
@@ -19,7 +20,7 @@ fn object(properties: &Value, required: &[&str]) -> Value {
         "additionalProperties": false })
 }
 
-/// What a value becomes in XML, without its root; and that it comes back.
+/// The XML of a value without its root. Checks that the XML is converted back to the same value.
 fn check(original: &Value, value: &Value, expected: &str) {
     let schema = made(original).expect("a schema");
     let element = from_json(&schema, value).unwrap_or_else(|it| panic!("{it}\n{value}"));

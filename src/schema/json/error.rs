@@ -1,4 +1,4 @@
-//! Errors of a JSON form: what is wrong, at which path, and what would be right.
+//! The errors of a payload's JSON form: what is wrong, at which path, and what would be right.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use crate::schema::scalar::counted;
 use crate::schema::{Field, Scalar};
 use crate::xml;
 
-/// Mistakes that one answer tells.
+/// How many mistakes are reported at most.
 pub(super) const ERRORS_MAX: usize = 16;
-/// Characters of a path that an error keeps.
+/// How many characters of a path an error keeps.
 const PATH_MAX: usize = 400;
 
-/// What is wrong with a JSON form: at least one mistake, sixteen at the most.
+/// What is wrong with a JSON form: one to sixteen mistakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Errors {
     /// The mistakes, in the order of the schema.
     pub all: Vec<Error>,
-    /// Whether there may be more: the rest was not looked at.
+    /// Whether there may be more mistakes, since the rest wasn't checked.
     pub is_cut: bool,
 }
 
@@ -32,43 +32,44 @@ pub struct Errors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// Which rule it breaks.
+    /// The rule that is broken.
     pub rule: Rule,
-    /// Where, as in RFC 9535: `$.items[3].count`.
+    /// The path of the value, in the form of RFC 9535: `$.items[3].count`.
     pub path: String,
-    /// What is wrong, said of what stands at the path: `takes true or false, not 1`.
+    /// What is wrong with the value at the path, as the rest of a sentence: `takes true or false,
+    /// not 1`.
     pub message: String,
     /// What may stand there.
     pub expected: Box<str>,
-    /// The right name or word that is most like the wrong one.
+    /// The right name or word that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
-    /// What would be right there, written out.
+    /// An example of what would be right there.
     pub example: Option<Box<str>>,
 }
 
-/// Which rule a JSON form breaks.
+/// The rules that a JSON form may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// Properties are declared.
+    /// A property must be one of the schema's.
     Property,
-    /// What isn't optional is there.
+    /// A required property must be there.
     Missing,
-    /// Of a choice, one is there.
+    /// Exactly one property of a choice must be there.
     Choice,
-    /// A value has its form.
+    /// A value must have the form that the schema gives it.
     Value,
-    /// What isn't there is left out.
+    /// An optional property that has no value must be left out, and not be null.
     Null,
-    /// Text has only characters that XML has.
+    /// Text may only have characters that XML allows.
     Character,
-    /// XML in a string is one element that may stand there.
+    /// A string of XML must be one well-formed element that the schema allows there.
     Xml,
-    /// Elements stand in one another up to a depth.
+    /// Elements may only be nested up to a limit.
     Depth,
-    /// The payload is as large as one may be.
+    /// The payload may not be larger than the limit.
     Size,
-    /// It is what the JSON Schema says that its schema was made of.
+    /// If the schema was made from a JSON Schema, the value must be valid by that.
     Schema,
 }
 
@@ -123,13 +124,14 @@ impl Error {
         Error { expected: expected.into(), ..self }
     }
 
-    /// Adds what would be right, unless it is longer than anyone reads.
+    /// Adds an example, unless it is too long to be read.
     fn showing(mut self, example: Option<String>) -> Error {
         self.example = example.filter(|it| it.len() <= EXAMPLE_MAX).map(Box::from);
         self
     }
 
-    /// Adds the nearest of these to the sentence, where there was a choice.
+    /// Adds the most similar name. If there are several names, the message asks whether it was
+    /// meant.
     fn or_nearest<'n>(
         mut self,
         wrong: &str,
@@ -184,7 +186,7 @@ pub(super) fn several(path: &[Step<'_>], there: &[&str], variants: &[Property<'_
         .showing(variants.first().and_then(pair))
 }
 
-/// Another kind of value than `expected`, such as `an object`.
+/// A value of another kind than expected. `expected` is a text such as `an object`.
 pub(super) fn kind(path: &[Step<'_>], value: &Value, expected: &str, field: &Field) -> Error {
     let message = format!("takes {expected}, not {}", shown(value));
     let example = match (example_of(field), path.last()) {
@@ -200,7 +202,7 @@ pub(super) fn null(path: &[Step<'_>]) -> Error {
     Error::new(Rule::Null, path, message).expecting("nothing")
 }
 
-/// An object that isn't one, where no field says what it is.
+/// A value that should be an object, at a place that has no field, such as the root.
 pub(super) fn no_object(path: &[Step<'_>], value: &Value) -> Error {
     let message = format!("takes an object, not {}", shown(value));
     Error::new(Rule::Value, path, message).expecting("an object")
@@ -215,7 +217,7 @@ pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error 
     };
     let few = scalar.narrowest().one_of;
     let names = words.into_iter().chain(few.iter().map(|it| &**it));
-    // What XML would take says in which form JSON does.
+    // If a string would be valid in XML, the example is the same value in its JSON form.
     let meant =
         value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
     let meant = meant.filter(|it| it != value);
@@ -261,7 +263,7 @@ pub(super) fn schema(path: &[Step<'_>], error: &crate::schema::Error) -> Error {
     Error::new(Rule::Xml, path, message).expecting(error.expected.clone())
 }
 
-/// What the JSON Schema finds wrong that the schema was made of.
+/// A violation of the JSON Schema from which the schema was made.
 pub(super) fn judged(wrong: &Wrong) -> Error {
     fn step(text: &str) -> Step<'_> {
         let is_item = !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
@@ -275,7 +277,7 @@ pub(super) fn judged(wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, &path, message).expecting("what its schema says")
 }
 
-/// The form in words, as JSON has it.
+/// The form of a scalar's JSON value in words.
 fn described(scalar: &Scalar) -> String {
     match sort(scalar) {
         Sort::List(list) => {
@@ -295,7 +297,7 @@ fn is_wide(base: &Scalar) -> bool {
     matches!(base, Scalar::I128 | Scalar::U128)
 }
 
-/// A property with an example of what it holds.
+/// A property with an example of its value.
 fn pair(property: &Property<'_>) -> Option<String> {
     let value = example_of(property.field)?;
     Some(format!("{}: {value}", quoted(&property.name)))
@@ -318,7 +320,7 @@ fn listed(names: &[String], word: &str) -> String {
     }
 }
 
-/// A value to repeat: short, on one line.
+/// A value as an error repeats it: short, and on one line.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
@@ -333,7 +335,7 @@ fn quoted(text: &str) -> String {
     Value::from(cut(text)).to_string()
 }
 
-/// A path as RFC 9535 has it; only its end, where it is longer than anyone reads.
+/// A path in the form of RFC 9535. Of a path that is too long to be read only the end is kept.
 fn written(path: &[Step<'_>]) -> String {
     let mut text = "$".to_owned();
     for step in path {

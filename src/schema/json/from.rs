@@ -1,4 +1,5 @@
-//! Converts JSON into an element, by its schema, and reports every mistake at once.
+//! Converts a JSON value into a payload's element, by the payload's schema. It reports all mistakes
+//! at once, up to a limit.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +11,12 @@ use crate::schema::walk::{At, DEPTH_MAX, is_called, walk};
 use crate::schema::{Content, ENTRY, Field, KEY, Kind, List, Occurs, Scalar, Schema, Shape, XML};
 use crate::xml::{self, Element, Profile, Writer, is_character};
 
-/// The payload that a JSON form is. It has been checked, and is written as its type would.
+/// Converts the JSON form of a payload into the payload's element. The element is valid, and is
+/// written as the payload's Rust type would write it.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, up to sixteen mistakes.
+/// All mistakes, up to sixteen.
 pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     let Some(source) = &schema.source else { return by_shape(schema, value) };
     let mut wrong = source.judge(value, ERRORS_MAX + 1);
@@ -41,7 +43,7 @@ fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     }
     let one = |error| Errors { all: vec![error], is_cut: false };
     let element = converter.to.finish().map_err(|error| one(error::size(&error)))?;
-    // Nothing that was let through so far may fail here but XML that a schema can't place.
+    // The value was checked before. Only elements that were given as XML may still fail here.
     schema.check(element.view()).map_err(|error| one(error::schema(&[], &error)))?;
     Ok(element)
 }
@@ -49,24 +51,24 @@ fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
 struct Converter<'a> {
     namespace: &'a str,
     to: Writer,
-    /// Where the value stands that is looked at.
+    /// The path of the current value.
     path: Vec<Step<'a>>,
     /// How many elements are open.
     depth: usize,
     errors: Vec<Error>,
 }
 
-/// What a string of XML must be.
+/// What the element in a string of XML must be.
 #[derive(Clone, Copy)]
 enum Must<'a> {
-    /// An element by this name, with this key where it is an entry.
+    /// An element with this name and, if it is an entry of a map, with this key.
     Be(&'a str, Option<&'a str>),
-    /// None that these fields are called.
+    /// An element that isn't named like one of these fields.
     Differ(&'a [Field]),
 }
 
 impl<'a> Converter<'a> {
-    /// Notes a mistake, unless there are enough.
+    /// Notes a mistake, unless there are enough of them.
     fn wrong(&mut self, error: impl FnOnce(&[Step<'a>]) -> Error) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(error(&self.path));
@@ -81,7 +83,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// An element by this name that has a shape.
+    /// Writes an element with this name and shape.
     fn shaped(&mut self, local: &'a str, shape: &'a Shape, value: &'a Value, key: Option<&'a str>) {
         let Value::Object(object) = value else {
             return self.wrong(|path| error::no_object(path, value));
@@ -147,7 +149,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Notes the properties that nobody knows; answers with those that were meant.
+    /// Notes properties that the shape doesn't have. Returns the names of the properties that were
+    /// probably meant, so that they aren't also reported as missing.
     fn strangers(&mut self, members: &[Member<'a>], object: &Map<String, Value>) -> Vec<String> {
         let known: Vec<&Property<'_>> = members
             .iter()
@@ -210,7 +213,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// What stands in a sequence under a field's name: one, or as many as there are.
+    /// Writes the elements of a field in a sequence: one, or one for each item of an array.
     fn field(&mut self, field: &'a Field, fields: &'a [Field], value: &'a Value) {
         let one = |to: &mut Self, value| match field.kind {
             Kind::Element => to.xml(Must::Differ(fields), value, field),
@@ -227,7 +230,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// A whole element.
+    /// Writes an element for a value.
     fn element(
         &mut self,
         local: &'a str,
@@ -278,7 +281,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The text of a scalar, unless something is wrong with it.
+    /// The text of a scalar's value. Notes a mistake if the value is wrong.
     fn scalar(&mut self, scalar: &'a Scalar, value: &'a Value) -> Option<String> {
         if let Sort::List(list) = sort(scalar) {
             return self.list(scalar, list, value);
@@ -322,7 +325,7 @@ impl<'a> Converter<'a> {
         Some(text)
     }
 
-    /// An object that holds a whole element as XML.
+    /// Writes the element of an object that has the whole element as XML.
     fn any(
         &mut self,
         local: &'a str,
@@ -353,7 +356,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The element that a string is.
+    /// Reads the element in a string of XML.
     fn read(&mut self, must: Must<'_>, value: &Value, field: &Field) -> Option<Element> {
         let Value::String(text) = value else {
             self.wrong(|path| error::kind(path, value, "a string of XML", field));

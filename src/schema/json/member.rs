@@ -1,27 +1,30 @@
-//! The property of each field of a shape.
+//! Assigns a JSON property to each field of a shape. Conversions in both directions and the JSON
+//! Schema use the same assignment.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::schema::{Content, Field, Kind, Occurs, Shape, TEXT};
 
-/// Where a field stands. They come in the order of the shape's fields, one each; of a shape that
-/// holds a choice, the variants are one together, the last.
+/// The JSON properties of a field. There is one member for each field, in the order of the shape's
+/// fields. But if the shape's content is a choice, its variants share one member, which is the
+/// last.
 pub(in crate::schema) enum Member<'a> {
-    /// A property of its own.
+    /// The field has a property of its own.
     Field(Property<'a>),
-    /// A property a variant: one of them, or perhaps none.
+    /// Each variant of a choice has a property. One of them must be there, or none if the choice is
+    /// optional.
     Choice { occurs: Occurs, variants: Vec<Property<'a>> },
 }
 
-/// A property, and what it holds.
+/// A property, and the field whose value it has.
 pub(in crate::schema) struct Property<'a> {
     pub(in crate::schema) name: Cow<'a, str>,
     pub(in crate::schema) field: &'a Field,
 }
 
-/// The members of a shape's fields. XML tells an attribute from an element of the same name, and
-/// JSON doesn't: what comes later gets a number.
+/// The members of a shape's fields. An attribute and an element may have the same name, which JSON
+/// can't distinguish. So a name that is already taken gets a number.
 pub(in crate::schema) fn members(shape: &Shape) -> Vec<Member<'_>> {
     let mut names = Names::default();
     let member = |field, names: &mut Names| match variants(field) {
@@ -39,7 +42,7 @@ pub(in crate::schema) fn members(shape: &Shape) -> Vec<Member<'_>> {
     members
 }
 
-/// The variants of a choice that stands once, or perhaps.
+/// The variants of a field that is a choice, if the field may not be repeated.
 fn variants(field: &Field) -> Option<&[Field]> {
     match (&field.kind, field.occurs) {
         (Kind::Choice(link), Occurs::One | Occurs::Optional) => match &link.shape().content {

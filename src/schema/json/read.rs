@@ -1,4 +1,4 @@
-//! Parses JSON strictly. Errors have the position and the words around it.
+//! Parses JSON strictly. Errors have the position and the text around it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,18 +9,20 @@ use serde_json::{Deserializer, Map, Number, Value};
 
 use crate::limits::XmlLimits;
 
-/// Objects and arrays within one another. An element within another takes three at the most.
+/// How deep objects and arrays may be nested. One level of elements takes at most three levels of
+/// JSON.
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
-/// Characters before and behind the place that an error repeats.
+/// How many characters before and behind the place an error repeats.
 const AROUND_MAX: usize = 40;
-/// Bytes before the place in which half of a pair is looked for: `\uD83D\uDE00`.
+/// In how many bytes before the place the code looks for half of a surrogate pair such as
+/// `\uD83D\uDE00`.
 const PAIR_BYTES: usize = 12;
 
 /// What is wrong with a JSON text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
-    /// What sort of mistake it is.
+    /// The sort of mistake.
     pub kind: BrokenKind,
     /// The line, from 1.
     pub line: u32,
@@ -34,15 +36,15 @@ pub struct Broken {
     pub behind: String,
 }
 
-/// What sort of mistake it is.
+/// The sort of mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BrokenKind {
-    /// It is no JSON.
+    /// The text isn't JSON.
     Syntax,
-    /// A property stands twice in its object, and nobody can say which is meant.
+    /// A property stands twice in its object, so that its value isn't certain.
     Twice,
-    /// More than [`DEPTH_MAX`] objects and arrays within one another.
+    /// Objects and arrays are nested deeper than [`DEPTH_MAX`].
     Depth,
 }
 
@@ -73,11 +75,12 @@ impl Broken {
     }
 }
 
-/// Reads a JSON text: one value, with white space around it at the most.
+/// Reads a JSON text, which is one value. Only white space may stand around it.
 ///
 /// # Errors
 ///
-/// It is no JSON, a property stands twice in its object, or it is deeper than [`DEPTH_MAX`].
+/// If the text isn't JSON, a property stands twice in its object, or the value is nested deeper
+/// than [`DEPTH_MAX`].
 pub fn read(text: &str) -> Result<Value, Broken> {
     let own = Cell::new(BrokenKind::Syntax);
     let mut from = Deserializer::from_str(text);
@@ -86,11 +89,11 @@ pub fn read(text: &str) -> Result<Value, Broken> {
     value.and_then(|it| from.end().map(|()| it)).map_err(|error| broken(text, own.get(), &error))
 }
 
-/// Reads one value, so many objects and arrays deep.
+/// Reads one value at a depth of nesting.
 #[derive(Clone, Copy)]
 struct Reader<'k> {
     depth: usize,
-    /// What we find wrong ourselves; the library has one sort of error for all of it.
+    /// The sort of mistake that this reader finds itself. The library can't carry it in its errors.
     own: &'k Cell<BrokenKind>,
 }
 
@@ -176,7 +179,8 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     let start = line_start(text, error.line());
-    // The library counts bytes, and names the one it stopped at.
+    // The column that the library gives is counted in bytes, and is that of the byte where it
+    // stopped.
     let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
     if error.classify() == Category::Eof {
         offset = text.len();
@@ -199,7 +203,8 @@ fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     }
 }
 
-/// What is wrong there, in words: ours where we know more than the library says.
+/// What is wrong, in words. Where this module knows more than the library's message says, it has a
+/// message of its own.
 fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Error) -> String {
     if kind == BrokenKind::Syntax {
         if error.classify() == Category::Eof {
@@ -222,7 +227,7 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
     told.strip_suffix(&place).unwrap_or(&told).to_owned()
 }
 
-/// The four digits of an escape right before the place that is half of a pair.
+/// If a `\u` escape right before the place is half of a surrogate pair: its four digits.
 fn half_pair(text: &str, offset: usize) -> Option<&str> {
     let end = (offset + 1).min(text.len());
     let begin = end.saturating_sub(PAIR_BYTES);
@@ -259,7 +264,7 @@ fn head(text: &str) -> usize {
     text.char_indices().nth(AROUND_MAX).map_or(text.len(), |(at, _)| at)
 }
 
-/// On one line, and without what a terminal would obey.
+/// The text on one line and without control characters, which a terminal might obey.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,5 @@
-//! Converts a scalar's text to JSON: a number, a string or an array.
+//! Converts the text of a scalar to JSON and back: a number, a string, a boolean or an array, or
+//! any JSON value.
 
 use serde_json::{Number, Value};
 
@@ -9,28 +10,29 @@ use crate::schema::{
     items, timestamp, timestamp_text, uuid,
 };
 
-/// Whole numbers beyond this may have lost digits on their way through a number with a fraction.
+/// Whole numbers from here on may have lost digits when they were a floating-point number.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// What a scalar is in JSON.
+/// The form of a scalar's value in JSON.
 pub(in crate::schema) enum Sort<'a> {
-    /// A string, as it is.
+    /// A string with the text as it is.
     Text,
-    /// A string without white space at its ends, in its canonical form.
+    /// A string with the text in its canonical form, without white space at its ends.
     Token,
     /// `true` or `false`.
     Truth,
     /// A whole number.
     Whole,
-    /// A number, or the name of one that JSON can't write.
+    /// A number, or the name of a value that JSON numbers can't express.
     Real,
-    /// An array.
+    /// An array of items.
     List(&'a List),
-    /// Anything.
+    /// Any JSON value.
     Any,
 }
 
-/// What it is in JSON. What is narrowed by how it is written stays a string.
+/// The form of a scalar's value in JSON. A number or boolean with facets about its text is a
+/// string.
 pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     match scalar.base() {
         Scalar::String | Scalar::Character => Sort::Text,
@@ -43,20 +45,20 @@ pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     }
 }
 
-/// Whether JSON has a value of its own for it.
+/// Whether JSON can have the value as a number or a boolean.
 fn is_short(base: &Scalar) -> bool {
     use Scalar::{Boolean, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(base, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | Boolean | F32 | F64)
 }
 
-/// Whether it is a number or a truth that is narrowed by how it is written.
+/// Whether the scalar is a number or a boolean with facets about its text, such as a pattern.
 pub(in crate::schema) fn is_written(scalar: &Scalar) -> bool {
     let by_text =
         |it: &Facets| it.pattern.is_some() || it.length_min.is_some() || it.length_max.is_some();
     is_short(scalar.base()) && scalar.facets().any(by_text)
 }
 
-/// A text that the scalar accepts, as JSON.
+/// Converts a text that the scalar accepts to JSON.
 pub(super) fn to_json(scalar: &Scalar, text: &str) -> Value {
     let value = match sort(scalar) {
         Sort::Text => None,
@@ -76,12 +78,13 @@ pub(super) fn to_json(scalar: &Scalar, text: &str) -> Value {
     value.unwrap_or_else(|| text.into())
 }
 
-/// One of the few that a scalar may be, as JSON.
+/// Converts one of the allowed texts of a scalar to JSON.
 pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
     if scalar.accepts(text) { to_json(scalar, text) } else { text.into() }
 }
 
-/// The text of a JSON value that is no array, if the scalar accepts one that says the same.
+/// The text of a JSON value that isn't an array. None if the scalar accepts no text with this
+/// value.
 pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     let base = scalar.base();
     let texts = match (sort(scalar), value) {
@@ -99,7 +102,7 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
         _ => return None,
     };
     let found = texts.into_iter().flatten().find(|text| scalar.accepts(text));
-    // One of a few may be written in another way than we would.
+    // An allowed text may be written in another way than this code would write it.
     let mut few = scalar.facets().flat_map(|it| it.one_of.iter());
     found.or_else(|| {
         let same = few.find(|text| scalar.accepts(text) && to_json(scalar, text) == *value);
@@ -107,7 +110,7 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// How we write what the text says.
+/// The canonical text for the value of a text.
 fn canonical(base: &Scalar, text: &str) -> Option<String> {
     match base {
         Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),
@@ -124,7 +127,8 @@ fn canonical(base: &Scalar, text: &str) -> Option<String> {
 }
 
 fn real(base: &Scalar, text: &str) -> Value {
-    // The shortest text of a number of single precision, not its digits in double.
+    // For a number of single precision this gives its shortest text, and not the digits that it
+    // would have in double precision.
     let short = canonical(base, text).and_then(|it| double(&it));
     match short.map(|it| (Number::from_f64(it), it)) {
         Some((Some(number), _)) => number.into(),
@@ -144,7 +148,8 @@ fn whole(number: &Number) -> Option<String> {
     })
 }
 
-/// The shortest text, and the one without an exponent, which digits that are counted forbid.
+/// The shortest text of a number and, since facets about digits don't allow an exponent, the text
+/// without one.
 fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
     let Some(number) = number.as_f64() else { return Vec::new() };
     match base {

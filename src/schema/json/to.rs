@@ -1,4 +1,4 @@
-//! Converts an element to JSON.
+//! Converts a payload's element to JSON, by the payload's schema.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +10,12 @@ use crate::schema::walk::{At, Found, choose, entries, walk};
 use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML, error};
 use crate::xml::{self, Profile, View};
 
-/// The JSON form of a payload, which is checked on the way.
+/// The JSON form of a payload. This also checks that the element fits the schema's shape.
 ///
 /// # Errors
 ///
-/// The first place where the element isn't what the schema says, as [`Schema::check`] answers.
+/// The first place where the element doesn't fit the shape. Also if an element has two values for
+/// one property of the JSON Schema from which the schema was made.
 pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     let value = object(&schema.shape, At::root(element, schema)?).map(Value::Object)?;
     match &schema.source {
@@ -23,14 +24,15 @@ pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     }
 }
 
-/// An example of the payload's JSON form: that of [`example`](crate::schema::example).
+/// An example of the payload's JSON form. It is [`example`](crate::schema::example), converted to
+/// JSON.
 #[must_use]
 pub fn example(schema: &Schema) -> Value {
     let example = xml::read(xml_example(schema), Profile::Wire, &XmlLimits::FILE).ok();
     example.and_then(|it| to_json(schema, it.view()).ok()).unwrap_or_default()
 }
 
-/// An example of what a field holds.
+/// An example of a field's value.
 pub(super) fn example_of(field: &Field) -> Option<Value> {
     if let Kind::Scalar(scalar) = &field.kind {
         return Some(scalar::to_json(scalar, &crate::schema::example_text(scalar)));
@@ -38,7 +40,7 @@ pub(super) fn example_of(field: &Field) -> Option<Value> {
     let element = xml::read(of_field(field)?, Profile::Wire, &XmlLimits::FILE).ok()?;
     let value = value(&Found::entry(field, At::alone(element.view()))).ok()?;
     match (&field.kind, value) {
-        // A choice is a property a variant where it stands once.
+        // A field that may be repeated has an array as its value.
         (_, value) if field.occurs == Occurs::Many => Some(Value::Array(vec![value])),
         (_, value) => Some(value),
     }
@@ -60,7 +62,7 @@ fn object(shape: &Shape, at: At<'_>) -> Result<Map<String, Value>, Error> {
         }
     }
     walk(shape, at, &mut |found| {
-        // The variants of a shape that holds a choice share the last member.
+        // If the shape's content is a choice, its variants share the last member.
         let last = members.len().saturating_sub(1);
         match &members[found.index.min(last)] {
             Member::Field(field) if field.field.occurs == Occurs::Many => {

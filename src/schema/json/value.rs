@@ -1,13 +1,14 @@
-//! The value of a payload, for those who ask for its result.
+//! Finds the value in a payload's JSON form, for programs that want only a call's result.
 
 use serde_json::{Map, Value};
 
 use super::member::{Member, Property, members};
 use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 
-/// The value of a payload that has this JSON form: the field that it marks with
-/// `#[payload(value)]`, null where that is missing; else the one scalar that it holds, as its text
-/// or as its only field. None where it has neither: then its value is the whole of it.
+/// The value of a payload with this JSON form. If a field is marked with `#[payload(value)]`, it is
+/// that field's value, or null if that is missing. Otherwise, if the payload has only one scalar,
+/// as its text or as its only field, it is that scalar. Otherwise this returns None, and the whole
+/// payload is its value.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -40,7 +41,7 @@ pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
     })
 }
 
-/// The variant of a choice that is there, as an object with it; null where none is.
+/// An object with the variant of a choice that is there. Null if none is there.
 fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     let there = variants.iter().find_map(|it| Some((it.field, all.get(&*it.name)?)));
     there.map_or(Value::Null, |(variant, value)| {
@@ -48,7 +49,7 @@ fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     })
 }
 
-/// Whether a shape holds one scalar and nothing else.
+/// Whether a shape has only one scalar.
 fn is_scalar(shape: &Shape) -> bool {
     let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
     let content = match &shape.content {

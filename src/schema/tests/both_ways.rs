@@ -1,4 +1,4 @@
-//! JSON to XML and back, for any schema and any value.
+//! Tests of converting JSON to XML and back, for random schemas and values.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(judged, Ok(()), "{:#}", json_schema(&schema));
     }
 
-    /// What is damaged is refused with a path, or is still the form of something.
+    /// A damaged value is refused with a path, or is still a valid JSON form.
     #[test]
     fn a_damaged_form_is_told_or_taken(shape in shape(), seed in any::<u64>()) {
         let schema = Schema::new(name("s"), shape);
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// Puts something else in one place.
+/// Replaces one part of a value.
 fn damage(value: &mut serde_json::Value, chance: &mut Chance) {
     use serde_json::{Value, json};
     let count = match value {

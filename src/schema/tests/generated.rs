@@ -1,4 +1,5 @@
-//! Schemas of every sort, by chance: what is made of each is right.
+//! Tests with random schemas of every sort: the documents and examples that are made from each are
+//! right.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ fn occurs() -> impl Strategy<Value = Occurs> {
     prop::sample::select(vec![Occurs::One, Occurs::Optional, Occurs::Many])
 }
 
-/// Fields of different names, for the letter says which is which.
+/// Fields with different names, which begin with this letter.
 fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     let field = |(place, (kind, occurs)): (usize, (Kind, Occurs))| {
         Field::new(format!("{letter}{place}"), "Said.", named(kind, place), occurs)
@@ -73,14 +74,15 @@ fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     each.into_iter().enumerate().map(field).collect()
 }
 
-/// One of these, in a sequence.
+/// A choice between elements of these kinds, for a field of a sequence.
 fn choice(variants: Vec<Kind>) -> Kind {
     let variants = variants.into_iter().map(|it| (it, Occurs::One)).collect();
     let content = Content::Choice(fields('v', variants));
     Kind::Choice(Link::new(Shape::new("choice", "", Vec::new(), content)))
 }
 
-/// The variants of two choices in one sequence have different names.
+/// Adds the number of the field to the names of a choice's variants, so that two choices in one
+/// sequence have no name in common.
 fn named(kind: Kind, place: usize) -> Kind {
     let Kind::Choice(link) = &kind else { return kind };
     let mut shape = link.shape().clone();
@@ -92,7 +94,7 @@ fn named(kind: Kind, place: usize) -> Kind {
     Kind::Choice(Link::new(shape))
 }
 
-/// Attributes, of which the first may be called as the first field is.
+/// Attributes. The first may have the same name as the first field.
 fn attributes() -> impl Strategy<Value = Vec<Field>> {
     (prop::collection::vec((scalar(), any::<bool>()), 0..3), any::<bool>()).prop_map(
         |(all, same)| {

@@ -1,10 +1,10 @@
-//! Whether a value is what a JSON Schema says: of the words of 2020-12, those that ours are made
-//! of. Any other word fails, so that none goes unheard.
+//! A small validator for tests: checks a value by a JSON Schema. It knows only the keywords of
+//! 2020-12 that this crate writes. Any other keyword is an error, so that none is overlooked.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// The first thing that is wrong, if any.
+/// The first violation, if there is one.
 pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let all = schema.as_object().ok_or("a schema is an object")?;
     for (word, said) in all {
@@ -68,7 +68,7 @@ pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), S
     Ok(())
 }
 
-/// Words that say nothing of this value, or nothing at all that is judged.
+/// Keywords that don't apply to this value, or that don't narrow any value.
 const KNOWN: [&str; 18] = [
     "$schema",
     "$defs",

@@ -1,4 +1,4 @@
-//! What XSD's patterns mean, and which are none.
+//! Tests of XSD's patterns: what they match, and which texts aren't patterns.
 
 use regex::Regex;
 

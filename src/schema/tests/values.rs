@@ -1,11 +1,12 @@
-//! Values of any schema, by chance: the JSON form that its XML is written back as.
+//! Random values of a schema for tests, in the JSON form that converting the value to XML and back
+//! gives.
 
 use serde_json::{Map, Number, Value, json};
 
 use super::json::{Member, members};
 use super::*;
 
-/// Numbers by chance, the same for the same seed.
+/// Random numbers. The same seed gives the same numbers.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -43,7 +44,7 @@ const TEXTS: &[&str] = &[
     "Ω\u{301}",
 ];
 
-/// A payload's JSON form.
+/// A random JSON form of a payload.
 pub(super) fn value(schema: &Schema, chance: &mut Chance) -> Value {
     Value::Object(object(&schema.shape, chance, 0))
 }
@@ -94,7 +95,7 @@ fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
     }
 }
 
-/// What a scalar may be in JSON: something wide for most, the example for what is narrow.
+/// A random JSON value of a scalar. A scalar with facets gets its example.
 fn scalar(form: &Scalar, chance: &mut Chance) -> Value {
     if let Scalar::List(list) = form.base() {
         let least = list.length_min.unwrap_or_default();
@@ -148,7 +149,7 @@ fn wide(scalar: &Scalar, chance: &mut Chance) -> String {
     }
 }
 
-/// A number as JSON has it: the names of those that it can't write.
+/// A number in JSON, or the name of a value that JSON numbers can't express.
 fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     let few = [
         number,
@@ -172,7 +173,7 @@ fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     }
 }
 
-/// The double that is written as the nearest number of single precision is.
+/// The double with the same shortest text as the nearest number of single precision.
 fn short(number: f64) -> f64 {
     let single: f32 = number.to_string().parse().unwrap_or_default();
     single.to_string().parse().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! JSON that is valid by a schema of others goes into XML and comes back, for any of both.
+//! Values that are valid by a JSON Schema become XML and the same value again, for random schemas
+//! and values.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -160,7 +161,7 @@ proptest! {
     }
 }
 
-/// A number is the same with a point and without.
+/// Makes a number without a fraction a whole number, so that `1.0` equals `1`.
 fn same(value: Option<&Value>) -> Value {
     match value {
         None => "nothing".into(),
