@@ -1,4 +1,5 @@
-//! Scenes: conversations in files, played against a pump over a socket.
+//! Scenes: conversations that are written in files and played against a pump over a socket, as
+//! tests.
 //!
 //! ```text
 //! # Whoever is greeted hears of it.
@@ -8,7 +9,8 @@
 //!   <greeting xmlns="https://example.org/ns/greeter/v1"><text>Hello, world!</text></greeting>
 //! ```
 //!
-//! `pumphouse test` plays the files it is given; [`Scene`] says how they are written.
+//! `pumphouse test` plays the files that it is given. A program can read a [`Scene`] and play it
+//! with [`hold`], too.
 
 mod play;
 mod script;

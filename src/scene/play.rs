@@ -1,4 +1,5 @@
-//! Plays a scene on a stage: opens the speakers' connections, sends, waits and compares.
+//! Plays a scene on a [`Stage`]: opens a connection for each speaker, sends what the speakers send,
+//! and compares what they receive.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,11 @@ use crate::xml::{self, Child, Element, Profile, Splitter, View, Writer};
 
 use crate::scene::{Act, Scene, Step};
 
-/// Where scenes are played.
+/// A place where scenes are played, such as a pump with a socket.
 pub trait Stage {
     /// A speaker's connection.
     type Line: Line;
-    /// Opens a speaker's own connection.
+    /// Opens a connection for a speaker.
     fn open(&self, who: &str) -> impl Future<Output = Self::Line>;
 }
 
@@ -23,13 +24,13 @@ pub trait Stage {
 pub trait Line {
     /// Sends bytes.
     fn send(&mut self, bytes: &[u8]) -> impl Future<Output = ()>;
-    /// The next `<message>`; nothing once the other side has ended.
+    /// The next `<message>`. None once the other side has ended the connection.
     fn next(&mut self) -> impl Future<Output = Option<Element>>;
-    /// Sends no more.
+    /// Ends sending. What is under way can still be received.
     fn hang_up(&mut self) -> impl Future<Output = ()>;
 }
 
-/// How long a speaker waits for a message before the scene is given up.
+/// How long a speaker waits for a message before the scene fails, in microseconds.
 const PATIENCE_US: u64 = 10_000_000;
 
 struct Speaker<L> {
@@ -39,10 +40,10 @@ struct Speaker<L> {
 
 type Threads = BTreeMap<String, String>;
 
-/// Plays a scene to its end.
+/// Plays a scene up to its end.
 ///
 /// # Errors
-/// Where it went another way.
+/// What differs from the scene, with the file and the line.
 pub async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
     let mut speakers: BTreeMap<&str, Speaker<S::Line>> = BTreeMap::new();
     let mut threads = Threads::new();
@@ -74,7 +75,7 @@ async fn act<L: Line>(
     let who = &step.who;
     match &step.act {
         Act::Sends(bytes) => {
-            // Bytes that aren't text name no thread.
+            // Bytes that aren't UTF-8 are sent as they are, without filling in threads.
             let bytes = match std::str::from_utf8(bytes) {
                 Ok(text) => filled(text, threads).into_bytes(),
                 Err(_) => bytes.clone(),
@@ -100,7 +101,7 @@ async fn act<L: Line>(
     }
 }
 
-/// Waits for a message and compares it.
+/// Waits for a message and compares it. An `<accepted>` that isn't expected is skipped.
 async fn receive<L: Line>(
     who: &str,
     speaker: &mut Speaker<L>,
@@ -125,7 +126,7 @@ async fn receive<L: Line>(
     }
 }
 
-/// Reads up to the end, where nothing but `<accepted>` may come.
+/// Reads up to the end of the connection. Only `<accepted>` may still come.
 async fn end<L: Line>(
     who: &str,
     speaker: &mut Speaker<L>,
@@ -160,7 +161,8 @@ async fn hear<L: Line>(
     Ok(message)
 }
 
-/// Whether a text is what was expected; `$any` stands for any text up to a quote or a tag.
+/// Whether a text is what was expected, where `$any` stands for any text up to a quotation mark or
+/// a tag.
 fn fits(received: &str, expected: &str) -> bool {
     let mut rest = received;
     let mut parts = expected.split("$any");
@@ -175,12 +177,12 @@ fn fits(received: &str, expected: &str) -> bool {
     rest.is_empty()
 }
 
-/// The text with the threads of the speakers it names.
+/// The text in which `$name` is replaced by the thread of the speaker `name`.
 fn filled(text: &str, threads: &Threads) -> String {
     threads.iter().fold(text.to_owned(), |text, (name, thread)| text.replace(name, thread))
 }
 
-/// Every element of a text.
+/// All elements of a text.
 fn elements(text: &str) -> Result<Vec<Element>, String> {
     let mut splitter = Splitter::new(XmlLimits::DOOR);
     splitter.feed(text.as_bytes());
@@ -193,7 +195,7 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
     Ok(found)
 }
 
-/// The payload of a `<message>`; what is none stands for itself.
+/// The payload of a `<message>`. An element that isn't a `<message>` is returned as it is.
 #[must_use]
 pub fn payload(message: &Element) -> Element {
     let inside = message.elements().last().filter(|_| message.is(ENVELOPE, "message"));
@@ -204,7 +206,8 @@ fn shown(element: &Element) -> String {
     String::from_utf8_lossy(&element.canonical()).into_owned()
 }
 
-/// The same without prefixes, without white space between elements, and without `<entry>`.
+/// A copy of an element for comparing: without prefixes, without white space between elements, and
+/// without the envelope's `<entry>`.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a part of an element is within the bounds of the whole")]
 pub fn plain(element: View<'_>) -> Element {

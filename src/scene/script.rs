@@ -1,4 +1,4 @@
-//! How a scene is written.
+//! The format of scenes.
 //!
 //! ```text
 //! # What comes from one without a namespace.
@@ -8,44 +8,46 @@
 //!   <echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>hello</text></echo>
 //! ```
 //!
-//! Each speaker has a connection of its own; `stranger` has no token and sends as `console`.
-//! What is indented belongs to the line above it, two spaces not counted.
+//! Each speaker has a connection of its own. The speaker `stranger` has no token, so its identity
+//! is `console`. Lines that are indented by two spaces belong to the line above them; the two
+//! spaces don't count.
 //!
 //! | | |
 //! | --- | --- |
-//! | `alice sends:` | the text as it stands, and a line end |
-//! | `alice sends bytes:` | the lines without their ends; `\n`, `\\` and `\x00` mean a byte |
-//! | `alice receives:` | these, in this order, and none before; `<accepted>` may be left out |
-//! | `alice hangs up` | no more is sent; what is under way still comes |
-//! | `alice is cut off` | the other side ends the connection |
+//! | `alice sends:` | sends the text as it stands, and a line end |
+//! | `alice sends bytes:` | sends the lines without their ends; `\n`, `\\` and `\x00` mean a byte |
+//! | `alice receives:` | receives these elements next, in this order; `<accepted>` may be left out |
+//! | `alice hangs up` | ends sending; messages under way still come |
+//! | `alice is cut off` | waits until the other side ends the connection |
 //! | `only over a socket` | the scene has no meaning without a socket |
-//! | `$alice` | the thread that alice's last accepted message is in |
-//! | `$any` | any text, up to a quote or a tag |
+//! | `$alice` | the thread of alice's last accepted message |
+//! | `$any` | any text, up to a quotation mark or a tag |
 //!
-//! A payload stands for any message that holds it. A `<message>` is compared with its envelope,
-//! but for the `<entry>` in it, which says when. At the end nobody may have received more.
+//! An expected payload matches any message with this payload. An expected `<message>` is also
+//! compared with the envelope of the received one, except its `<entry>`, which has the time. At the
+//! end of the scene, no speaker may have received anything else than `<accepted>`.
 
 /// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scene {
-    /// The file.
+    /// The path of the file.
     pub path: String,
-    /// Whether it has no meaning without a socket.
+    /// Whether the scene has no meaning without a socket.
     pub only_over_sockets: bool,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// One thing that one speaker does.
+/// One step of a scene: what one speaker does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// Its line, from 1.
+    /// The step's line in the file, from 1.
     pub line: usize,
-    /// Who does it.
+    /// The speaker's name.
     pub who: String,
-    /// What is done.
+    /// What the speaker does.
     pub act: Act,
 }
 
@@ -57,17 +59,17 @@ pub enum Act {
     Sends(Vec<u8>),
     /// Receives these elements, in this order.
     Receives(String),
-    /// Sends no more.
+    /// Ends sending.
     HangsUp,
-    /// Sees the other side end.
+    /// Sees that the other side ends the connection.
     IsCutOff,
 }
 
 impl Scene {
-    /// Reads a scene that begins after a line of a file.
+    /// Reads a scene from a text, which begins behind line `after` of the file `path`.
     ///
     /// # Errors
-    /// The first line that is none of a scene, with its place.
+    /// The first line that isn't a line of a scene, with its place.
     pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
         let mut scene =
             Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };
@@ -102,7 +104,7 @@ impl Scene {
     }
 }
 
-/// Bytes as they are written in a scene.
+/// Reads the text of `sends bytes:`, with its escapes.
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The stage with a socket: a pump with a door of its own, and a connection for each speaker.
+//! A stage with a socket: a pump with a TCP door, and a connection for each speaker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,13 +16,14 @@ use crate::wire::Payload;
 use crate::wire::core::{Authenticate, Authenticated};
 use crate::xml::{self, Element, Profile, Splitter};
 
-/// Who comes in without a token.
+/// The speaker that has no token.
 const STRANGER: &str = "stranger";
 
-/// Plays scenes on a pump of their own, which keeps its log in memory; what went another way.
+/// Plays scenes on a new pump, which keeps its log in memory. Returns what differs from the scenes,
+/// with one text for each scene that failed.
 ///
 /// # Errors
-/// Where the pump can't be built or started.
+/// If the pump can't be built, started or stopped.
 pub async fn hold(builder: Builder, scenes: &[Scene]) -> Result<Vec<String>, String> {
     let speakers: BTreeSet<&str> =
         scenes.iter().flat_map(|it| &it.steps).map(|it| it.who.as_str()).collect();
@@ -44,19 +45,19 @@ pub async fn hold(builder: Builder, scenes: &[Scene]) -> Result<Vec<String>, Str
     Ok(wrong)
 }
 
-/// A door to play at.
+/// A door at which scenes are played.
 #[derive(Debug)]
 pub struct Socket {
-    /// Where it listens.
+    /// The door's address.
     pub address: SocketAddr,
-    /// The tokens of those who may speak; others come in without one.
+    /// The tokens of speakers, by name. Other speakers connect without one.
     pub tokens: BTreeMap<String, String>,
 }
 
 /// A speaker's connection.
 #[derive(Debug)]
 pub struct SocketLine {
-    /// None where the connection is gone.
+    /// None if the connection couldn't be opened or authenticated.
     stream: Option<TcpStream>,
     splitter: Splitter,
 }
@@ -83,7 +84,8 @@ impl Stage for Socket {
 impl Line for SocketLine {
     async fn send(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream {
-            // Whoever was cut off may learn of it here or by reading.
+            // A speaker whose connection has ended may notice it here or when reading, so an error
+            // is ignored.
             drop(stream.write_all(bytes).await);
         }
     }
