@@ -1,11 +1,12 @@
-//! Random numbers from a seed: Steele, Lea and Flood's SplitMix64, which works with every seed.
+//! Random numbers from a seed. The algorithm is SplitMix64 by Steele, Lea and Flood, which works
+//! with every seed.
 
-/// A sequence of numbers that a seed decides.
+/// A sequence of random numbers that depends only on its seed.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The sequence of a seed.
+    /// The sequence for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
@@ -20,8 +21,8 @@ impl Chance {
         state ^ (state >> 31)
     }
 
-    /// From 0 up to below `end`; 0 where there is none. What the remainder prefers doesn't matter
-    /// for ends that are small beside 2⁶⁴.
+    /// A number from 0 to `end` - 1, or 0 if `end` is 0. Small numbers are slightly more likely,
+    /// which doesn't matter if `end` is far below 2⁶⁴.
     pub fn below(&mut self, end: u64) -> u64 {
         let drawn = self.draw();
         drawn.checked_rem(end).unwrap_or(0)

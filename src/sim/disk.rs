@@ -1,4 +1,5 @@
-//! A disk that keeps a log over crashes, in virtual time: slow, sometimes full, sometimes broken.
+//! A simulated disk in virtual time. It keeps a log over crashes, is slow, and can be made full or
+//! broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +15,11 @@ use crate::log::{
 };
 use crate::sim::Sim;
 
-/// What a simulated machine has of its log after a crash.
+/// A simulated disk, which has what a machine still knows of its log after a crash.
 ///
-/// A batch is kept some time after it was appended, several of them at once, and its sender hears
-/// of it later still. A crash loses what wasn't kept by then, or keeps the first few of that:
-/// whoever appended can't know.
+/// The disk keeps a batch some time after it was appended, sometimes several of them at once. After
+/// a crash, the batches that weren't kept are lost, except that some of the first of them may have
+/// been kept. The program that appended them can't know.
 #[derive(Clone)]
 pub struct Disk(Arc<Platter>);
 
@@ -30,15 +31,15 @@ struct Platter {
 
 #[derive(Default)]
 struct DiskState {
-    /// Which opening of the log may write: an earlier one is fenced off.
+    /// The number of the opening of the log that may write. An earlier opening gets errors.
     opening: u64,
     closed: bool,
-    /// On their way to the disk, in order.
+    /// The batches on their way to the disk, in order.
     queue: VecDeque<Queued>,
-    /// What became of those that nobody has asked for yet.
+    /// The results of batches that left the queue, until their senders ask for them.
     kept: BTreeMap<u64, Result<Receipt, Error>>,
     appended: u64,
-    /// When the last in the queue will be kept.
+    /// When the newest batch in the queue will be kept. Batches that go ahead don't count.
     due_us: u64,
     full_until_us: u64,
     broken: Option<Arc<str>>,
@@ -52,12 +53,12 @@ struct Queued {
 }
 
 impl Disk {
-    /// The most microseconds that a commit takes.
+    /// The longest time that a commit takes, in microseconds.
     const COMMIT_US_MAX: u64 = 3_000;
-    /// The most microseconds that half a reading takes.
+    /// The longest time that half a read takes, in microseconds.
     const READ_US_MAX: u64 = 300;
 
-    /// An empty one.
+    /// An empty disk.
     #[must_use]
     pub fn new(sim: &Sim) -> Disk {
         let mut key = [0; 32];
@@ -69,15 +70,15 @@ impl Disk {
         Disk(Arc::new(Platter { sim: sim.clone(), kept, state: Mutex::default() }))
     }
 
-    /// Opens the log that it has. What an earlier opening hadn't kept when it was left is lost,
-    /// or the first few of it are there, as chance has it.
+    /// Opens the log on the disk. An earlier opening can't write any more. Of its batches that are
+    /// still on their way, a random number of the first ones is kept, and the others are lost.
     #[must_use]
     pub fn log(&self) -> DiskLog {
         let mut state = self.0.state();
         let kept = self.0.sim.below(state.queue.len() as u64 + 1);
         for _ in 0..kept {
             if let Some(write) = state.queue.pop_front() {
-                // One that can't be kept is one that nobody hears of.
+                // Nobody waits for this batch, so an error is ignored.
                 let _ = self.0.kept.keep(write.batch);
             }
         }
@@ -86,21 +87,21 @@ impl Disk {
         DiskLog { platter: self.0.clone(), opening }
     }
 
-    /// It has no room for so long.
+    /// Makes the disk full for so long: batches wait until then.
     pub fn fill(&self, time: Duration) {
         let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let until_us = self.0.sim.now_us().saturating_add(time_us);
         self.0.state().full_until_us = until_us;
     }
 
-    /// It fails: nothing is kept until the log is opened again, and what was on its way is in
-    /// doubt.
+    /// Makes the disk fail: nothing is kept until the log is opened again. Batches that are on
+    /// their way may be kept then, or be lost.
     pub fn fail(&self) {
         self.0.state().broken = Some("the disk failed".into());
     }
 
-    /// What is on it at this moment, for whoever looks from outside: a log that is never closed
-    /// and answers at once. Nothing must be appended to it.
+    /// What the disk has kept at this moment, for tests that look at it from outside. This log is
+    /// never closed and answers at once. Nothing must be appended to it.
     #[must_use]
     pub fn kept(&self) -> &dyn Log {
         &self.0.kept
@@ -118,7 +119,7 @@ impl Platter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is due by now.
+    /// Keeps the batches that are due by now.
     fn settle(&self) {
         let now_us = self.sim.now_us();
         let mut state = self.state();
@@ -132,7 +133,7 @@ impl Platter {
         }
     }
 
-    /// What became of a batch, or when to ask again.
+    /// The result of a batch or, as an `Err`, the time at which to ask again.
     fn became(&self, number: u64, opening: u64) -> Result<Result<Receipt, Error>, u64> {
         self.settle();
         let mut state = self.state();
@@ -148,12 +149,12 @@ impl Platter {
         let Some(at) = state.queue.iter().position(|it| it.number == number) else {
             return Ok(Err(Error::Full));
         };
-        // What came later may have gone ahead of it.
+        // A batch in front of this one may be due later, so the latest time counts.
         let due_us = state.queue.iter().take(at + 1).map(|it| it.due_us).max();
         Err(due_us.unwrap_or(0).max(state.full_until_us))
     }
 
-    /// Half the time that a reading takes.
+    /// Waits half the time that a read takes.
     async fn half(&self) {
         let time = Duration::from_micros(self.sim.below(Disk::READ_US_MAX));
         self.sim.sleep(time).await;
@@ -161,7 +162,7 @@ impl Platter {
     }
 }
 
-/// A log on a [`Disk`], until the machine crashes or the log is closed.
+/// The log on a [`Disk`], until it is closed or the disk's log is opened again.
 pub struct DiskLog {
     platter: Arc<Platter>,
     opening: u64,
@@ -201,7 +202,7 @@ impl DiskLog {
         })
     }
 
-    /// Reads some time after it was asked, and answers some time later.
+    /// Reads after some time, and answers after some more time.
     fn read_slowly<'a, T: Send + 'a>(
         &'a self,
         read: impl Future<Output = Result<T, Error>> + Send + 'a,

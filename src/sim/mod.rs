@@ -1,5 +1,5 @@
-//! A runtime for tests: virtual time, one source of random numbers, and crashes. One seed gives one
-//! run.
+//! A simulated runtime for tests. It has virtual time, one source of random numbers, and crashes.
+//! The same seed always gives the same run.
 //!
 //! ```
 //! use std::time::Duration;
@@ -61,14 +61,14 @@ pub use crate::sim::chance::Chance;
 
 pub use disk::{Disk, DiskLog};
 
-/// A runtime on virtual time. Which of the tasks that could go on does is drawn from the seed, and
-/// so is how long it takes; when none can, time goes to where one sleeps until.
+/// A runtime in virtual time. The seed decides which of the ready tasks runs next, and how long its
+/// step takes. When no task is ready, the time jumps to the end of the next sleep.
 ///
-/// Cloning it gives another handle of the same one.
+/// A clone is another handle of the same runtime.
 #[derive(Clone)]
 pub struct Sim(Arc<Machine>);
 
-/// What the handles share.
+/// The state that all handles share.
 struct Machine {
     state: Mutex<MachineState>,
 }
@@ -76,30 +76,31 @@ struct Machine {
 struct MachineState {
     chance: Chance,
     now_us: u64,
-    /// By how much the wall clock was set.
+    /// By how many microseconds the wall clock differs from virtual time.
     set_by_us: i64,
-    /// How many tasks were polled since the last [`Sim::run`] began.
+    /// How many steps were taken since the last [`Sim::run`] began. A step polls one task.
     steps: u64,
     steps_max: u64,
     /// The number that the next task or sleep gets.
     next: u64,
-    /// Nothing, where one is being polled.
+    /// The tasks by number. None while a task is being polled.
     tasks: BTreeMap<u64, Option<Task>>,
-    /// What could go on: a set, so that it is all the same in which order tasks were woken.
+    /// The numbers of the ready tasks. They are in a set, so the order in which tasks were woken
+    /// has no effect.
     ready: BTreeSet<u64>,
-    /// By time and number: who sleeps.
+    /// The sleeping tasks, by the end of the sleep and its number.
     sleepers: BTreeMap<(u64, u64), Waker>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Why a run came to no end.
+/// Why a run didn't end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stuck {
-    /// Nothing could go on, and nobody slept: what was waited for never comes.
+    /// No task was ready and none slept, so the awaited future never ends.
     Idle,
-    /// So many steps were taken, and something could still go on.
+    /// The run took this number of steps, and no more were allowed.
     Endless(u64),
 }
 
@@ -117,19 +118,20 @@ impl fmt::Display for Stuck {
 impl std::error::Error for Stuck {}
 
 impl Sim {
-    /// When every simulation begins: the first of January 2026, in microseconds since the epoch.
+    /// The time when every simulation begins: 1 January 2026, in microseconds since the Unix epoch.
     pub const BEGINS_US: u64 = 1_767_225_600_000_000;
 
-    /// How many steps one [`run`](Sim::run) may take, unless said.
+    /// How many steps one [`run`](Sim::run) may take, unless [`allow_steps`](Sim::allow_steps) sets
+    /// another number.
     pub const STEPS_MAX: u64 = 1_000_000;
 
-    /// The most microseconds that one step of a task takes.
+    /// The longest time that one step of a task takes, in microseconds.
     const STEP_US_MAX: u64 = 20;
 
-    /// The most microseconds that a new task may have to wait for its first step.
+    /// The longest time that a new task may be delayed, in microseconds.
     const LATE_US_MAX: u64 = 10_000;
 
-    /// A runtime whose every choice is drawn from this seed.
+    /// A runtime that takes all its random choices from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Sim {
         let state = MachineState {
@@ -146,16 +148,16 @@ impl Sim {
         Sim(Arc::new(Machine { state: Mutex::new(state) }))
     }
 
-    /// Allows one run so many steps.
+    /// Sets how many steps one run may take.
     pub fn allow_steps(&self, steps_max: u64) {
         self.state().steps_max = steps_max;
     }
 
-    /// Lets everything go on until this has come to its end. What else there is stays as it is
-    /// then, until the next run.
+    /// Runs all tasks until this future has ended. The other tasks then stop where they are, and
+    /// continue in the next run.
     ///
     /// # Errors
-    /// Where it never will, or takes too many steps.
+    /// If the future can't end, or takes too many steps.
     pub fn run<F: Future>(&self, main: F) -> Result<F::Output, Stuck> {
         let mut main = pin!(main);
         let id = self.fresh();
@@ -174,10 +176,10 @@ impl Sim {
         }
     }
 
-    /// Lets everything go on until nothing can and nobody sleeps.
+    /// Runs all tasks until none is ready and none sleeps.
     ///
     /// # Errors
-    /// Where that takes too many steps.
+    /// If that takes too many steps.
     pub fn rest(&self) -> Result<(), Stuck> {
         match self.run(pending::<()>()) {
             Ok(()) | Err(Stuck::Idle) => Ok(()),
@@ -185,14 +187,14 @@ impl Sim {
         }
     }
 
-    /// Ends every task where it stands, as a power cut does. Time goes on from here.
+    /// Drops every task where it is, as a power cut does. The time stays as it is.
     pub fn crash(&self) {
         loop {
             let mut state = self.state();
             let tasks = std::mem::take(&mut state.tasks);
             state.ready.clear();
             let sleepers = std::mem::take(&mut state.sleepers);
-            // What they hold may wake others, or sleep.
+            // Dropping tasks may wake tasks or drop sleeps, which lock the state.
             drop(state);
             if tasks.is_empty() && sleepers.is_empty() {
                 return;
@@ -207,7 +209,7 @@ impl Sim {
         self.state().now_us
     }
 
-    /// Sets the wall clock forwards or back; virtual time goes on as before.
+    /// Sets the wall clock forwards or back. This doesn't change virtual time.
     pub fn set_clock(&self, by_us: i64) {
         self.state().set_by_us += by_us;
     }
@@ -219,7 +221,7 @@ impl Sim {
         Sleep { sim: self.clone(), at_us, number: self.fresh() }
     }
 
-    /// A number from 0 up to below this one, drawn from the seed; 0 where there is none.
+    /// A random number from 0 to `end` - 1, or 0 if `end` is 0.
     #[must_use]
     pub fn below(&self, end: u64) -> u64 {
         self.state().chance.below(end)
@@ -235,7 +237,8 @@ impl Sim {
         state.next
     }
 
-    /// Draws the task that goes on; where none can, lets time go to the next sleeper.
+    /// Chooses the ready task that runs next. If none is ready, the time jumps to the end of the
+    /// next sleep.
     fn advance(&self) -> Result<u64, Stuck> {
         let mut state = self.state();
         if state.steps >= state.steps_max {
@@ -267,7 +270,7 @@ impl Sim {
         let mut state = self.state();
         if ended {
             state.tasks.remove(&id);
-            // What it holds may wake others.
+            // Dropping the task may wake others, which locks the state.
             drop(state);
         } else if let Some(place) = state.tasks.get_mut(&id) {
             *place = Some(task);
@@ -346,7 +349,8 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         let waker = self.sim.state().sleepers.remove(&(self.at_us, self.number));
-        // It may be the last that holds its machine.
+        // Dropping the waker may drop more, which may lock the state. By now the state isn't
+        // locked.
         drop(waker);
     }
 }
@@ -357,7 +361,7 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// Makes a task one that could go on.
+/// A waker: makes a task ready.
 struct Wakes {
     task: u64,
     machine: Weak<Machine>,

@@ -1,4 +1,4 @@
-//! What the simulator itself promises.
+//! Tests of the simulator itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ fn time_goes_to_where_somebody_sleeps_until() {
     assert!((3_600_000_000..3_600_001_000).contains(&passed), "{passed}");
 }
 
-/// What ten tasks that take turns come to, in the order in which they do.
+/// The order in which ten tasks take their turns, as the numbers of the tasks.
 fn turns(seed: u64) -> Vec<u64> {
     let (sim, told) = (Sim::new(seed), Arc::new(Mutex::new(Vec::new())));
     for task in 0..10 {
