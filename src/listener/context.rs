@@ -144,7 +144,7 @@ impl<S> FromContext<S> for Sender {
     }
 }
 
-/// The identity of the program that runs the pump, and of clients at a door without tokens.
+/// The identity of the program that runs the pump, and of clients without a token.
 pub const CONSOLE: &str = "console";
 
 /// How far the pump trusts the sender of the message. A greater role may do more.

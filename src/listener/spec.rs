@@ -480,7 +480,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// The names of the rights that can be granted to this listener: those that its signatures
-    /// need, `emit:core`, and one for each reserved payload that it takes or emits.
+    /// need, `emit:core`, and one for each reserved payload that it may emit.
     #[must_use]
     pub fn grantable(&self) -> Vec<String> {
         let asked = self.spec.needs.iter().filter_map(|it| match it {

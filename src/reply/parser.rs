@@ -112,7 +112,7 @@ impl Parser {
     }
 
     /// Ends the reply. Open thoughts, responses and own roots are closed. An incomplete call or
-    /// payload isn't run; the last event reports it as `cut`.
+    /// payload isn't run: it is reported as broken, or as `cut` in the last event.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
         while let ParserState::Ambiguity(ambiguity) = self.state {
             self.decide(ambiguity, sink);

@@ -40,7 +40,7 @@ struct Speaker<L> {
 
 type Threads = BTreeMap<String, String>;
 
-/// Plays a scene up to its end.
+/// Plays a scene. At the end it also checks that no speaker has received anything else.
 ///
 /// # Errors
 /// What differs from the scene, with the file and the line.

@@ -14,9 +14,9 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | `alice sends:` | sends the text as it stands, and a line end |
+//! | `alice sends:` | sends the text and a line end |
 //! | `alice sends bytes:` | sends the lines without their ends; `\n`, `\\` and `\x00` mean a byte |
-//! | `alice receives:` | receives these elements next, in this order; `<accepted>` may be left out |
+//! | `alice receives:` | receives these next, in this order; `<accepted>` may be left out |
 //! | `alice hangs up` | ends sending; messages under way still come |
 //! | `alice is cut off` | waits until the other side ends the connection |
 //! | `only over a socket` | the scene has no meaning without a socket |

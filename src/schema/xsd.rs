@@ -6,9 +6,10 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, Wor
 
 /// The payload's schema as an XSD document.
 ///
-/// The document may be narrower than the schema where XSD requires it: beside an optional or
-/// repeated field, an element of any name must be in another namespace. It is wider for some
-/// scalars. For example, any text is valid where the schema wants JSON.
+/// The document may differ from the schema where XSD can't express it. It is narrower if XSD
+/// couldn't distinguish an element of any name from the fields beside it: then the element must be
+/// in another namespace. It is wider for some scalars: for example, it allows any text where the
+/// schema wants JSON.
 #[must_use]
 pub fn xsd(schema: &Schema) -> String {
     let mut writer = Writer::default();
