@@ -2,6 +2,7 @@
 packages read of the same bytes. `python3 tests/llm/official.py PUMPHOUSE FOLDER [WIRE]`, with the
 packages of tests/llm/requirements.txt; the folder has an index.jsonl."""
 
+import base64
 import json
 import subprocess
 import sys
@@ -34,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def found():
-    return {"text": "", "thinking": "", "tools": [], "usage": None, "stop": None}
+    return {"text": "", "thinking": "", "tools": [], "usage": None, "stop": None, "signed": []}
 
 
 def usage(input, output, cached=0, reasoning=0):
@@ -51,6 +52,7 @@ def read_anthropic(url):
     for block in message.content:
         it["text"] += getattr(block, "text", None) or ""
         it["thinking"] += getattr(block, "thinking", None) or ""
+        it["signed"] += [getattr(block, key, None) for key in ("signature", "data")]
         if block.type.endswith("tool_use"):
             it["tools"].append((block.name, block.input))
     of = message.usage
@@ -97,6 +99,8 @@ def read_responses(url):
             it["thinking"] += event.delta
         elif event.type == "response.output_item.done" and event.item.type == "function_call":
             it["tools"].append((event.item.name, event.item.arguments))
+        elif event.type == "response.output_item.done" and event.item.type == "reasoning":
+            it["signed"].append(event.item.encrypted_content)
         elif event.type in ("response.completed", "response.incomplete"):
             of = event.response.usage
             cached, thought = of.input_tokens_details, of.output_tokens_details
@@ -117,6 +121,8 @@ def read_gemini(url):
         for candidate in (chunk.candidates or [])[:1]:
             parts = candidate.content.parts if candidate.content else None
             for part in parts or []:
+                if part.thought_signature:
+                    it["signed"].append(base64.b64encode(part.thought_signature).decode())
                 if part.text:
                     it["thinking" if part.thought else "text"] += part.text
                 if part.executable_code:
@@ -167,9 +173,20 @@ def value(arguments):
         return arguments
 
 
+SIGNED = ["signature", "data", "encrypted_content", "thoughtSignature"]
+
+
+def signatures(all):
+    """What was signed, in order, without those that are empty, in one alphabet of base64: a package
+    decodes some."""
+    return [it.replace("+", "-").replace("/", "_").rstrip("=") for it in all if it]
+
+
 def differences(wire, theirs, ours):
+    theirs["signed"] = signatures(theirs["signed"])
+    ours["signed"] = signatures(it.get(key) for it in ours["signed"] for key in SIGNED)
     # OpenAI's package knows no reasoning in chat completions: others have added that.
-    keys = ["text", "usage", "stop"] + ["thinking"] * (wire != "openai-chat")
+    keys = ["text", "usage", "stop", "signed"] + ["thinking"] * (wire != "openai-chat")
     ours["stop"] = (ours["stop"] or "").split(":")[0] or None
     wrong = [key for key in keys if theirs[key] != ours[key]]
     if [(name, value(it)) for name, it in theirs["tools"]] != [
@@ -184,16 +201,16 @@ def main(program, folder, wires):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     rows = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
-    print("| wire | recordings | refused by the package | the same |")
+    print("| wire | recordings | refused by the package | the same | signatures |")
     for wire in wires:
         is_mine = lambda it: it["wire"] == wire or wire == "ollama" and "/ollama/" in it["file"]
         mine = [it for it in rows if is_mine(it) and it["status"] == 200]
-        refused, same, odd = 0, 0, []
+        refused, same, signed, odd = 0, 0, 0, []
         for row in mine:
             path = folder / row["file"]
             served["body"] = path.read_bytes()
             served["type"] = "application/x-ndjson" if wire == "ollama" else "text/event-stream"
-            command = [program, "inspect", "stream", "--wire", wire, str(path)]
+            command = [program, "inspect", "stream", "--wire", wire, "--signed", str(path)]
             ours = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
             try:
                 theirs = READERS[wire](url)
@@ -203,10 +220,11 @@ def main(program, folder, wires):
                 continue
             wrong = differences(wire, theirs, ours)
             same += not wrong
+            signed += len(theirs["signed"])
             odd += [f"  {row['file']}: {', '.join(wrong)}"] * bool(wrong)
             if wrong and "-v" in sys.argv:
                 odd += [f"    {key}: {theirs[key]!r:.300} | {ours[key]!r:.300}" for key in wrong]
-        print(f"| {wire} | {len(mine)} | {refused} | {same} |", *odd, sep="\n")
+        print(f"| {wire} | {len(mine)} | {refused} | {same} | {signed} |", *odd, sep="\n")
 
 
 arguments = [it for it in sys.argv[1:] if it != "-v"]

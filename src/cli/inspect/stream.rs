@@ -38,6 +38,9 @@ pub(crate) struct Stream {
     /// How the stream comes in: whole, N bytes at a time, or by chance, random:SEED.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
+    /// Also prints what the provider signed and wants back, as signed.
+    #[arg(long)]
+    signed: bool,
     /// What to read; - is a list of files on the standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
@@ -108,7 +111,7 @@ impl Stream {
                 "reasoning": it.reasoning,
             })
         });
-        json!({
+        let mut verdict = json!({
             "text": found.text,
             "thinking": found.thinking,
             "refusal": found.refusal,
@@ -117,7 +120,11 @@ impl Stream {
             "stop": stop,
             "error": is_wrong,
             "terminal": terminal,
-        })
+        });
+        if self.signed {
+            verdict["signed"] = found.signed.into();
+        }
+        verdict
     }
 
     /// Reads all events, and counts those that are errors: a model stops at the first, but what
@@ -163,6 +170,7 @@ struct Found {
     refusal: String,
     tools: Vec<Call>,
     usage: Option<Usage>,
+    signed: Vec<Value>,
 }
 
 impl Found {
@@ -173,6 +181,7 @@ impl Found {
             Piece::Refusal(it) => self.refusal += &it,
             Piece::Call(it) | Piece::ServerCall(it) => self.tools.push(it),
             Piece::Usage(it) => self.usage = Some(it),
+            Piece::Signed(it) => self.signed.extend(serde_json::from_str::<Value>(&it.json)),
             _ => {}
         }
     }

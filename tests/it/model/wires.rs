@@ -290,6 +290,25 @@ fn a_recorded_stream_is_told_in_a_line_however_it_comes() {
     assert!(said.contains("anthropic-messages"), "{said}");
 }
 
+#[test]
+fn what_a_provider_signed_is_told_where_that_is_asked_for() {
+    let scene = Scene::new();
+    for wire in Wire::ALL {
+        scene.write("reply", stream(wire));
+        let args = ["inspect", "stream", "--wire", wire.name(), "--signed", "reply"];
+        let told = scene.run(&args).code(0).objects();
+        let key = match wire {
+            Wire::AnthropicMessages => "signature",
+            Wire::OpenAiResponses => "encrypted_content",
+            _ => "thoughtSignature",
+        };
+        let signed: Vec<&Value> =
+            told[0]["signed"].as_array().unwrap().iter().map(|it| &it[key]).collect();
+        let signs = !matches!(wire, Wire::OpenAiChat | Wire::Ollama);
+        assert_eq!(signed, vec!["c2ln"; usize::from(signs)], "{wire}");
+    }
+}
+
 /// The same reply whole.
 pub(super) fn whole(wire: Wire) -> &'static str {
     match wire {
