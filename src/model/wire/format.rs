@@ -197,7 +197,7 @@ fn has_reference(schema: &Value, to: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn object(properties: Value, required: &[&str]) -> Value {
+    fn object(properties: &Value, required: &[&str]) -> Value {
         json!({
             "type": "object",
             "properties": properties,
@@ -208,10 +208,10 @@ mod tests {
 
     #[test]
     fn a_schema_is_strict_where_all_is_required_and_nothing_else_may_be_there() {
-        let plain = object(json!({ "a": { "type": "string" } }), &["a"]);
+        let plain = object(&json!({ "a": { "type": "string" } }), &["a"]);
         assert!(is_strict(&plain));
-        assert!(is_strict(&object(json!({ "b": { "type": "array", "items": plain } }), &["b"])));
-        assert!(!is_strict(&object(json!({ "a": { "type": "string" } }), &[])));
+        assert!(is_strict(&object(&json!({ "b": { "type": "array", "items": plain } }), &["b"])));
+        assert!(!is_strict(&object(&json!({ "a": { "type": "string" } }), &[])));
         assert!(!is_strict(&json!({ "type": "object", "properties": {} })));
         for inner in [
             json!({}),
@@ -219,7 +219,7 @@ mod tests {
             json!({ "type": "string", "format": "uri" }),
             json!({ "oneOf": [{ "type": "string" }] }),
         ] {
-            assert!(!is_strict(&object(json!({ "a": inner }), &["a"])), "{inner}");
+            assert!(!is_strict(&object(&json!({ "a": inner }), &["a"])), "{inner}");
         }
     }
 
@@ -227,20 +227,20 @@ mod tests {
     fn what_a_provider_does_not_know_is_left_out() {
         let text = json!({ "type": "string", "pattern": "^a", "format": "uri", "minLength": 2 });
         let number = json!({ "type": "integer", "minimum": 0 });
-        let schema = object(json!({ "a": text, "n": number, "k": { "const": 1 } }), &["a"]);
+        let schema = object(&json!({ "a": text, "n": number, "k": { "const": 1 } }), &["a"]);
         let text = json!({ "type": "string", "format": "uri" });
         let constant = json!({ "enum": [1] });
         let expected =
-            object(json!({ "a": text, "n": { "type": "integer" }, "k": constant }), &["a"]);
+            object(&json!({ "a": text, "n": { "type": "integer" }, "k": constant }), &["a"]);
         assert_eq!(anthropic(&schema), Some(expected));
         let text = json!({ "type": "string" });
-        let expected = object(json!({ "a": text, "n": number, "k": constant }), &["a"]);
+        let expected = object(&json!({ "a": text, "n": number, "k": constant }), &["a"]);
         assert_eq!(gemini(&schema), Some(expected));
     }
 
     #[test]
     fn a_choice_by_what_is_required_is_left_to_the_check() {
-        let mut schema = object(json!({ "a": { "type": "string" } }), &[]);
+        let mut schema = object(&json!({ "a": { "type": "string" } }), &[]);
         let expected = anthropic(&schema);
         schema["oneOf"] = json!([{ "required": ["a"] }, { "required": ["b"] }]);
         assert_eq!(anthropic(&schema), expected);
@@ -249,15 +249,15 @@ mod tests {
     #[test]
     fn a_form_that_a_provider_cannot_be_told_is_none() {
         let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-        let schema = object(json!({ "map": map }), &["map"]);
+        let schema = object(&json!({ "map": map }), &["map"]);
         assert_eq!(anthropic(&schema), None);
         assert!(gemini(&schema).is_some());
-        assert_eq!(gemini(&object(json!({ "any": {} }), &["any"])), None);
-        let part = object(json!({ "next": { "$ref": "#/$defs/Part" } }), &[]);
-        let mut schema = object(json!({ "part": { "$ref": "#/$defs/Part" } }), &["part"]);
+        assert_eq!(gemini(&object(&json!({ "any": {} }), &["any"])), None);
+        let part = object(&json!({ "next": { "$ref": "#/$defs/Part" } }), &[]);
+        let mut schema = object(&json!({ "part": { "$ref": "#/$defs/Part" } }), &["part"]);
         schema["$defs"] = json!({ "Part": part });
         assert_eq!(anthropic(&schema), None, "it leads to itself");
-        schema["$defs"]["Part"] = object(json!({}), &[]);
+        schema["$defs"]["Part"] = object(&json!({}), &[]);
         assert!(anthropic(&schema).is_some());
     }
 }
