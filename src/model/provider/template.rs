@@ -224,7 +224,8 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|it| from + it) {
         let inside = &text[open + 1..];
-        let end = inside.find(|it: char| !(it.is_ascii_lowercase() || it == '_'));
+        let end =
+            inside.find(|it: char| !(it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_'));
         match end {
             Some(end) if end > 0 && inside[end..].starts_with('}') => {
                 return Some((&text[..open], &inside[..end], &inside[end + 1..]));

@@ -380,7 +380,7 @@ fn every_recorded_stream_reads_the_same_by_the_paths_of_its_description() {
         (Wire::AnthropicMessages, 83),
         (Wire::OpenAiChat, 219),
         (Wire::OpenAiResponses, 66),
-        (Wire::Gemini, 56),
+        (Wire::Gemini, 54),
     ] {
         let scene = Scene::new();
         made_up(&scene, wire);
@@ -397,7 +397,7 @@ fn every_recorded_stream_reads_the_same_by_the_paths_of_its_description() {
             if !is_claimed(wire, &expected) {
                 continue;
             }
-            for key in ["text", "thinking", "refusal", "tools", "error", "terminal"] {
+            for key in ["text", "thinking", "refusal", "tools", "usage", "error", "terminal"] {
                 assert_eq!(found[key], expected[key], "{wire}: {key} of {file}");
             }
             assert_eq!(found["stop"], stop_of(&expected), "{wire}: {file}");
