@@ -225,6 +225,11 @@ wires streams="1000":
     python3 tests/llm/speed.py target/release/pumphouse {{ suites / "llm-sse" }}
     ulimit -n "$(ulimit -Hn)" && python3 tests/llm/streams.py target/release/pumphouse {{ streams }}
 
+# Has providers hang up behind each byte of 50 recorded replies, of all wires or of one, and looks for
+# what came of it.
+cuts wire="all":
+    PUMPHOUSE_CUT_RECORDINGS={{ wire }} cargo test --test it model::cuts -- --nocapture
+
 # Makes the table of prices that ships anew, from the package that tests/llm/prices.txt names: the
 # prices of a day such as 2026-11-26, or of today.
 prices day="":

@@ -133,6 +133,11 @@ impl Server {
         self.seen.lock().unwrap().asked.clone()
     }
 
+    /// Keeps none of the requests that came so far.
+    pub(crate) fn forget(&self) {
+        self.seen.lock().unwrap().asked.clear();
+    }
+
     pub(crate) fn said(&self) -> usize {
         self.seen.lock().unwrap().said
     }

@@ -4,6 +4,7 @@ mod bad;
 mod clients;
 mod conformance;
 mod early;
+mod cuts;
 pub(crate) mod fake;
 mod hostile;
 mod openai;
