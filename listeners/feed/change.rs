@@ -31,7 +31,7 @@ pub(super) async fn add(
     let registry = shown.registry();
     let refused = |message: String| Ok(Err(ContextFeedRefused { message }));
     if BUILT_IN.contains(&&*feed.id) || registry.get(&agent, &feed.id).is_some() {
-        let text = format!("a feed {} is there already; update changes it", feed.id);
+        let text = format!("a feed {} is there already; update_context_feed changes it", feed.id);
         return refused(text);
     }
     let (max, there) = (FeedLimits::default().feeds_max, registry.of(&agent).len());
