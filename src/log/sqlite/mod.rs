@@ -121,8 +121,7 @@ impl SqliteLog {
         drop(reader);
         schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
         if durability == Durability::Normal {
-            // The write-ahead log may be a new file, and its name in the folder must survive a
-            // power cut. With other durabilities, SQLite syncs the folder itself.
+            // The write-ahead log may be new. If each commit syncs it, SQLite syncs its name, too.
             sync_directory(&path)?;
         }
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
