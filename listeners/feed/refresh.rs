@@ -327,7 +327,7 @@ impl Refreshes {
                     Some(until) if is_pending => awaited.push(until),
                     Some(until) => others.push(until),
                     None => {
-                        others.extend(state.next(definition).filter(|_| agent_feeds.is_at_work))
+                        others.extend(state.next(definition).filter(|_| agent_feeds.is_at_work));
                     }
                 }
             }

@@ -40,7 +40,7 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
             }
             Ok(_) => {}
             Err(fault) => {
-                tracing::error!(%fault, name = %announcement.name, "a word can't be written")
+                tracing::error!(%fault, name = %announcement.name, "an announcement can't be written");
             }
         }
     }

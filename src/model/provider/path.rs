@@ -102,8 +102,8 @@ impl Paths {
     /// The last text that isn't empty of the first path that finds one.
     pub(crate) fn last_text<'v>(&self, value: &'v Value) -> Option<&'v str> {
         let last = |path: &Path| {
-            let texts = path.all(value).into_iter().filter_map(Value::as_str);
-            texts.filter(|it| !it.is_empty()).next_back()
+            let mut texts = path.all(value).into_iter().filter_map(Value::as_str);
+            texts.rfind(|it| !it.is_empty())
         };
         self.0.iter().find_map(last)
     }

@@ -349,7 +349,6 @@ fn errors(wire: Wire) -> [&'static str; 3] {
 }
 
 /// Runs the script with the package of a wire: what it printed.
-#[expect(clippy::disallowed_methods, reason = "the packages are asked where Python is there")]
 async fn package(python: &str, wire: Wire, url: &str) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llm/clients.py");
     let output = tokio::process::Command::new(python)

@@ -277,7 +277,7 @@ fn check(
     for action in &begun {
         let is_of =
             |it: &&Recorded| it.name == action.name && (it.id.is_empty() || it.id == action.id);
-        let at = whole.iter().position(|it| is_of(it));
+        let at = whole.iter().position(is_of);
         whole.remove(at.ok_or_else(|| format!("{} ran", action.id))?);
     }
     let kept = without_calls(&out.text);

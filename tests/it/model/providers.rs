@@ -340,8 +340,7 @@ fn a_key_that_a_provider_file_has_no_header_for_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let file = MADE_UP[0].1.replace("X-Typed-Key: \"{key}\", ", "").replace("${URL}", "http://x");
     std::fs::write(folder.path().join("anthropic.yaml"), file).unwrap();
-    let manifest = MANIFEST.replace("\"${KEY:-sk-1}\"", "\"${KEY:-sk-1}\"");
-    let told = read_in(folder.path(), &manifest).err().unwrap().to_string();
+    let told = read_in(folder.path(), MANIFEST).err().unwrap().to_string();
     assert!(told.contains("the provider file has no header for a key"), "{told}");
 }
 
