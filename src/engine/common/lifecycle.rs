@@ -40,7 +40,8 @@ pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
             }
             Ok(_) => {}
             Err(fault) => {
-                tracing::error!(%fault, name = %announcement.name, "an announcement can't be written");
+                let name = &announcement.name;
+                tracing::error!(%fault, %name, "an announcement can't be written");
             }
         }
     }
