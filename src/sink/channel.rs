@@ -38,7 +38,7 @@ pub(super) fn bounded(items_max: usize) -> (Sender, Items) {
 /// use pumphouse::manifest::Manifest;
 ///
 /// let yaml = b"listeners: [{use: echo}]\nsinks: [{type: return, name: ui, buffer_size: 16}]\n";
-/// let builder = pumphouse::builder();
+/// let builder = pumphouse::builder().with(pumphouse::listeners::factories);
 /// let manifest = Manifest::read("organism.yaml".as_ref(), yaml, &|_| None, &builder)?;
 /// let (sink, items) = manifest.returns[0].channel();
 /// assert_eq!(sink.name(), "ui");
