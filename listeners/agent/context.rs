@@ -98,13 +98,13 @@ pub(super) struct TurnContext {
 }
 
 impl TurnContext {
-    /// A prompt of a turn, which says who asks, and in which thread.
+    /// The prompt of a turn, with the name of the agent and the id of the thread.
     pub(super) fn of_turn(&self, turn: u64, prompt: Prompt) -> Prompt {
         asked_by(&self.state.0.agent.name, &self.thread.0, turn, prompt)
     }
 }
 
-/// A prompt which says that this agent asks, in this thread and turn.
+/// Adds the name of the agent, the id of the thread and the number of the turn to a prompt.
 pub(super) fn asked_by(agent: &str, thread: &ThreadId, turn: u64, mut prompt: Prompt) -> Prompt {
     prompt.turn = turn;
     prompt.agent = Some(agent.into());

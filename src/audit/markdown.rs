@@ -1,5 +1,5 @@
-//! Writes a thread as a page of Markdown for people. Each entry has a heading that says who says
-//! what to whom.
+//! Writes a thread as a page of Markdown for people. Each entry has a heading with its
+//! sender, its receiver and the name of its payload.
 //!
 //! Text of a message can't look like another part of the page. Short text is quoted, with all marks
 //! of Markdown escaped. Everything else stands in a fenced block, whose fence is longer than any

@@ -169,7 +169,7 @@ impl Message {
         self.is_sent() && self.comes_of(accepted)
     }
 
-    /// Whether this message was caused by an accepted push, whoever the receiver is.
+    /// Whether an accepted push caused this message. Its receiver may be anyone.
     pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
         self.cause.as_ref().is_some_and(is_it)

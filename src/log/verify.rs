@@ -84,8 +84,8 @@ pub enum Wrong {
     Mark,
     /// A page of the file is damaged or can't be read.
     Page,
-    /// A table, an index, a view or a protecting trigger was changed or is missing, or somebody
-    /// added a trigger.
+    /// A table, an index, a view or a protecting trigger was changed or is missing, or the database
+    /// has a trigger that isn't the log's.
     Schema,
     /// A row is missing, or its number isn't the one that should follow.
     Sequence,

@@ -1,4 +1,4 @@
-//! What providers send, event by event, for whoever watches: sinks do.
+//! The events of providers' streams. Models put them here, and sinks take them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -82,7 +82,7 @@ struct Queued {
     dropped: DroppedEvents,
 }
 
-/// How many events were dropped since somebody took events last, by conversation.
+/// The number of dropped events of each conversation since the last call of `take`.
 pub(crate) type DroppedEvents = BTreeMap<Option<Arc<str>>, u64>;
 
 impl EventQueue {

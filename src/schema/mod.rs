@@ -75,8 +75,8 @@ impl Schema {
     }
 
     /// Whether a value of the payload's Rust type may break the schema, so that it must be checked
-    /// before it is sent. That is so if the schema has facets, which Rust types don't enforce, or
-    /// timestamps, since Rust's have more years than XSD's.
+    /// before it is sent. A schema with facets is narrow, because Rust types don't enforce
+    /// facets. One with timestamps is narrow, because Rust's timestamps have more years than XSD's.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))

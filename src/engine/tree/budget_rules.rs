@@ -276,9 +276,9 @@ impl Thread {
         }
     }
 
-    /// Stops a message that goes round in a circle. The message is recorded as refused. Whoever
-    /// waits for an answer is told: a listener that passes results on, the parent thread, or the
-    /// identity that pushed.
+    /// Stops a message that goes round in a circle. The message is recorded as refused. The
+    /// sender that waits for an answer gets a fault: a listener that passes results on, the parent
+    /// thread, or the identity that pushed.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,

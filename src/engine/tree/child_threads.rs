@@ -401,8 +401,8 @@ impl Thread {
         self.let_go(root, world, out);
     }
 
-    /// Whether a child's result is the result of this thread, too. That is so if the first message
-    /// of this thread asked to open the child, for the opener of this thread.
+    /// Whether this thread passes a child's result on as its own result. It does if its first
+    /// message asked to open the child, for the opener of this thread.
     fn is_answered_by(&self, child: &Spawner) -> bool {
         let own = self.spawner.as_ref().filter(|_| self.state.is_live());
         own.is_some_and(|own| {

@@ -41,7 +41,7 @@ pub struct Settings {
     pub(super) attachments: Vec<String>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
-    /// Who watches the provider's events, and what the model is called there.
+    /// Where the provider's events are put, and the model's name in each of them.
     pub(super) events: Vec<(ProviderEvents, Arc<str>)>,
     authority: Option<PathBuf>,
     proxy: Proxy,
@@ -217,7 +217,7 @@ impl Settings {
         Settings { limits, ..self }
     }
 
-    /// Shows each event of the provider to who watches, under the model's name there.
+    /// Puts each event of the provider into `events`, with this name of the model.
     #[must_use]
     pub fn events(mut self, events: &ProviderEvents, name: &str) -> Settings {
         self.events.push((events.clone(), name.into()));

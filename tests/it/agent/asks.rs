@@ -1,4 +1,4 @@
-//! What a model is told of who asks it.
+//! The prompt of a turn has the name of its agent and the id of its thread.
 
 use std::sync::{Arc, Mutex};
 

@@ -262,7 +262,7 @@ fn without_calls(text: &str) -> String {
     (all + rest).trim().to_owned()
 }
 
-/// What is wrong with what came of a cut; how many actions had begun.
+/// The number of actions that had begun before a cut, or the rule that the thread breaks.
 fn check(
     recording: &Recording,
     cut: usize,
