@@ -7,7 +7,6 @@ use tokio::sync::mpsc;
 use crate::engine::{Port as _, Tokio};
 use crate::follower::{Away, Sent, Target};
 use crate::log::{Entry, Error};
-use crate::model::ProviderEvents;
 use crate::sink::item::{Item, Waiting};
 use crate::sink::{Gets, Sink};
 
@@ -53,8 +52,8 @@ pub struct Return {
 }
 
 impl Return {
-    pub(crate) fn new(name: &str, items_max: usize) -> Return {
-        Return { name: name.to_owned(), items_max, gets: Gets::default() }
+    pub(crate) fn new(name: &str, items_max: usize, gets: Gets) -> Return {
+        Return { name: name.to_owned(), items_max, gets }
     }
 
     /// What it is called.
@@ -68,18 +67,6 @@ impl Return {
     pub fn channel(&self) -> (Sink, Items) {
         let (sink, items) = Sink::channel(&self.name, self.items_max);
         (Sink { gets: self.gets.clone(), ..sink }, items)
-    }
-
-    pub(crate) fn drop_deltas(self) -> Return {
-        Return { gets: Gets { live: false, ..self.gets }, ..self }
-    }
-
-    pub(crate) fn only_raw(self, events: &ProviderEvents) -> Return {
-        Return { gets: Gets::only_raw(events), ..self }
-    }
-
-    pub(crate) fn raw(self, events: &ProviderEvents) -> Return {
-        Return { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
     }
 }
 

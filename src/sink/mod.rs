@@ -58,11 +58,11 @@ pub struct Sink {
 
 /// What a sink gets.
 #[derive(Clone, Debug)]
-struct Gets {
-    entries: bool,
-    live: bool,
+pub(crate) struct Gets {
+    pub(crate) entries: bool,
+    pub(crate) live: bool,
     /// The place that providers' events are taken from, if it gets those.
-    events: Option<ProviderEvents>,
+    pub(crate) events: Option<ProviderEvents>,
 }
 
 impl Default for Gets {
@@ -72,7 +72,7 @@ impl Default for Gets {
 }
 
 impl Gets {
-    fn only_raw(events: &ProviderEvents) -> Gets {
+    pub(crate) fn only_raw(events: &ProviderEvents) -> Gets {
         Gets { entries: false, live: false, events: Some(events.clone()) }
     }
 }
@@ -145,6 +145,11 @@ impl Sink {
     #[must_use]
     pub fn only_raw(self, events: &ProviderEvents) -> Sink {
         Sink { gets: Gets::only_raw(events), ..self }
+    }
+
+    /// Has it get these.
+    pub(crate) fn gets(self, gets: Gets) -> Sink {
+        Sink { gets, ..self }
     }
 
     /// Has it begin after a position of the log that the program kept itself.

@@ -9,7 +9,7 @@ use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
 use crate::model::ProviderEvents;
-use crate::sink::{Files, NoSink, Return, Sink, WebSocket};
+use crate::sink::{Files, Gets, NoSink, Return, Sink, WebSocket};
 
 /// How many objects wait for a program where nobody says how many.
 const RETURNED_MAX: usize = 256;
@@ -72,7 +72,7 @@ impl SinksOf<'_> {
                 // What else it may be was told by the shape.
                 _ => continue,
             };
-            match sink.map(|sink| sink.map(|sink| self.choose(sink, item))) {
+            match sink.map(|sink| sink.map(|sink| sink.gets(self.gets(item)))) {
                 Ok(sink) => sinks.extend(sink),
                 Err(error) => {
                     let place = item.key(error.setting).unwrap_or(item).place;
@@ -88,23 +88,19 @@ impl SinksOf<'_> {
         self.provider.is_some() && drops(item, "raw")
     }
 
-    /// Has a sink get what it is to get.
-    fn choose(&self, sink: Sink, item: &Node) -> Sink {
+    /// What a sink is to get.
+    fn gets(&self, item: &Node) -> Gets {
         if self.provider.is_some() {
-            return sink.only_raw(self.events);
+            return Gets::only_raw(self.events);
         }
-        let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
-        if gets_raw(item) { sink.raw(self.events) } else { sink }
+        let is_raw = item.key("raw").and_then(Node::flag) == Some(true) && !drops(item, "raw");
+        let events = is_raw.then(|| self.events.clone());
+        Gets { live: !drops(item, "delta"), events, ..Gets::default() }
     }
 
     fn returned(&self, name: &str, item: &Node) -> Return {
         let items_max = item.key("buffer_size").and_then(Node::text).and_then(amount::count);
-        let sink = Return::new(name, items_max.unwrap_or(RETURNED_MAX));
-        if self.provider.is_some() {
-            return sink.only_raw(self.events);
-        }
-        let sink = if drops(item, "delta") { sink.drop_deltas() } else { sink };
-        if gets_raw(item) { sink.raw(self.events) } else { sink }
+        Return::new(name, items_max.unwrap_or(RETURNED_MAX), self.gets(item))
     }
 }
 
@@ -139,9 +135,4 @@ fn websocket_sink(name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
 fn drops(item: &Node, what: &str) -> bool {
     let words = item.key("drop").map(Node::items).unwrap_or_default();
     words.iter().any(|word| word.text() == Some(what))
-}
-
-/// Whether a sink gets the events of providers' streams.
-fn gets_raw(item: &Node) -> bool {
-    item.key("raw").and_then(Node::flag) == Some(true) && !drops(item, "raw")
 }
