@@ -1,5 +1,6 @@
 //! The trait of observers, which hear what becomes of a push.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::id::EntryId;
@@ -11,6 +12,13 @@ use crate::wire::Fault;
 pub trait PushObserver: Send + Sync {
     /// Hears an event of a push. `push` is the number that the sender gave the push.
     fn hear(&self, push: u64, news: PushEvent);
+}
+
+/// Tells an observer. An observer that panics harms only itself.
+pub(crate) fn tell(observer: &dyn PushObserver, push: u64, news: PushEvent) {
+    if catch_unwind(AssertUnwindSafe(|| observer.hear(push, news))).is_err() {
+        tracing::error!(push, "an observer of a push panicked");
+    }
 }
 
 /// What becomes of a push.

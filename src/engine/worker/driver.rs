@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -20,7 +19,7 @@ use crate::engine::common::shared::Shared;
 use crate::engine::port::Port;
 use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
-use crate::engine::tree::observer::{PushEvent, PushObserver};
+use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::EngineHost;
 use crate::engine::worker::lanes::Lanes;
@@ -569,13 +568,6 @@ pub(crate) fn world<'a>(
 pub(crate) fn set_by(port: &impl Port) -> i64 {
     let (wall, now) = (port.wall_us(), port.now_us());
     wall.cast_signed().saturating_sub(now.cast_signed())
-}
-
-/// Tells an observer. An observer that panics harms only itself.
-fn tell(inlet: &dyn PushObserver, push: u64, news: PushEvent) {
-    if catch_unwind(AssertUnwindSafe(|| inlet.hear(push, news))).is_err() {
-        tracing::error!(push, "an inlet panicked");
-    }
 }
 
 /// Drops the effects of a batch that the log doesn't have. Senders are told that the log failed.

@@ -7,7 +7,7 @@ use crate::engine::port::Port;
 use crate::engine::read_fault::{owner, unread_of};
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
-use crate::engine::tree::observer::PushEvent;
+use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};
 use crate::engine::worker::driver::Worker;
@@ -125,9 +125,9 @@ impl<P: Port> Worker<P> {
         let fault = fault.of_client(push.client_id());
         self.shared.counts.refused(&fault);
         if let Some(own) = &push.client_id {
-            own.claim.hear(push.by.number, PushEvent::Refused(fault.clone()));
+            tell(&*own.claim, push.by.number, PushEvent::Refused(fault.clone()));
         }
-        push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
+        tell(&*push.by.inlet, push.by.number, PushEvent::Refused(fault));
     }
 
     /// Whether the folds that a handler takes are in memory, or can be computed from entries in

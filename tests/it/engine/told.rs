@@ -85,6 +85,28 @@ async fn acceptance_comes_before_the_answer_and_the_end_last() {
     assert_eq!(words.collect::<Vec<_>>(), ["accepted", "answer", "settled"]);
 }
 
+/// Panics at whatever it hears.
+struct Panicking;
+
+impl PushObserver for Panicking {
+    fn hear(&self, _: u64, _: PushEvent) {
+        panic!("an observer may not panic, and does");
+    }
+}
+
+#[tokio::test]
+async fn an_observer_that_panics_harms_nobody_else() {
+    let pump = pump();
+    let who = Identity { name: "alice".into(), operator: false };
+    let observer: Arc<dyn PushObserver> = Arc::new(Panicking);
+    // The worker itself refuses the second push: only it knows that there is no such thread.
+    for meta in ["", "<thread>sess-00000000</thread>"] {
+        pump.push(&who, envelope(meta, QUESTION), &observer, 1).await;
+    }
+    let heard = push(&pump, "alice", &[envelope("", QUESTION)]).await;
+    assert_eq!((refused(&heard), heard.len()), (None, 3));
+}
+
 #[tokio::test]
 async fn a_name_without_a_namespace_means_the_one_listener_that_owns_it() {
     let pump = pump();
