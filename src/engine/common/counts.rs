@@ -96,7 +96,10 @@ impl Counts {
 
     /// Counts a batch that the log has.
     pub(crate) fn landed(&self, receipt: &log::Receipt) {
-        let is_push = |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY);
+        // The first message of a child thread that an identity opened is the pump's, no push.
+        let opens_child = |it: &log::Entry| it.id.seq == 1 && it.id.thread.tree() != it.id.thread;
+        let is_push =
+            |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY) && !opens_child(it);
         let pushes = receipt.entries.iter().filter(is_push).count();
         self.entries.fetch_add(receipt.entries.len() as u64, Ordering::Relaxed);
         self.accepted.fetch_add(pushes as u64, Ordering::Relaxed);

@@ -58,6 +58,7 @@ async fn a_child_ends_with_the_answer_to_its_first_message() {
     let result = pump.log().read(&parent, 2, 3, 1).await.unwrap().remove(0);
     assert_eq!(result.cause.as_ref().unwrap().to_string(), format!("{child}/2"));
     assert_eq!(result.reply_to.as_ref().unwrap().to_string(), format!("{child}/1"));
+    assert_eq!(pump.metrics().accepted, 1, "the child's first message is no push");
     let late = pump.in_thread(&child).tell(Question { n: 1 }).await.unwrap_err();
     assert_eq!(late.to_string(), format!("P0040: {child} is closed"));
 }
