@@ -1,5 +1,7 @@
 //! `list`: shows the files and folders in a folder.
 
+use std::collections::BTreeMap;
+
 use cap_std::fs::DirEntry;
 
 use super::super::text::{cut, known};
@@ -11,17 +13,18 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     let at = relative(path)?;
     let entries = root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let most = root.limits.items_max;
-    let mut item = Vec::new();
+    // A folder has no order of its own: the first names are known when all were read.
+    let mut first = BTreeMap::new();
     let mut more = false;
     for entry in entries {
         let entry = entry.map_err(|error| failed(path, &error))?;
-        if item.len() == most {
+        first.insert(entry.file_name(), entry);
+        if first.len() > most {
             more = true;
-            break;
+            first.pop_last();
         }
-        item.push(described(&entry));
     }
-    item.sort_by(|a: &Listed, b| a.name.cmp(&b.name));
+    let item = first.values().map(described).collect();
     Ok(Listing { path: cut(path), more, item })
 }
 
