@@ -148,6 +148,8 @@ struct Program {
     name: String,
     path: String,
     arguments: Vec<String>,
+    /// Whether the text goes to standard input: no argument has it, or the settings say so.
+    gets_input: bool,
     bounds: Bounds,
 }
 
@@ -195,7 +197,9 @@ pub fn command(settings: Settings) -> Result<Listener, String> {
     let what = takes.as_ref().map_or("a text".to_owned(), |it| format!("`{}`", it.name.local()));
     let text = format!("Runs {name} on {what}.{}", confine::note());
     let (timeout, effects) = (bounds.limits.listener_time(), bounds.effects());
-    let program = Program { name, path, arguments, bounds };
+    let has_argument = arguments.iter().any(|it| it == FIELD);
+    let gets_input = settings.input.is_some() || !has_argument;
+    let program = Program { name, path, arguments, gets_input, bounds };
     let listener = match takes {
         None if answers.is_none() => text_listener(program),
         takes => typed::listener(program, takes, answers, settings.input),
@@ -220,13 +224,12 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
             format!("the text has {} bytes; the limit input_bytes_max is {most}", text.len());
         return Err(Failed { reason: Reason::TooLarge, text, err: None });
     }
-    let takes_argument = it.arguments.iter().any(|it| it == FIELD);
     let filled = |argument: &String| match argument == FIELD {
         true => text.clone(),
         false => argument.clone(),
     };
     let arguments = it.arguments.iter().map(filled).collect();
-    let input = if takes_argument { String::new() } else { text.clone() };
+    let input = if it.gets_input { text.clone() } else { String::new() };
     match run::run(&it.bounds, &it.path, arguments, input, &|_, _| {}).await {
         Ok(outcome) => Ok(Output { text: output(&it.name, limits, &outcome)? }),
         Err(text) => Err(Failed { reason: Reason::Failed, text, err: None }),

@@ -85,18 +85,20 @@ fn an_agent_of_a_manifest_runs_programs() {
     let replies = r#"%% reply
 <action id="loud">{"name": "shout", "parameters": {"text": "hello"}}</action>
 <action id="long">{"name": "count", "parameters": {"text": "four"}}</action>
+<action id="both">{"name": "find", "parameters": {"text": "one"}}</action>
 <action id="all">{"name": "shell", "parameters": {"command": ["ls", "-a", "$HOME; *"]}}</action>
 <action id="no">{"name": "shell", "parameters": {"command": ["rm", "x"]}}</action>
 %% reply
-<response>${loud} ${long}.</response>
+<response>${loud} ${long}, ${both}.</response>
 "#;
     let tools = [
         ("shout", "use: command, settings: {run: [tr, a-z, A-Z], input: text}"),
         ("count", "use: command, settings: {run: [expr, length, \"{text}\"]}"),
+        ("find", "use: command, settings: {run: [grep, -c, \"{text}\"], input: text}"),
         ("shell", "use: shell, settings: {programs: [ls, cat]}"),
     ];
     let log = asked(&organism(&tools, replies), "Go.");
-    in_order(&log, &["HELLO 4."]);
+    in_order(&log, &["HELLO 4, 1."]);
     // What a shell would make something of is one argument as it stands.
     in_order(&log, &["ls ended with the exit code 2", "cannot access '$HOME; *'"]);
     in_order(&log, &["`rm` may not be run; there is one of cat, ls"]);
