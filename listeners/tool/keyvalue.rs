@@ -15,11 +15,12 @@ use std::time::Duration;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
+    params,
 };
 use serde::Deserialize;
 
-use super::text::known;
+use super::text::clean;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "keyvalue";
@@ -246,7 +247,12 @@ async fn keep(
             text: format!("there are as many keys as there may be; the limit keys_max is {most}"),
         }),
         Err(error) => {
-            let text = error.to_string().chars().map(known).collect();
+            // SQLite's own words for a file that it can't open hold the file's whole path.
+            let text = match (&error, error.sqlite_error_code()) {
+                (rusqlite::Error::InvalidPath(_), _) => "the file is another program's".to_owned(),
+                (_, Some(ErrorCode::CannotOpen)) => "the file can't be opened".to_owned(),
+                _ => clean(&error.to_string()),
+            };
             Err(Refused { reason: Reason::Failed, limit: None, text })
         }
     }

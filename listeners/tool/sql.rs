@@ -314,6 +314,10 @@ fn too_large(text: String, limit: &str) -> Refused {
 fn failed(error: &rusqlite::Error, limits: &SqlLimits) -> Refused {
     let text = clean(&error.to_string());
     match error {
+        rusqlite::Error::SqliteFailure(it, _) if it.code == ErrorCode::CannotOpen => {
+            // SQLite's own words hold the file's whole path.
+            refused(Reason::Failed, "the database can't be opened")
+        }
         rusqlite::Error::InvalidParameterCount(given, wanted) => {
             let text = format!("there are {given} parameters, and {wanted} are wanted");
             refused(Reason::Parameters, text)
