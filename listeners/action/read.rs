@@ -191,7 +191,7 @@ impl Reading {
         if !value.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
             || !value.chars().all(word)
         {
-            self.wrong(format!("id is a name of letters, digits, _ and -, not {value:?}"));
+            self.wrong(format!("id is a name of letters, digits, _, - and :, not {value:?}"));
         }
     }
 
@@ -511,7 +511,7 @@ mod tests {
                 "type takes tool, agent, relic, workflow, llm, internal or context_feed, \
                  not \"tol\"; did you mean tool?",
                 "mode takes sync, async or fire_and_forget, not \"asnyc\"; did you mean async?",
-                "id is a name of letters, digits, _ and -, not \"a b\"",
+                "id is a name of letters, digits, _, - and :, not \"a b\"",
                 "shwo is no attribute of an action; there are type, mode, id, show, depends_on, \
                  name, output_key, timeout, retry or on_error; did you mean show?",
                 "depends_on takes ids of actions, not 1",
