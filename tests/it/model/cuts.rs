@@ -67,14 +67,20 @@ impl Recording {
         let bytes = case.bytes();
         let (mut at, mut text, mut lengths) = (0, String::new(), Vec::new());
         let mut calls: Vec<(u64, Recorded)> = Vec::new();
-        for line in bytes.split_inclusive(|it| *it == b'\n') {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // An event can be read as soon as its JSON is whole, without the line's end.
+            let whole_at = at + line.trim_ascii_end().len();
             at += line.len();
             let line = String::from_utf8_lossy(line);
             let data = line.trim().strip_prefix("data:").unwrap_or(&line);
-            let Ok(event) = serde_json::from_str::<Value>(data.trim()) else { continue };
-            // The line's end may be missing.
-            take(wire, &event, at - 1, &mut text, &mut calls);
-            lengths.push((at - 1, text.len()));
+            if let Ok(event) = serde_json::from_str::<Value>(data.trim()) {
+                take(wire, &event, whole_at, &mut text, &mut calls);
+            }
+            // An event of SSE is sure to be read behind its blank line only, one of Ollama behind
+            // its own line.
+            if wire == Wire::Ollama || line.trim().is_empty() {
+                lengths.push((whole_at, text.len()));
+            }
         }
         let calls = calls.into_iter().map(|(_, it)| it).collect();
         Recording { wire, file: case.file().to_owned(), bytes, calls, text, lengths }
