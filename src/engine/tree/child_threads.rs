@@ -183,26 +183,14 @@ impl Tree {
         if !branch.contains(&own)
             && let Some(thread) = self.threads.get_mut(&own)
         {
-            thread.reply(
-                &steering.part,
-                &steering.part.message.clone(),
-                steering.why.clone(),
-                world,
-                out,
-            );
+            thread.reply_to_message(&steering.part, steering.why.clone(), world, out);
         }
         let within: FxHashSet<&ThreadId> = branch.iter().collect();
         for id in &branch {
             let Some(thread) = self.threads.get_mut(id) else { continue };
             if thread.stays(steering.state) {
                 if *id == own {
-                    thread.reply(
-                        &steering.part,
-                        &steering.part.message.clone(),
-                        steering.why.clone(),
-                        world,
-                        out,
-                    );
+                    thread.reply_to_message(&steering.part, steering.why.clone(), world, out);
                 }
                 continue;
             }

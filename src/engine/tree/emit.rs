@@ -73,7 +73,7 @@ impl Thread {
             return;
         }
         match ready.target {
-            Target::Sender => self.reply(part, &part.message.clone(), checked, world, out),
+            Target::Sender => self.reply_to_message(part, checked, world, out),
             Target::Entry(entry) if self.has(entry.id()) => {
                 self.reply(part, &entry, checked, world, out);
             }
@@ -218,7 +218,7 @@ impl Thread {
             return;
         }
         let Some((root, identity)) = self.asked(part.root) else {
-            return self.reply(part, &part.message.clone(), checked, world, out);
+            return self.reply_to_message(part, checked, world, out);
         };
         let sending = self.sending(part, checked, Some(identity.clone()), world);
         let sending = Sending { from, reply_to: Some(self.entry(root)), ..sending };
@@ -253,8 +253,19 @@ impl Thread {
         self.start_all_of(&[receiver], world, out);
     }
 
+    /// Answers the sender of the message at hand.
+    pub(crate) fn reply_to_message(
+        &mut self,
+        part: &Part,
+        checked: Checked,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
+        self.reply(part, &part.message, checked, world, out);
+    }
+
     /// Answers the sender of `answered`.
-    pub(crate) fn reply(
+    fn reply(
         &mut self,
         part: &Part,
         answered: &Entry,
