@@ -220,7 +220,7 @@ struct Ticket {
 type Wait = Option<Duration>;
 
 impl State {
-    /// Adds a turn to those that wait; whether it is the first that ever had to.
+    /// Adds a turn to the queue, and returns whether no turn has had to wait so far.
     fn join(&mut self, ticket: Ticket) -> bool {
         let of_agent = self.tickets.entry(ticket.agent.clone()).or_default();
         if of_agent.is_empty() {
@@ -303,7 +303,7 @@ impl Gate {
     }
 }
 
-/// A turn that waits, or did: who comes behind it may begin when it is dropped.
+/// Admits the next turns when it is dropped, at the end of a turn's wait.
 struct Waiting<'a>(&'a Arc<Gate>);
 
 impl Drop for Waiting<'_> {

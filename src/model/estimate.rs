@@ -1,4 +1,4 @@
-//! How many tokens a text is about, before a provider counts them.
+//! Estimates of how many tokens a text has, before a provider counts them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,22 +7,23 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::model::{Attached, Format, Model, Prompt, Said, Tool};
 
-/// Bytes of a token, about, where no tokenizer counts them.
+/// Approximate bytes of a token, where no tokenizer counts.
 pub const TOKEN_BYTES: u64 = 4;
-/// Tokens that a chat template puts around a message, about, where a tokenizer counts the rest.
+/// Approximate tokens that a chat template adds to a message, where a tokenizer counts the rest.
 const MESSAGE_TOKENS: u64 = 4;
-/// Bytes that the file of a tokenizer may have.
+/// The largest file that is read as a tokenizer, in bytes.
 pub const TOKENIZER_BYTES_MAX: u64 = 64 << 20;
-/// Texts whose count is remembered.
+/// How many counts a tokenizer caches.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// About how many tokens so many bytes are.
+/// Estimates the tokens of a text from its length in bytes.
 #[must_use]
 pub fn tokens_of_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(TOKEN_BYTES)
 }
 
-/// The bytes of a prompt's texts, without what it offers as tools and without attachments.
+/// The bytes of a prompt's system text and messages, with calls and signed parts, but without
+/// tools, format and attachments.
 #[must_use]
 pub fn prompt_bytes(prompt: &Prompt) -> u64 {
     let messages: u64 = prompt.messages.iter().map(message_bytes).sum();
@@ -49,8 +50,9 @@ fn message_bytes(it: &Said) -> u64 {
 }
 
 impl dyn Model + '_ {
-    /// About how many tokens a prompt is: as the model's tokenizer says, or a quarter of its bytes.
-    /// An image or a document counts by [`Attached::tokens`].
+    /// Estimates the tokens of a prompt: by the model's tokenizer, or else as a quarter of its
+    /// bytes. Signed parts count only in the estimate by bytes. An image or a document counts by
+    /// [`Attached::tokens`].
     #[must_use]
     pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
         let Some(system) = self.tokens(&prompt.system) else {
@@ -69,7 +71,7 @@ impl dyn Model + '_ {
         system + messages + tools.sum::<u64>() + format.unwrap_or_default()
     }
 
-    /// The same of one message.
+    /// Estimates the tokens of one message, as `prompt_tokens` does.
     #[must_use]
     pub fn message_tokens(&self, it: &Said) -> u64 {
         let Some(text) = self.tokens(&it.text) else {
@@ -81,11 +83,12 @@ impl dyn Model + '_ {
     }
 }
 
-/// What counts the tokens of a model: the `tokenizer.json` that it is published with, as Hugging
-/// Face's tokenizers write it.
+/// A model's tokenizer, from the `tokenizer.json` that the model is published with, in the format
+/// of Hugging Face's tokenizers.
 pub struct Tokenizer {
     tokenizer: tokenizers::Tokenizer,
-    /// Counts by the digests of their texts: a prompt is most of the one before it.
+    /// A cache of counts by the digests of their texts, as each prompt repeats most of the one
+    /// before.
     known: Mutex<HashMap<blake3::Hash, u64>>,
 }
 
@@ -104,7 +107,7 @@ impl fmt::Display for NoTokenizer {
 impl std::error::Error for NoTokenizer {}
 
 impl Tokenizer {
-    /// Reads one from a file.
+    /// Reads a tokenizer from a file.
     ///
     /// # Errors
     /// The file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer.
@@ -121,7 +124,7 @@ impl Tokenizer {
         Ok(Tokenizer { tokenizer, known: Mutex::default() })
     }
 
-    /// How many tokens a text is; none where it can't be said.
+    /// How many tokens a text has; none where the tokenizer fails on it.
     #[must_use]
     pub fn count(&self, text: &str) -> Option<u64> {
         let digest = blake3::hash(text.as_bytes());

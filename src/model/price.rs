@@ -56,7 +56,8 @@ impl Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
-    /// The higher of two prices, for each kind of token.
+    /// The higher of two prices, field by field. An absent cache price counts as the lowest,
+    /// although those tokens then cost as much as other prompt tokens.
     #[must_use]
     pub fn max(self, other: Price) -> Price {
         Price {

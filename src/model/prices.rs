@@ -43,7 +43,7 @@ pub struct Prices {
     providers: BTreeMap<String, Provider>,
 }
 
-/// What a table says of a model.
+/// A table's entry for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PriceEntry {
@@ -87,8 +87,9 @@ impl Prices {
         text.parse().map_err(|it| wrong(&it))
     }
 
-    /// What it says of a model at a host: that of the provider whose host it is, or a subdomain of
-    /// it. A host may have a port, which then must be the same.
+    /// The entry of a model at a host, from the provider that lists this host or a domain above it.
+    /// A listed host with a port matches that port alone. The table's hosts have to be in lower
+    /// case.
     #[must_use]
     pub fn of_host(&self, host: &str, model: &str) -> Option<PriceEntry> {
         let host = host.to_ascii_lowercase();
@@ -102,7 +103,7 @@ impl Prices {
         Some(self.entry(provider.row(model)?))
     }
 
-    /// What it says of a provider's model.
+    /// The entry of a provider's model.
     #[must_use]
     pub fn of_provider(&self, provider: &str, model: &str) -> Option<PriceEntry> {
         Some(self.entry(self.providers.get(provider)?.row(model)?))
@@ -157,7 +158,8 @@ struct Provider {
 }
 
 impl Provider {
-    /// The first row that a model's name fits. In which case it is written doesn't matter.
+    /// The first row that a model's name fits. The name is lowercased first, so patterns match only
+    /// in lower case.
     fn row(&self, model: &str) -> Option<&Row> {
         let name = model.to_ascii_lowercase();
         let name = name.strip_prefix("models/").unwrap_or(&name);
@@ -226,12 +228,13 @@ impl Row {
     }
 }
 
-/// Whether a name fits a pattern, of which `*` is any text, and `#` a digit. Each `*` takes as
-/// little as it can, and more only where the rest doesn't fit.
+/// Whether a name fits a pattern, in which `*` matches any text and `#` a digit. Each `*` matches
+/// as little as it can, and more only where the rest doesn't fit.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut in_name) = (0, 0);
-    // Behind the last `*`: its place, and where the name goes on behind what it takes.
+    // The index behind the last `*` in the pattern, and the end of what that `*` matches in the
+    // name.
     let mut star = None;
     while in_name < name.len() {
         match pattern.get(at) {

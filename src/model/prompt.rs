@@ -234,10 +234,13 @@ impl Prompt {
         heard.join(", ")
     }
 
-    /// What tells this prompt from any other: BLAKE3 over all that a provider is told.
+    /// Identifies the prompt: BLAKE3 over what a provider is told, except `without_calls` and
+    /// `late_bytes`.
     ///
-    /// Each text stands behind its length in bytes, each list behind its number of items, and what
-    /// may be absent behind a byte 1, or a byte 0 alone; numbers are 8 bytes, little-endian.
+    /// Each text follows its length in bytes, and the lists of messages, tools and stop texts
+    /// follow their number of items. The optional numbers follow a byte 1, or are a byte 0 alone.
+    /// Other optional parts follow a tag, and add nothing where they are absent. Numbers are 8
+    /// bytes, little-endian.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut hash = Hash(blake3::Hasher::new());
@@ -247,7 +250,8 @@ impl Prompt {
         for Said { role, text, calls, of, signed, attached } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
-            // What has neither is digested as it was before there were native calls in a history.
+            // A message without calls, `of` and signed parts keeps the digest that it had before
+            // these existed.
             if !calls.is_empty() {
                 hash.text("calls");
                 hash.number(calls.len() as u64);
@@ -277,7 +281,7 @@ impl Prompt {
             hash.text(description);
             hash.text(&parameters.to_string());
         }
-        // A prompt without one is digested as it was before there were any.
+        // A prompt without a format keeps the digest that it had before there were formats.
         if let Some(Format { name, description, schema }) = &self.format {
             hash.text("format");
             hash.text(name);
@@ -346,7 +350,7 @@ impl Hash {
     }
 }
 
-/// What tells a prompt from any other. As text it is 64 hexadecimal digits.
+/// A prompt's identity, from [`Prompt::digest`]. As text it is 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(blake3::Hash);
 
@@ -364,7 +368,7 @@ impl FromStr for Digest {
     }
 }
 
-/// What was given is no digest.
+/// The text is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
 pub struct NoDigest;

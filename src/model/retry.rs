@@ -1,8 +1,9 @@
 //! The pauses before a failed request is sent again.
 //!
-//! Three times, after a second, two and four, never later than after a minute; a quarter of each
-//! wait is chance, so that requests that failed together don't come together. These are the numbers
-//! of the LLM router that this project comes from.
+//! Requests are retried three times by default, after about 1, 2 and 4 seconds, and no pause is
+//! longer than a minute. Each pause varies by up to 25 % in either direction, so that requests that
+//! failed together don't return together. The numbers are those of the LLM router that this project
+//! comes from.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use tokio::time::Sleep;
 
 use crate::clock;
 
-/// The wait before a request is sent again that failed so often before.
+/// The pause before the next attempt of a request that had failed `failed_before` times before its
+/// latest failure.
 pub(super) fn pause(failed_before: usize, min: Duration, max: Duration) -> Duration {
     let twice = u32::try_from(failed_before).ok().and_then(|it| 1_u32.checked_shl(it));
     let whole = min.saturating_mul(twice.unwrap_or(u32::MAX)).min(max);
@@ -18,7 +20,7 @@ pub(super) fn pause(failed_before: usize, min: Duration, max: Duration) -> Durat
     whole.mul_f64(0.75 + chance / 2.0).min(max)
 }
 
-/// Lets time pass.
+/// Sleeps by tokio's clock.
 #[expect(clippy::disallowed_methods, reason = "a server and its time are beyond any simulation")]
 pub(super) fn sleep(time: Duration) -> Sleep {
     tokio::time::sleep(time)

@@ -1,20 +1,20 @@
-//! What all replies that are being written hold together, over all models of the process.
+//! The memory that replies under way share, over all models of the process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What a reply may hold whatever the others hold.
+/// Bytes that each reply may hold, however much the others hold.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// What all replies of the process hold.
+/// Bytes that all replies of the process hold.
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
 
-/// Replies that are longer than `SMALL_BYTES` come to their end one after another: what is made of
-/// one for the log takes many times its length.
+/// Serializes the ends of replies longer than `SMALL_BYTES`: preparing one for the log takes many
+/// times its length.
 static ENDS: Semaphore = Semaphore::const_new(1);
 
-/// What one reply holds of it; given back when it is dropped.
+/// One reply's share of the total; dropping it gives the bytes back.
 #[derive(Debug)]
 pub(crate) struct Part {
     total: &'static AtomicUsize,
@@ -29,10 +29,11 @@ impl Default for Part {
 }
 
 impl Part {
-    /// Notes how long the reply is by now. Whether it may be so long.
+    /// Records the reply's length so far, and returns whether the reply may be that long.
     ///
-    /// A reply may be as long as the room that is left. So one alone has a half of `max`, `n` of
-    /// them have an n-th, and there is always some room for the next.
+    /// A reply may be as long as the room that is left, its own bytes counted as taken. So one
+    /// reply alone may reach a half of `max`, `n` equal replies an (n+1)-th each, and some room
+    /// always remains for the next.
     pub(crate) fn grow_to(&mut self, bytes: usize, max: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let total = self.total.fetch_add(more, Ordering::Relaxed) + more;
@@ -40,10 +41,10 @@ impl Part {
         bytes <= SMALL_BYTES.max(max.saturating_sub(total))
     }
 
-    /// Waits until a long reply may come to its end, and holds the others up until it is dropped.
+    /// Waits until a long reply may end. Other long replies then wait until this part is dropped.
     pub(crate) async fn end(&mut self) {
         if self.bytes > SMALL_BYTES && self.end.is_none() {
-            // An error says that the semaphore is closed, which nobody does.
+            // `acquire` fails only on a closed semaphore, and nothing closes this one.
             self.end = ENDS.acquire().await.ok();
         }
     }

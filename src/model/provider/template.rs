@@ -167,8 +167,9 @@ impl Template {
     }
 }
 
-/// Fills in placeholders. A value that is nothing but an empty placeholder is left out, and so are
-/// keys that hold only such; a text and arguments stay where they are empty.
+/// Fills in placeholders. A value that consists of an empty placeholder is left out, and so is an
+/// object with nothing but such values. Lists stay where they are empty, and so do `{text}`,
+/// `{arguments}` and `{input}`.
 fn fill(template: &Value, value: &dyn Fn(&str) -> Value) -> Option<Value> {
     match template {
         Value::String(text) => match only(text) {

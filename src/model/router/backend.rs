@@ -21,7 +21,7 @@ pub(super) struct Backend {
 #[derive(Debug, Default)]
 struct Health {
     under_way: usize,
-    /// Failures since its last reply.
+    /// Failures since its last complete reply, without rate limits and prompts that were too long.
     failures: usize,
     /// Until when it is asked last.
     failing_until_us: u64,

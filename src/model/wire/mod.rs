@@ -1,5 +1,4 @@
-//! How providers write replies: five wires, each with a reader of its events. What a reader makes
-//! of them is the same for all: pieces.
+//! The five wires: how providers write replies, with one reader of events for each.
 //!
 //! | wire | who speaks it | events | its end |
 //! | --- | --- | --- | --- |
