@@ -139,7 +139,8 @@ impl fmt::Display for Code {
 
 /// A numbered error. The pump reports it to the sender in a reserved payload, `huh`.
 ///
-/// Code outside the crate can read faults and pass them on, but builds none of its own.
+/// Code outside the crate can read faults and return them. Only the crate can build one with a code
+/// and a message of its choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
