@@ -1,4 +1,4 @@
-//! What a type must keep to that derives: the rules, one after another.
+//! The rules for a type that derives `Payload`.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ const TAKEN: &[&str] = &[
     "http://www.w3.org/2001/XMLSchema-instance",
 ];
 
-/// What a name of XML begins with, the colon left out.
+/// The characters with which an XML name may begin, except the colon.
 const START: &[RangeInclusive<char>] = &[
     'A'..='Z',
     '_'..='_',
@@ -35,7 +35,7 @@ const START: &[RangeInclusive<char>] = &[
     '\u{FDF0}'..='\u{FFFD}',
     '\u{10000}'..='\u{EFFFF}',
 ];
-/// What a name of XML goes on with besides.
+/// The further characters that an XML name may have after its first one.
 const MORE: &[RangeInclusive<char>] =
     &['-'..='.', '0'..='9', '\u{B7}'..='\u{B7}', '\u{300}'..='\u{36F}', '\u{203F}'..='\u{2040}'];
 
@@ -168,7 +168,7 @@ fn bare(it: &Bare, errors: &mut Errors) {
     narrowed(&it.facets, &it.ty, false, errors);
 }
 
-/// What narrows a field has to leave something, and to be within what its type can hold.
+/// Checks that facets leave some value, and are within what the field's type can hold.
 fn narrowed(facets: &Facets, ty: &Type, is_list: bool, errors: &mut Errors) {
     if facets.is_empty() {
         return;
@@ -215,7 +215,7 @@ fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
     }
 }
 
-/// What a field may be: an item, or how many of one.
+/// Checks the type of a field that is an element: one item, or an `Option` or a `Vec` of one.
 fn items(ty: &Type, errors: &mut Errors) {
     if let Some(inner) = generic(ty, "Option") {
         if generic(inner, "Option").is_some() {
@@ -239,7 +239,7 @@ fn items(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// What stands there once. Types that nothing is known of are left to the compiler.
+/// Checks the type of one item. Unknown types are left to the compiler.
 fn item(ty: &Type, errors: &mut Errors) {
     if let Some(inner) = generic(ty, "Box") {
         return item(inner, errors);
@@ -259,7 +259,7 @@ fn item(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// What an attribute, a text or a struct around one field may be.
+/// Checks the type of an attribute, of a text, or of the field in a newtype struct.
 fn text(ty: &Type, message: error::Message, errors: &mut Errors) {
     let wrong = ["Option", "Vec", "Box", "Element", "BTreeMap"].iter().any(|it| named(ty, it));
     let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
@@ -269,7 +269,7 @@ fn text(ty: &Type, message: error::Message, errors: &mut Errors) {
     }
 }
 
-/// What a variant without names may hold.
+/// Checks the type of a variant's unnamed field.
 fn held(ty: &Type, errors: &mut Errors) {
     let wrong = ["Option", "Vec", "Element", "BTreeMap"].iter().any(|it| named(ty, it));
     let bytes = generic(ty, "Vec").is_some_and(|it| named(it, "u8"));
@@ -279,7 +279,7 @@ fn held(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// Whether the type's last name is this. An alias is not seen through: then the compiler speaks.
+/// Whether the last segment of the type's path is this name. Aliases are left to the compiler.
 fn named(ty: &Type, name: &str) -> bool {
     match bare_type(ty) {
         Type::Path(it) => it.path.segments.last().is_some_and(|it| it.ident == name),
@@ -287,7 +287,7 @@ fn named(ty: &Type, name: &str) -> bool {
     }
 }
 
-/// What is in the brackets of a type by this name.
+/// The first type argument of a type with this name.
 fn generic<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(it) = bare_type(ty) else { return None };
     let last = it.path.segments.last().filter(|it| it.ident == name)?;

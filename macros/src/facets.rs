@@ -1,5 +1,4 @@
-//! What narrows a field: the options as they were written, whether they make sense, and the data
-//! that they become.
+//! Facets of a field: their options as written, checks of those, and the data for the schema.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -83,7 +82,7 @@ impl Facets {
         [self.length, self.length_min, self.length_max, self.digits, self.fraction_digits]
     }
 
-    /// Takes one option down.
+    /// Records one option.
     pub(crate) fn option(&mut self, name: &str, meta: &Meta, errors: &mut Errors) {
         let span = syn::spanned::Spanned::span(meta.path());
         let given = match name {
@@ -138,7 +137,7 @@ impl Facets {
         (exact.or(least), exact.or(most))
     }
 
-    /// Complains about what contradicts itself.
+    /// Reports options that contradict each other.
     pub(crate) fn check(&self, is_list: bool, errors: &mut Errors) {
         if let (Some((_, min)), Some((span, max))) = (self.min, self.max)
             && (min.number() > max.number()
@@ -220,7 +219,7 @@ impl Facets {
             && max.is_none_or(|max| whole(max).is_none_or(|max| it <= max))
     }
 
-    /// Complains about bounds that a number of this type hasn't.
+    /// Reports bounds and choices that are out of the number type's range.
     pub(crate) fn check_width(&self, ty: &str, errors: &mut Errors) {
         let width = match ty {
             "i8" => i128::from(i8::MIN)..=i8::MAX.into(),
@@ -247,7 +246,7 @@ impl Facets {
         }
     }
 
-    /// What the schema says of them.
+    /// The code that builds the facets for the schema.
     pub(crate) fn data(&self) -> TokenStream {
         let text = |it: &Option<LitStr>| {
             it.iter().map(|it| quote!(::core::option::Option::Some(#it.into()))).next()
@@ -285,7 +284,7 @@ impl Facets {
         quote!(derive::Facets { #(#fields,)* ..derive::Facets::NONE })
     }
 
-    /// What the compiler asserts of the type's form: the option, and the form, have to fit.
+    /// The assertions that the type's form may have these options. The compiler checks them.
     pub(crate) fn asserted(&self, form: &TokenStream, is_list: bool) -> TokenStream {
         let mut all = TokenStream::new();
         let mut say = |span: Option<Span>, takes: &str, message: &str| {
@@ -319,7 +318,7 @@ impl Facets {
         all
     }
 
-    /// Complains where a number with a fraction gets more digits than it has.
+    /// Reports more `digits` than a number with a fraction can keep.
     pub(crate) fn check_float(&self, errors: &mut Errors) {
         if let Some((span, all)) = self.digits
             && all > FLOAT_DIGITS_MAX

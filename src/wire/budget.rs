@@ -6,7 +6,7 @@ use crate::wire::Payload;
 
 /// What a budget is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Payload)]
-// Exhaustive: whoever keeps a budget must keep each.
+// Exhaustive: code that keeps budgets has to handle every key.
 pub enum BudgetKey {
     /// Messages that listeners were given, but for the pump's own.
     Messages,
@@ -25,7 +25,7 @@ pub enum BudgetKey {
 }
 
 impl BudgetKey {
-    /// Every one.
+    /// Every key.
     pub const ALL: [BudgetKey; 7] = [
         BudgetKey::Messages,
         BudgetKey::Turns,
@@ -36,7 +36,7 @@ impl BudgetKey {
         BudgetKey::CostMicros,
     ];
 
-    /// The word for it.
+    /// The key's name in payloads, such as `cost-micros`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -170,8 +170,8 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// The reservation of a request to a model: so many tokens of the prompt and of the longest
-    /// reply, and what those cost.
+    /// The reservation for a request to a model: the prompt's tokens, the most tokens that the
+    /// reply may have, and what those cost.
     #[must_use]
     pub fn of_request(model: String, (prompt, reply): (u64, u64), cost_micros: u64) -> Charge {
         Charge {
@@ -184,8 +184,8 @@ impl Charge {
         }
     }
 
-    /// The settlement of this reservation, of which so many tokens of the prompt and of the reply
-    /// were used. The turns that it reserved stay.
+    /// The settlement of this reservation, from the tokens of the prompt and of the reply, and from
+    /// their cost. It accounts for the difference to the reservation; reserved turns stay spent.
     #[must_use]
     pub fn settlement(
         &self,
@@ -207,8 +207,8 @@ impl Charge {
         }
     }
 
-    /// The same settlement, which says how many tokens of the prompt the provider had kept, and how
-    /// many it keeps for later. None are not mentioned.
+    /// This settlement with two counts of prompt tokens: those that the provider read from its
+    /// cache, and those that it wrote to its cache. A count of zero is left out.
     #[must_use]
     pub fn with_cache(self, cached: u64, written: u64) -> Charge {
         let some = |tokens: u64| Some(tokens).filter(|it| *it > 0);

@@ -9,18 +9,19 @@ use crate::schema::{Kind, Schema, Shape};
 use crate::wire::{Code, Fault};
 use crate::xml::{Child, Element, Place, View, Writer};
 
-/// Every schema that an organism knows, by name.
+/// The catalogue: every schema that an organism knows, by name.
 ///
-/// Hashed without a key: strangers look names up, but only the organism puts them in.
+/// The hash has no key: clients look names up, but only the organism adds them.
 #[derive(Clone, Default)]
 pub struct Catalog {
     schemas: FxHashMap<Name, Cow<'static, Schema>>,
-    /// Names by their local part, for payloads that come without a namespace.
+    /// Names by their local part, for payloads that arrive without a namespace.
     locals: FxHashMap<String, Vec<Name>>,
 }
 
 impl Catalog {
-    /// Adds a schema; the one there was of this name, where there was one that says otherwise.
+    /// Adds a schema. If the catalogue has a different one of this name, that one stays, and the
+    /// name is returned.
     pub fn add(&mut self, schema: Cow<'static, Schema>) -> Option<Name> {
         if let Some(there) = self.schemas.get(&schema.name) {
             return (!there.is_same(&schema)).then(|| schema.name.clone());
@@ -31,7 +32,7 @@ impl Catalog {
         None
     }
 
-    /// Those of some names.
+    /// A catalogue of the schemas whose names `is_wanted` accepts.
     #[must_use]
     pub fn only(&self, is_wanted: impl Fn(&Name) -> bool) -> Catalog {
         let mut names: Vec<&Name> = self.schemas.keys().filter(|it| is_wanted(it)).collect();
@@ -43,13 +44,14 @@ impl Catalog {
         catalog
     }
 
-    /// The schema of a name.
+    /// The schema with this name.
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<&Schema> {
         self.schemas.get(name).map(|it| &**it)
     }
 
-    /// Whether only the pump and the house staff may send what has this name.
+    /// Whether only the pump and the house staff may send payloads with this name. In the core
+    /// namespace unknown names are reserved, too; in the envelope's namespace all names are.
     #[must_use]
     pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
         let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
@@ -57,7 +59,7 @@ impl Catalog {
         namespace == ENVELOPE || known.unwrap_or(namespace == CORE)
     }
 
-    /// Every schema, by name.
+    /// All schemas, sorted by name.
     #[must_use]
     pub fn all(&self) -> Vec<&Schema> {
         let mut all: Vec<&Schema> = self.schemas.values().map(|it| &**it).collect();
@@ -65,17 +67,17 @@ impl Catalog {
         all
     }
 
-    /// The names that a local name without a namespace may stand for.
+    /// All names with this local part.
     #[must_use]
     pub fn named(&self, local: &str) -> &[Name] {
         self.locals.get(local).map_or(&[], Vec::as_slice)
     }
 
-    /// Holds a payload against its schema; one that the catalogue doesn't have is let through,
-    /// for what may be said about it is that nobody takes it.
+    /// Checks a payload against its schema. A payload that the catalogue doesn't have passes: what
+    /// is wrong with it is that no listener takes it, which routing reports.
     ///
     /// # Errors
-    /// `P0007` with the path, and `P0007` for a payload without a namespace.
+    /// `P0007` with the path if the payload doesn't fit its schema, or if it has no namespace.
     pub fn check(&self, element: Element) -> Result<Checked, Fault> {
         let (namespace, local) = (element.namespace(), element.local());
         if namespace.is_empty() {
@@ -90,10 +92,10 @@ impl Catalog {
         Ok(Checked { name, element })
     }
 
-    /// Holds an element without a namespace against the schema of what it means in this one.
+    /// Puts an element without a namespace into this namespace, and checks it there.
     ///
     /// # Errors
-    /// As [`check`](Catalog::check), with the place in what was sent.
+    /// As [`check`](Catalog::check), with places in the element as it was sent, and as [`adopt`].
     pub fn check_as(
         &self,
         element: &Element,
@@ -109,7 +111,7 @@ impl Catalog {
     }
 }
 
-/// A payload that is what its schema says.
+/// A payload that fits its schema.
 #[derive(Clone, Debug)]
 pub struct Checked {
     name: Name,
@@ -117,13 +119,13 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// A payload written by its own type, which can't write another.
+    /// A payload that its own type wrote, so it fits without a check.
     #[must_use]
     pub(crate) fn typed(name: Name, element: Element) -> Checked {
         Checked { name, element }
     }
 
-    /// Its name.
+    /// The payload's name.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
@@ -135,14 +137,14 @@ impl Checked {
         &self.element
     }
 
-    /// Whether only the pump and the house staff may send it.
+    /// Whether only the pump and the house staff may send the payload.
     #[must_use]
     pub fn is_reserved(&self, catalog: &Catalog) -> bool {
         catalog.is_reserved(self.name.namespace(), self.name.local())
     }
 }
 
-/// The local names without a namespace that mean the core's own.
+/// Local names that, without a namespace, mean payloads of the core namespace.
 const PROTOCOL: &[&str] = &[
     "accepted",
     "action-result",
@@ -159,10 +161,11 @@ const PROTOCOL: &[&str] = &[
     "timer-set",
 ];
 
-/// The namespace that an element without one is meant to have.
+/// The namespace that the sender of an element without one means. `names` are the permitted names
+/// with the element's local name.
 ///
 /// # Errors
-/// `P0011` where several permitted names share its local name, or none has it.
+/// `P0011` if there is no such name, or more than one.
 pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     if PROTOCOL.contains(&element.local()) {
         return Ok(CORE.to_owned());
@@ -173,8 +176,8 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     }
 }
 
-/// Where in an element stands what its adopted form has at a line and a column: both hold the
-/// same elements in the same order.
+/// Translates a place in an adopted element into the place in the element as it was sent. Both hold
+/// the same elements in the same order.
 #[must_use]
 pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
     let is_before = |view: &View<'_>| {
@@ -185,7 +188,7 @@ pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) ->
     all(element).get(at).map_or_else(|| element.place(), |it| it.place())
 }
 
-/// An element and all within it, in the order of their tags.
+/// An element and all elements within it, in document order.
 fn all(element: &Element) -> Vec<View<'_>> {
     let (mut all, mut next) = (Vec::new(), vec![element.view()]);
     while let Some(item) = next.pop() {
@@ -197,11 +200,12 @@ fn all(element: &Element) -> Vec<View<'_>> {
     all
 }
 
-/// The same element with every name that has no namespace put into this one; what its schema
-/// leaves open stays as it is.
+/// Puts an element without a namespace, and the elements without one directly below such elements,
+/// into this namespace. Elements that have a namespace, and those that the schema leaves open, stay
+/// as they are.
 ///
 /// # Errors
-/// Where the result would cross a limit.
+/// If an element without a namespace has an attribute with one, or the result crosses a limit.
 pub fn adopt(
     element: &Element,
     namespace: &str,
@@ -249,9 +253,9 @@ pub fn adopt(
 
 /// What a shape says about a child.
 enum Below<'a> {
-    /// It may be any element.
+    /// The child may be any element.
     Open,
-    /// It has a shape, where one is known.
+    /// The child has this shape, if one is known.
     Shape(Option<&'a Shape>),
 }
 

@@ -82,7 +82,7 @@ pub struct SystemThreadError {
 }
 
 impl SystemThreadError {
-    /// The error for a thread that was named so.
+    /// The error for a message that names an unknown thread.
     #[must_use]
     pub fn of(unknown: &str) -> SystemThreadError {
         SystemThreadError {
@@ -94,7 +94,8 @@ impl SystemThreadError {
     }
 }
 
-/// A fault as the payload that tells of it.
+/// The payload that reports a fault: `system-thread-error` for an unknown thread, `huh` for any
+/// other fault. None, with a trace, if the payload can't be written.
 pub(crate) fn said(fault: &Fault) -> Option<Checked> {
     let (name, element) = match &fault.unknown_thread {
         Some(unknown) => {
@@ -169,13 +170,13 @@ impl Attachment {
         Attachment { media_type, digest, content }
     }
 
-    /// The digest of its bytes as they are.
+    /// The digest of `content`, whatever `digest` says.
     #[must_use]
     pub fn computed(&self) -> String {
         blake3::hash(&self.content).to_hex().to_string()
     }
 
-    /// Whether its digest is that of its bytes, where it has one.
+    /// Whether `digest` matches `content`. An attachment without a digest counts as intact.
     ///
     /// ```
     /// use pumphouse::wire::core::Attachment;

@@ -1,7 +1,7 @@
 //! The functions that the code of `#[derive(Payload)]` calls. The derive writes data, and these
 //! functions do the work.
 //!
-//! Not for other callers: it changes with the derive.
+//! Other code must not use this module: it changes with the derive.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub use crate::schema::{
 };
 pub use crate::xml::{View, Writer};
 
-/// A variant with fields or without any, described.
+/// A variant that has named fields or holds nothing, as a schema describes it.
 #[must_use]
 pub fn fields(
     name: &'static str,
@@ -29,7 +29,7 @@ pub fn fields(
     Field::new(name, doc, Kind::Shape(Link::new(shape)), Occurs::One)
 }
 
-/// A payload, described.
+/// The schema of a payload.
 #[must_use]
 pub fn schema(name: Name, live: bool, reserved: bool, bookkeeping: bool, shape: Shape) -> Schema {
     let mut schema = Schema::new(name, shape);
@@ -39,19 +39,19 @@ pub fn schema(name: Name, live: bool, reserved: bool, bookkeeping: bool, shape: 
     schema
 }
 
-/// What a type that is a text is to a schema.
+/// The kind of a type that is a scalar.
 #[must_use]
 pub fn text_kind<T: Text>() -> Kind {
     Kind::Scalar(T::scalar())
 }
 
-/// What a type that is one of a few words is to a schema.
+/// The scalar of an enum without data: one of a few words.
 #[must_use]
 pub fn words(words: &'static Words) -> Scalar {
     Scalar::Words(Cow::Borrowed(words))
 }
 
-/// A field, narrowed; each item of a list, each value of a map.
+/// A scalar field with facets. Any other field stays as it is.
 #[must_use]
 pub fn narrow(field: Field, facets: Facets) -> Field {
     Field { kind: narrow_kind(field.kind, facets), ..field }
@@ -63,19 +63,19 @@ pub fn without_example(field: Field) -> Field {
     Field { in_example: false, ..field }
 }
 
-/// A field that is its payload's value.
+/// A field marked as its payload's value.
 #[must_use]
 pub fn value(field: Field) -> Field {
     Field { is_value: true, ..field }
 }
 
-/// A text that is its payload's value.
+/// A text marked as its payload's value.
 #[must_use]
 pub fn value_text(content: Content) -> Content {
     text_with(content, value)
 }
 
-/// A text, narrowed.
+/// A text with facets.
 #[must_use]
 pub fn narrow_text(content: Content, facets: Facets) -> Content {
     text_with(content, |field| narrow(field, facets))
@@ -88,7 +88,7 @@ fn text_with(content: Content, change: impl FnOnce(Field) -> Field) -> Content {
     }
 }
 
-/// A scalar, narrowed.
+/// A scalar with facets.
 #[must_use]
 pub fn narrow_scalar(scalar: Scalar, facets: Facets) -> Scalar {
     scalar.narrowed(facets)
@@ -101,64 +101,64 @@ fn narrow_kind(kind: Kind, facets: Facets) -> Kind {
     }
 }
 
-/// Whether a pattern may narrow it.
+/// Whether scalars of this form may have a `pattern`.
 #[must_use]
 pub const fn takes_pattern(form: Form) -> bool {
     matches!(form, Form::Text)
 }
 
-/// Whether it may be one of a few texts.
+/// Whether they may have `one_of` with texts.
 #[must_use]
 pub const fn takes_texts(form: Form) -> bool {
     matches!(form, Form::Text | Form::Character)
 }
 
-/// Whether it has whole numbers for bounds.
+/// Whether they may have `digits`, and `min` and `max` without a fraction.
 #[must_use]
 pub const fn takes_bounds(form: Form) -> bool {
     matches!(form, Form::Whole | Form::Float)
 }
 
-/// Whether it is a whole number, and may be one of a few.
+/// Whether they may have `one_of` with whole numbers.
 #[must_use]
 pub const fn takes_whole(form: Form) -> bool {
     matches!(form, Form::Whole)
 }
 
-/// Whether it has digits behind the point.
+/// Whether they may have `fraction_digits`, and `min` and `max` with a fraction.
 #[must_use]
 pub const fn takes_fraction(form: Form) -> bool {
     matches!(form, Form::Float)
 }
 
-/// Whether it has a length.
+/// Whether they may have `length`, `min_length` and `max_length`. A `list` may have them, too.
 #[must_use]
 pub const fn takes_length(form: Form) -> bool {
     matches!(form, Form::Text | Form::Bytes)
 }
 
-/// Whether a list may hold it: it has no white space of its own.
+/// Whether a `list` may hold them: their texts have no white space.
 #[must_use]
 pub const fn takes_list(form: Form) -> bool {
     matches!(form, Form::Whole | Form::Float | Form::Token)
 }
 
-/// Whether it is a text at all.
+/// Whether they may have an `example`, as every scalar may.
 #[must_use]
 pub const fn takes_example(form: Form) -> bool {
     !matches!(form, Form::Other)
 }
 
-/// Writes a payload's root and what it holds.
+/// Writes a payload's root element.
 pub fn write_root<P: Payload + Part>(payload: &P, to: &mut Writer) {
     payload.write_as(P::NAME.namespace(), P::NAME.local(), to);
 }
 
-/// Reads a payload's root and what it holds.
+/// Reads a payload's root element.
 ///
 /// # Errors
 ///
-/// The first place where the element isn't what the schema says.
+/// The first place where the element doesn't fit the schema.
 pub fn read_root<P: Payload + Part>(element: View<'_>) -> Result<P, Error> {
     <P as Part>::read(At::root(element, P::schema())?)
 }
@@ -167,7 +167,8 @@ pub fn read_root<P: Payload + Part>(element: View<'_>) -> Result<P, Error> {
 ///
 /// # Errors
 ///
-/// It holds none or two, or the first place where what it holds isn't what its shape says.
+/// If the element holds none of the variants or more than one; otherwise the first place where the
+/// variant doesn't fit its shape.
 pub fn read_choice<T>(
     shape: &Shape,
     at: At<'_>,
@@ -185,12 +186,12 @@ pub fn read_choice<T>(
 ///
 /// # Errors
 ///
-/// It holds something.
+/// If the variant's element holds something.
 pub fn read_nothing(found: &Found<'_>) -> Result<(), Error> {
     walk(inner(found), found.at, &mut |_| Ok(()))
 }
 
-/// The shape of a variant with fields.
+/// The shape of a variant with fields; the empty shape for any other variant.
 #[must_use]
 pub fn inner<'a>(found: &Found<'a>) -> &'a Shape {
     static EMPTY: Shape = Shape {
@@ -205,7 +206,7 @@ pub fn inner<'a>(found: &Found<'a>) -> &'a Shape {
     }
 }
 
-/// How a field stands in its sequence.
+/// What distinguishes a field's elements in its sequence: names, and how often they occur.
 #[derive(Clone, Copy)]
 pub struct Stand {
     name: &'static str,
@@ -214,14 +215,14 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// A field that the schema calls so, and what its type says.
+    /// A field with its name in the schema, and what its type says of the rest.
     #[must_use]
     pub const fn of(name: &'static str, names: Names, occurs: Occurs) -> Stand {
         Stand { name, names, occurs }
     }
 }
 
-/// Whether no two fields of a sequence stand under one name.
+/// Whether no two fields of a sequence share an element's name.
 #[must_use]
 pub const fn are_apart(stands: &[Stand]) -> bool {
     let mut left = 0;
@@ -238,7 +239,8 @@ pub const fn are_apart(stands: &[Stand]) -> bool {
     true
 }
 
-/// Whether it is clear which field an element of any name is.
+/// Whether a reader can tell to which field an element of any name belongs. It can't if a field for
+/// any element follows an optional or repeated one.
 #[must_use]
 pub const fn are_clear(stands: &[Stand]) -> bool {
     let mut doubtful = false;

@@ -8,28 +8,29 @@ use crate::name::{CORE, ENVELOPE};
 use crate::wire::{Code, Fault, quoted};
 use crate::xml::{Child, Element, View, escape_attribute, escape_text};
 
-/// What a sender sent: a payload, and what it said about it.
+/// A message as its sender sent it: a payload, and what the sender said about it.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// Who it says it is; the pump knows better and compares.
+    /// The sender's name for itself. The pump refuses another one than the connection's identity.
     pub from: Option<String>,
-    /// The listener it names.
+    /// The receiving listener, if the sender names one.
     pub to: Option<String>,
-    /// The thread it names; none opens a session.
+    /// The thread, if the sender names one. Without it the message opens a session.
     pub thread: Option<String>,
-    /// Its own id for the message.
+    /// The client id: the sender's own id for the message.
     pub id: Option<String>,
-    /// What else stood in `<meta>`, canonical, one element after another.
+    /// The other elements of `<meta>`, in canonical form, one after another.
     pub meta: Option<Bytes>,
     /// The payload.
     pub payload: Element,
 }
 
 impl Envelope {
-    /// Opens a `<message>`; any other element is a bare payload, which opens a session.
+    /// Reads a `<message>`. Any other element is a bare payload, which opens a session.
     ///
     /// # Errors
-    /// `P0008` where it is not an envelope, `P0010` where its `<meta>` holds the pump's own words.
+    /// `P0008` if it isn't a valid envelope, `P0010` if its `<meta>` holds an element of the core
+    /// namespace, `P0006` if its `<id>` is too long.
     pub fn open(document: &Element, limits: &Limits) -> Result<Envelope, Fault> {
         if !document.is(ENVELOPE, "message") {
             return Ok(Envelope::bare(document.clone()));
@@ -57,14 +58,14 @@ impl Envelope {
         }
     }
 
-    /// A payload about which nothing is said.
+    /// An envelope that says nothing about its payload.
     #[must_use]
     pub fn bare(payload: Element) -> Envelope {
         Envelope { from: None, to: None, thread: None, id: None, meta: None, payload }
     }
 
-    /// Writes what [`open`](Envelope::open) reads: a `<message>`, or the bare payload where there
-    /// is nothing to say about it.
+    /// Writes what [`open`](Envelope::open) reads: a `<message>`, or the bare payload if the
+    /// envelope says nothing about it.
     pub fn write(&self, out: &mut String) {
         let told = [
             ("from", self.from.as_deref()),
@@ -121,7 +122,7 @@ impl Envelope {
     }
 }
 
-/// The envelope's own elements have none: what is said there would be lost.
+/// Refuses attributes on the envelope's own elements, since reading would drop them.
 fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     match of.attributes().next() {
         Some(found) => {
@@ -131,7 +132,7 @@ fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The elements of one that holds nothing else but white space.
+/// The child elements of an element. Text between them must be white space.
 fn elements(of: View<'_>) -> Result<impl Iterator<Item = View<'_>>, Fault> {
     let is_blank = |it: &str| it.trim_matches([' ', '\t', '\r', '\n']).is_empty();
     if of.children().any(|it| matches!(it, Child::Text(text) if !is_blank(text))) {
@@ -150,47 +151,47 @@ fn wrong(at: View<'_>, text: &str) -> Fault {
 /// What the pump writes around a payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside<'a> {
-    /// Who it is from.
+    /// The sender.
     pub from: &'a str,
-    /// Who it is for.
+    /// The receiver, if there is one.
     pub to: Option<&'a str>,
-    /// The thread, where there is one.
+    /// The thread, if the message belongs to one.
     pub thread: Option<&'a str>,
-    /// The entry that the log has of it, where it is in the log.
+    /// The message's entry, if it is in the log.
     pub entry: Option<Facts<'a>>,
-    /// Why somebody is shown it who neither sent it nor is sent it.
+    /// Why the client gets the message, if it only follows the thread.
     pub shown: Option<Shown<'a>>,
-    /// What the sender put into `<meta>` beside the envelope's own, canonical.
+    /// Further elements that the sender put into `<meta>`, in canonical form.
     pub meta: Option<&'a [u8]>,
 }
 
-/// Why a message is shown to somebody, for the `<followed>` in its `<meta>`.
+/// Why a follower gets a message, for the `<followed>` in its `<meta>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a door says both")]
 pub enum Shown<'a> {
-    /// They follow its thread.
+    /// The client follows the message's thread.
     Followed,
-    /// They follow its thread, and it is live: it is in no log.
+    /// The client follows the thread, and the payload is live: it isn't in the log.
     Live {
-        /// The entry that was being handled when it was shown.
+        /// The entry whose handler sent the payload.
         cause: &'a EntryId,
     },
 }
 
-/// What the log knows of an entry, for the `<entry>` in its `<meta>`.
+/// An entry's data in the log, for the `<entry>` in a message's `<meta>`.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Its id.
+    /// The entry's id.
     pub id: &'a EntryId,
     /// The entry that caused it.
     pub cause: Option<&'a EntryId>,
-    /// Microseconds since the epoch.
+    /// The entry's time, in microseconds since the epoch.
     pub at_us: u64,
-    /// Whether it tells of a failure: a fault, an `Err`, an agent that stopped.
+    /// Whether the entry reports a failure: a fault, an `Err`, an agent that stopped.
     pub failed: bool,
 }
 
-/// Writes the `<message>` around the canonical bytes of a payload, without a line end.
+/// Writes a payload in its `<message>`, without a line end.
 pub fn enclose(outside: &Outside<'_>, payload: &Element, out: &mut String) {
     let told = [("from", Some(outside.from)), ("to", outside.to), ("thread", outside.thread)];
     open_message(told, out);
@@ -239,7 +240,7 @@ fn write_facts(facts: Facts<'_>, out: &mut String) {
     own("entry", &told, out);
 }
 
-/// Writes an element of the pump's own, which no sender can put into a `<meta>`.
+/// Writes an empty element of the core namespace, which no sender may put into a `<meta>`.
 fn own(local: &str, attributes: &[(&str, &str)], out: &mut String) {
     out.push('<');
     out.push_str(local);
@@ -258,8 +259,9 @@ fn own(local: &str, attributes: &[(&str, &str)], out: &mut String) {
     out.push('>');
 }
 
-/// A payload whose root has no prefix declares its namespace itself, so its canonical bytes stand
-/// within `<message>` as they are; any other is written for the place.
+/// Writes a payload within `<message>`. If its root has a namespace and no prefix, the root
+/// declares the namespace itself, and the canonical bytes need no change. Any other payload is
+/// written anew, since `<message>` declares a default namespace.
 fn write_payload(payload: &Element, out: &mut String) {
     let bytes = if payload.prefix().is_empty() && !payload.namespace().is_empty() {
         payload.canonical()
@@ -282,7 +284,7 @@ mod tests {
     use crate::limits::XmlLimits;
     use crate::xml::{Profile, read};
 
-    /// What is enclosed is the same element to whoever opens it.
+    /// A payload that was enclosed is equal when it is read back.
     #[test]
     fn a_payload_is_the_same_inside_its_envelope() {
         let xsi = "http://www.w3.org/2001/XMLSchema-instance";
@@ -304,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Nothing that is said in an envelope is dropped without a word.
+    /// Reading an envelope drops nothing silently.
     #[test]
     fn an_envelope_has_no_attributes() {
         for (message, meta, from) in

@@ -7,13 +7,14 @@ use std::fmt;
 use crate::wire::budget::BudgetKey;
 use crate::{schema, xml};
 
-/// Declares the codes in one table: number, name, what it is, what to do, whether to try again.
+/// Declares the codes in one table: what each means, its name, its number, its advice, and whether
+/// to send the message again.
 macro_rules! codes {
     ($(
         $(#[$doc:meta])*
         $code:ident = $number:literal, $advice:literal, retry $retry:literal;
     )*) => {
-        /// The numbers of all that can go wrong. `P0007` is `Code::Invalid`.
+        /// The number of a fault: `P0007` is `Code::Invalid`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code { $($(#[$doc])* $code = $number),* }
@@ -38,37 +39,38 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The bytes are no well-formed XML.
+    /// The bytes aren't well-formed XML.
     Malformed = 1, "Send one well-formed XML element; the place says where it stops being one.",
         retry false;
-    /// The bytes are no UTF-8.
+    /// The bytes aren't UTF-8.
     Utf8 = 2, "Send UTF-8; other encodings are not read.", retry false;
-    /// A document type declaration.
+    /// The message has a document type declaration.
     Doctype = 3, "Leave the DOCTYPE out; no entity but the five predefined ones exists here.",
         retry false;
-    /// A processing instruction.
+    /// The message has a processing instruction.
     ProcessingInstruction = 4, "Leave processing instructions out of messages.", retry false;
-    /// A prefix without a namespace, or a declaration that namespaces forbid.
+    /// A prefix is bound to no namespace, or a declaration breaks the rules of namespaces.
     Namespace = 5, "Declare every prefix you use, and only once on an element.", retry false;
-    /// Larger, deeper or more than a limit allows.
+    /// The message crosses a limit, such as one of size, depth or number.
     Limit = 6, "Stay below the limit that the message names, or send a reference instead.",
         retry false;
-    /// The payload is not what its schema says.
+    /// The payload doesn't fit its schema.
     Invalid = 7, "Change the payload at the path to what was expected there.", retry false;
-    /// The `<message>` is not what an envelope may be.
+    /// The `<message>` isn't a valid envelope.
     Envelope = 8, "Send <message><meta>…</meta> and exactly one payload, or a bare payload.",
         retry false;
-    /// A `<from>` that is not the sender.
+    /// The `<from>` names another identity than the sender's.
     ForgedSender = 9, "Leave <from> out: the pump sets it.", retry false;
-    /// A payload that only the pump and the house staff may send.
+    /// The sender may not send this payload: only the pump and the house staff may.
     Reserved = 10, "Send a payload of a listener's; this name is the pump's own.", retry false;
-    /// Nobody takes it, or the sender may not send there.
+    /// No listener takes the payload, or the sender may not send to that listener.
     Undeliverable = 11, "Check the payload's name and namespace, and <to> if you set it.",
         retry false;
-    /// A thread that doesn't exist, or is another's. On the wire: `system-thread-error`.
+    /// The thread doesn't exist or belongs to another identity. The sender gets
+    /// `system-thread-error` instead of `huh`.
     UnknownThread = 12, "Leave <thread> out to open a session, or name one that you opened.",
         retry false;
-    /// A client's message id that was used for something else.
+    /// The client id was used for another message before.
     ClientId = 13, "Use a new <id> for a new message; the same <id> only repeats the same one.",
         retry false;
     /// The handler ran out of time.
@@ -76,54 +78,55 @@ codes! {
     /// The handler panicked.
     Panic = 15, "Report it to the listener's author; the log has the message it stumbled on.",
         retry false;
-    /// The pump stopped while a handler ran, and nobody knows how far it came.
+    /// The pump stopped while the handler ran: its work may be done in part, in full or not at all.
     OutcomeUnknown = 16, "Find out whether it happened before you send it again.", retry false;
-    /// What a handler emitted can't be sent.
+    /// The handler emitted a payload that can't be sent.
     InvalidReturn = 17, "Report it to the listener's author; what it emitted was not valid.",
         retry false;
     /// The log's disk is full.
     LogFull = 18, "Wait until the operator has made room, then send it again.", retry true;
-    /// The log can't be trusted any more, and nothing is accepted until a restart.
+    /// The log can't be read or written. After a failed write the pump accepts nothing until it is
+    /// started again.
     LogFailed = 19, "The operator must look at the disk and restart the pump.", retry true;
     /// The pump is stopping.
     Stopping = 20, "Connect again when the pump is back, and send it again.", retry true;
-    /// A token that nobody has, or an `<authenticate>` at the wrong moment.
+    /// The token is unknown, or `<authenticate>` came at the wrong moment.
     Authentication = 21,
         "Send <authenticate token=\"…\"/> first, once, with a token that is listed.",
         retry false;
-    /// The first byte begins neither framing, or a frame is empty.
+    /// The first byte of the stream begins neither framing, or a frame is empty.
     Framing = 22, "Begin with '<', or with a length of four bytes, most significant first.",
         retry false;
-    /// The rest of a message didn't come.
+    /// The rest of a message didn't arrive.
     HalfMessage = 23, "Send each message whole, and in time.", retry true;
-    /// The client didn't read what it was sent.
+    /// The client didn't read what the pump sent.
     SlowReader = 24, "Read what the pump sends while you send; what you missed is in the log.",
         retry true;
-    /// The door has as many connections as it may have.
+    /// The door has reached its limit of connections.
     Connections = 25, "Try again later, or send over a connection you have.", retry true;
-    /// A handler asked for something its listener was not given.
+    /// A handler asked for a context that its listener doesn't have.
     Context = 26, "Report it to the listener's author; its registration lacks what it asks for.",
         retry false;
-    /// An entry of the log can't be read as what it was.
+    /// An entry of the log can't be read: it is damaged, or its type has changed.
     Unreadable = 27, "Run `pumphouse verify`; the log or the listener's types have changed.",
         retry false;
-    /// A handler whose message is over tried to emit.
+    /// A handler tried to emit after its message was over.
     Late = 28, "Emit before the handler's time is up.", retry false;
     /// A handler emitted more than one message may cause.
     TooManyEmissions = 29, "Emit less for one message, or spread the work over several.",
         retry false;
-    /// A message for a listener that no longer exists.
+    /// The message is for a listener that no longer exists.
     ListenerGone = 30, "Send it to a listener that exists now.", retry false;
-    /// The pump itself failed inside.
+    /// The pump itself failed.
     Broken = 31, "The operator must restart the pump, and report what its traces say.", retry true;
     /// The thread has ended, or waits for its operator.
     ThreadEnded = 40, "Open another thread; what this one has stays in the log.", retry false;
     /// The message waited in a thread that was ended.
     Cancelled = 41, "Send it again in another thread, if it still matters.", retry false;
-    /// More than the tree's budget allows.
+    /// The message needs more than the tree's budget has left.
     OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
         retry false;
-    /// Messages that go round in a circle.
+    /// Messages go round in a circle.
     Loop = 43, "Have the listener that the message names say something new, or stop.",
         retry false;
 }
@@ -134,9 +137,10 @@ impl fmt::Display for Code {
     }
 }
 
-/// What went wrong, for the pump to tell the sender in a reserved payload of its own, `huh`.
+/// A numbered error. The pump reports it to the sender in a reserved payload, `huh`.
 ///
-/// Anyone may return one; only the pump makes them.
+/// Code outside the crate can read faults and return them. Only the crate can build one with a code
+/// and a message of its choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
@@ -150,13 +154,14 @@ pub struct Fault {
     pub column: Option<u32>,
     /// The path to what is wrong in the payload, such as `/add/a`.
     pub path: Option<String>,
-    /// What to do about this very one, where more can be said than [`Code::advice`] says.
+    /// Advice for this very fault, if it differs from [`Code::advice`].
     pub advice: Option<String>,
-    /// Whether the same may succeed when it is sent again, where that differs from [`Code::retry`].
+    /// Whether the same message may succeed when it is sent again, if that differs from
+    /// [`Code::retry`].
     pub retry: Option<bool>,
-    /// The thread that is unknown, where that is the fault.
+    /// The unknown thread's id, for [`Code::UnknownThread`].
     pub unknown_thread: Option<Box<str>>,
-    /// What else is known of what was refused.
+    /// Further details of a refusal.
     pub(crate) about: Option<Box<About>>,
 }
 
@@ -164,13 +169,13 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Left {
-    /// Of what.
+    /// Which budget.
     pub key: BudgetKey,
-    /// How much. What handlers at work have reserved isn't counted as spent.
+    /// The amount left. What running handlers have reserved doesn't count as spent.
     pub amount: u64,
 }
 
-/// What few faults say of what was refused.
+/// Details that only few faults have. They are boxed, so that the others stay small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     /// The sender's own id for its push.
@@ -178,7 +183,7 @@ pub(crate) struct About {
     left: Option<Left>,
 }
 
-/// What an error or a trace repeats of a text that a stranger sent: its beginning.
+/// The beginning of a text from outside, for an error or a trace that quotes it.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -186,7 +191,7 @@ pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Characters of what a stranger sent that an error or a trace repeats.
+/// How many characters of such a text are quoted.
 const QUOTED_MAX: usize = 200;
 
 impl Fault {
@@ -205,13 +210,13 @@ impl Fault {
         }
     }
 
-    /// A budget has no more than this left.
+    /// A fault for a budget that has only `amount` left.
     pub(crate) fn over_budget(text: String, key: BudgetKey, amount: u64) -> Fault {
         let about = About { left: Some(Left { key, amount }), ..About::default() };
         Fault { about: Some(Box::new(about)), ..Fault::new(Code::OverBudget, text) }
     }
 
-    /// The same, about a push that its sender gave this id.
+    /// This fault, with the client id of the push that it is about.
     pub(crate) fn of_client(self, id: Option<&str>) -> Fault {
         let Some(id) = id else { return self };
         let mut about = self.about.unwrap_or_default();
@@ -219,33 +224,33 @@ impl Fault {
         Fault { about: Some(about), ..self }
     }
 
-    /// The sender's own id for the push that it is about, where it gave one.
+    /// The client id of the push that the fault is about, if the sender gave one.
     #[must_use]
     pub fn client_id(&self) -> Option<&str> {
         self.about.as_ref().and_then(|it| it.client_id.as_deref())
     }
 
-    /// What a budget has left, where that isn't enough.
+    /// What the budget has left, if the fault is about a budget and knows it.
     #[must_use]
     pub fn left(&self) -> Option<Left> {
         self.about.as_ref().and_then(|it| it.left)
     }
 
-    /// What is told about every target that is unknown or forbidden: which of the two, nobody
-    /// learns.
+    /// The fault for every target that is unknown or forbidden. It doesn't say which of the two, so
+    /// that a sender can't probe for listeners.
     #[must_use]
     pub fn undeliverable() -> Fault {
         let text = "Message could not be delivered. Please verify your target and try again.";
         Fault::new(Code::Undeliverable, text)
     }
 
-    /// A thread that doesn't exist or isn't the sender's.
+    /// The fault for a thread that doesn't exist or isn't the sender's.
     pub(crate) fn unknown_thread(id: &str) -> Fault {
         let text = "Unknown thread; emit <spawn-thread/> to create.";
         Fault { unknown_thread: Some(quoted(id).into()), ..Fault::new(Code::UnknownThread, text) }
     }
 
-    /// Where in the sender's text it is.
+    /// This fault, with its place in the sender's text.
     pub(crate) fn at(self, place: xml::Place) -> Fault {
         Fault { line: Some(place.line), column: Some(place.column), ..self }
     }
@@ -290,7 +295,7 @@ impl From<schema::Error> for Fault {
     }
 }
 
-/// All mistakes in its message; the path and the advice are the first one's.
+/// The fault's message lists all errors; path and advice are those of the first.
 impl From<schema::json::Errors> for Fault {
     fn from(errors: schema::json::Errors) -> Fault {
         let fault = Fault::new(Code::Invalid, errors.to_string().replace('\n', "; "));

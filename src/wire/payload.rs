@@ -38,7 +38,7 @@ pub trait Payload: Sized + Send + 'static {
     /// The root element's name, by which messages are routed.
     const NAME: Name;
 
-    /// What the payload is, for whoever cannot see the type. Made once.
+    /// The payload's schema, for code that doesn't know the type. It is built once.
     fn schema() -> &'static Schema;
 
     /// Writes the whole element.
@@ -48,16 +48,16 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// The first place where the element isn't what the schema says: [`Schema::check`] answers
-    /// with the same error.
+    /// The first place where the element doesn't fit the schema. [`Schema::check`] gives an equal
+    /// error.
     fn read(element: View<'_>) -> Result<Self, schema::Error>;
 
-    /// The payload as an element of its own.
+    /// Writes the payload as an element.
     ///
     /// # Errors
     ///
-    /// A text holds what XML cannot, such as NUL, or what its own facets forbid, or the payload is
-    /// larger than one may be.
+    /// If a text has a character that XML forbids, such as NUL; if a value breaks its facets; if
+    /// the payload exceeds [`XmlLimits::INSIDE`].
     fn encode(&self) -> Result<Element, Fault> {
         let mut to = Writer::new(XmlLimits::INSIDE);
         self.write(&mut to);
@@ -68,17 +68,17 @@ pub trait Payload: Sized + Send + 'static {
         Ok(element)
     }
 
-    /// The payload that an element is.
+    /// Reads the payload from an element.
     ///
     /// # Errors
     ///
-    /// The element isn't what the schema says.
+    /// If the element doesn't fit the schema.
     fn decode(element: &Element) -> Result<Self, Fault> {
         Ok(Self::read(element.view())?)
     }
 }
 
-/// A payload that may go live: to those who follow now, never into the log.
+/// A payload that may be sent live: followers see it, and the log never gets it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not live",
     label = "sent through the log only",

@@ -1,7 +1,11 @@
 //! The traits of a payload's fields: texts, parts, choices, and how many there may be.
 //!
-//! [`Text`] is what an attribute can hold, [`Part`] what one element can, [`Item`] what stands in
-//! a sequence, [`Items`] how many of those. The derive implements the first three.
+//! - [`Text`]: one scalar, which an attribute can hold.
+//! - [`Part`]: what one element holds.
+//! - [`Item`]: one element of a sequence.
+//! - [`Items`]: a field of a sequence, with one item or several.
+//!
+//! The derive implements the first three.
 
 mod lists;
 mod maps;
@@ -15,7 +19,7 @@ use crate::schema::walk::{At, Found};
 use crate::schema::{self, Content, Error, Field, Form, Kind, Occurs};
 use crate::xml::{Element, Writer};
 
-/// One text: a number, a word, whatever an attribute can hold.
+/// A scalar as one text, such as a number or a word. An attribute can hold it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a text",
     label = "neither a scalar nor an enum of plain words",
@@ -24,85 +28,86 @@ use crate::xml::{Element, Writer};
             or a struct around one of these"
 )]
 pub trait Text: Sized + Send + 'static {
-    /// What the type is for, where the scalar itself doesn't say.
+    /// What the type is for, if the scalar has no doc of its own.
     const DOC: &'static str = "";
-    /// What sort of text it is: what may narrow it.
+    /// The sort of text, which decides what facets the type may have.
     const FORM: Form;
-    /// Which texts it may be.
+    /// The scalar in schemas: it says which texts are allowed.
     fn scalar() -> schema::Scalar;
-    /// The value of a text, if it is one that [`Text::scalar`] accepts.
+    /// Reads a value from its text. None if [`Text::scalar`] doesn't accept the text.
     fn parse(text: Cow<'_, str>) -> Option<Self>;
-    /// Hands on the text of the value.
+    /// Calls `then` with the value's text.
     fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R;
 
-    /// The text of an element, for a schema.
+    /// An element's content as a schema describes it: this text.
     fn describe(name: &'static str, doc: &'static str) -> Content {
         let kind = Kind::Scalar(Self::scalar());
         Content::Text(Field::new(name, first(doc, Self::DOC), kind, Occurs::One))
     }
 
-    /// Writes the text into the element that is open.
+    /// Writes the text into the open element.
     fn write(&self, to: &mut Writer) {
         self.with_text(|it| to.text(it));
     }
 
-    /// Where the text goes when it is met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
     }
 
-    /// Reads the text, wherever it stands, into its slot.
+    /// Reads the text into its slot, from an attribute or an element.
     ///
     /// # Errors
     ///
-    /// There is another text, or more than text.
+    /// If the scalar doesn't accept the text, or the element has more than text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         let value = Self::parse(found.text()?).ok_or_else(|| found.mismatch(&Self::scalar()))?;
         *slot = Some(value);
         Ok(())
     }
 
-    /// What the slot came to.
+    /// The value in the slot.
     ///
     /// # Errors
     ///
-    /// Nothing was put into it; no walk lets that pass.
+    /// If the slot is empty. After a walk without an error it never is.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         slot.ok_or_else(|| at.incomplete())
     }
 }
 
-/// What one element holds between its tags, and in its attributes.
+/// What one element holds: its attributes, and what stands between its tags.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what an element holds",
     label = "not a part of a payload",
     note = "put `#[derive(Payload)]` on the type, below a doc comment"
 )]
 pub trait Part: Sized + Send + 'static {
-    /// What the type is for, where its kind doesn't say.
+    /// What the type is for, if its kind has no doc of its own.
     const DOC: &'static str = "";
-    /// What sort of text it is, if it is one.
+    /// The sort of text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
-    /// Whether it has an attribute that is called as the key of a map's entry.
+    /// Whether it has an attribute `key`. No map may hold it then, since entries of a map have that
+    /// attribute.
     const HAS_KEY: bool = false;
-    /// What it is to a schema: a scalar or a shape.
+    /// The kind in schemas: a scalar or a shape.
     fn kind() -> Kind;
-    /// Writes attributes and content into the element that is open.
+    /// Writes attributes and content into the open element.
     fn write(&self, namespace: &str, to: &mut Writer);
     /// Reads what the element holds.
     ///
     /// # Errors
     ///
-    /// The first place where the element isn't what its shape says.
+    /// The first place where the element doesn't fit its shape.
     fn read(at: At<'_>) -> Result<Self, Error>;
 
-    /// A variant that holds it, for a schema.
+    /// A variant that holds this part, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         Field::new(name, first(doc, Self::DOC), Self::kind(), Occurs::One)
     }
 
-    /// Writes an element by this name around it.
+    /// Writes an element with this name, and the part within.
     fn write_as(&self, namespace: &str, local: &str, to: &mut Writer) {
         to.start(namespace, local);
         self.write(namespace, to);
@@ -110,7 +115,7 @@ pub trait Part: Sized + Send + 'static {
     }
 }
 
-/// What stands once in a sequence: an element by the field's name, or under names of its own.
+/// One element of a sequence. Its name is the field's, or one that the type itself brings.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
@@ -118,15 +123,15 @@ pub trait Part: Sized + Send + 'static {
             `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Item: Sized + Send + 'static {
-    /// What the type is for, where its kind doesn't say.
+    /// What the type is for, if its kind has no doc of its own.
     const DOC: &'static str = "";
-    /// What sort of text it is, if it is one.
+    /// The sort of text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
-    /// Whether it is a map whose parts have a key of their own.
+    /// Whether it is a map of parts that have an attribute `key` themselves, which is forbidden.
     const HAS_TWO_KEYS: bool = false;
-    /// Under which names it stands.
+    /// The names that its element may have.
     const NAMES: Names;
-    /// What it is to a schema.
+    /// The kind in schemas.
     fn kind() -> Kind;
     /// Writes the whole element; `local` is the field's name.
     fn write(&self, namespace: &str, local: &str, to: &mut Writer);
@@ -134,23 +139,23 @@ pub trait Item: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// The first place where the element isn't what its shape says.
+    /// The first place where the element doesn't fit its shape.
     fn read(at: At<'_>) -> Result<Self, Error>;
 }
 
-/// Under which names an [`Item`] stands.
+/// The names that the element of an [`Item`] may have.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Names {
-    /// The field's.
+    /// The field's name.
     Field,
-    /// These, whatever the field is called.
+    /// These names, whatever the field is called: those of a choice's variants.
     Own(&'static [&'static str]),
-    /// Any that no field beside it has.
+    /// Any name that no field beside it has.
     Any,
 }
 
-/// How many items a field is: one, perhaps one, any number.
+/// A field of a sequence: exactly one item, an optional one, or any number.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
@@ -158,115 +163,115 @@ pub enum Names {
             `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Items: Sized {
-    /// One of them.
+    /// The type of each item.
     type Item: Item;
-    /// What was read so far.
+    /// The items read so far.
     type Slot: Default;
-    /// How many they are to a schema.
+    /// How many items a schema allows.
     const OCCURS: Occurs;
-    /// Under which names they stand.
+    /// The names that an item's element may have.
     const NAMES: Names = <Self::Item as Item>::NAMES;
-    /// What sort of text each is, if it is one.
+    /// The sort of text of each item, or [`Form::Other`] if the items aren't scalars.
     const FORM: Form = <Self::Item as Item>::FORM;
-    /// Whether each is a map whose parts have a key of their own.
+    /// Whether each item is a map of parts that have an attribute `key` themselves.
     const HAS_TWO_KEYS: bool = <Self::Item as Item>::HAS_TWO_KEYS;
-    /// Puts one more into the slot.
+    /// Puts an item into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
-    /// What the slot came to, if it is enough.
+    /// The field's value, or none if the slot has too few items.
     fn take(slot: Self::Slot) -> Option<Self>;
-    /// All of them, in their order.
+    /// All items, in their order.
     fn items(&self) -> &[Self::Item];
 
-    /// The field, for a schema.
+    /// The field, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         let doc = first(doc, <Self::Item as Item>::DOC);
         Field::new(name, doc, <Self::Item as Item>::kind(), Self::OCCURS)
     }
 
-    /// Writes all of them.
+    /// Writes all items.
     fn write(&self, namespace: &str, local: &str, to: &mut Writer) {
         for item in self.items() {
             Item::write(item, namespace, local, to);
         }
     }
 
-    /// Where they go when they are met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Self::Slot {
         Self::Slot::default()
     }
 
-    /// Reads one more into the slot.
+    /// Reads one more item into the slot.
     ///
     /// # Errors
     ///
-    /// The first place where the element isn't what its shape says.
+    /// The first place where the element doesn't fit its shape.
     fn fill(slot: &mut Self::Slot, found: &Found<'_>) -> Result<(), Error> {
         Self::add(slot, <Self::Item as Item>::read(found.at)?);
         Ok(())
     }
 
-    /// What the slot came to.
+    /// The field's value, from the items in the slot.
     ///
     /// # Errors
     ///
-    /// It isn't enough; no walk lets that pass.
+    /// If the slot has too few items. After a walk without an error it has enough.
     fn finish(slot: Self::Slot, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
 }
 
-/// What an attribute is: a text that must be there, or one that may.
+/// A field that is an attribute: a required text, or an optional one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an attribute",
     label = "not a text",
     note = "an attribute is a scalar, an enum of plain words, or an `Option` of one of these"
 )]
 pub trait Attribute: Sized {
-    /// Its text.
+    /// The type of its text.
     type Text: Text;
-    /// How often it is there to a schema: once or perhaps.
+    /// Whether a schema requires the attribute.
     const OCCURS: Occurs;
-    /// What sort of text it is.
+    /// The sort of text.
     const FORM: Form = <Self::Text as Text>::FORM;
-    /// What a text that was there, or none, comes to, if that is enough.
+    /// The field's value, from the text that was read. None if a required text is missing.
     fn take(text: Option<Self::Text>) -> Option<Self>;
-    /// Its text, if it is there.
+    /// The attribute's text, or none if the attribute is left out.
     fn text(&self) -> Option<&Self::Text>;
 
-    /// The attribute, for a schema.
+    /// The attribute, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         let doc = first(doc, <Self::Text as Text>::DOC);
         Field::new(name, doc, Kind::Scalar(<Self::Text as Text>::scalar()), Self::OCCURS)
     }
 
-    /// Writes it, if it is there.
+    /// Writes the attribute, unless it is left out.
     fn write(&self, local: &str, to: &mut Writer) {
         if let Some(text) = self.text() {
             text.with_text(|it| to.attribute(local, it));
         }
     }
 
-    /// Where its text goes when it is met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self::Text> {
         None
     }
 
-    /// Reads it into its slot.
+    /// Reads the attribute's text into its slot.
     ///
     /// # Errors
     ///
-    /// It has another text than it should.
+    /// If the scalar doesn't accept the text.
     fn fill(slot: &mut Option<Self::Text>, found: &Found<'_>) -> Result<(), Error> {
         <Self::Text as Text>::fill(slot, found)
     }
 
-    /// What the slot came to.
+    /// The field's value, from the text in the slot.
     ///
     /// # Errors
     ///
-    /// It isn't enough; no walk lets that pass.
+    /// If a required text is missing. After a walk without an error it never is.
     fn finish(slot: Option<Self::Text>, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
@@ -404,18 +409,18 @@ impl<T: Part> Part for Box<T> {
     }
 }
 
-/// Reads an element that holds one text.
+/// Reads an element that has only text.
 ///
 /// # Errors
 ///
-/// It holds more, or another text than it should.
+/// If the scalar doesn't accept the text, or the element has more than text.
 pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
     let scalar = T::scalar();
     at.holds(&scalar)?;
     T::parse(at.text()?).ok_or_else(|| at.mismatch(&scalar))
 }
 
-/// What a field says of itself, or else what its type says.
+/// The field's doc, or its type's if the field has none.
 fn first(field: &'static str, ty: &'static str) -> &'static str {
     if field.is_empty() { ty } else { field }
 }

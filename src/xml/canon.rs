@@ -1,5 +1,5 @@
-//! The walk that exclusive canonical form prescribes: the declarations that an element needs, and
-//! its attributes in order. The sink makes bytes of it, and a tree if it wants one.
+//! The walk of exclusive canonical form: for each element the declarations that it needs, and its
+//! attributes in order. A sink makes bytes of it, or bytes and a tree.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::tree::{AttributeNode, BARE, Document, EMPTY, RESERVED};
 use super::write::{escape_attribute, escape_text};
 
-/// Takes a canonical walk, in document order.
+/// The receiver of a canonical walk, in document order.
 pub(super) trait Sink {
     /// An element's start; each declaration is a prefix and a namespace by number.
     fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]);
@@ -38,10 +38,10 @@ pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) 
     pieces.pass(0);
 }
 
-/// What is passed on at once, at least; a tag may be longer.
+/// The least number of bytes of a piece, except the last. A long tag makes a longer one.
 const PIECE: usize = 32 * 1024;
 
-/// Walks an element, `outer` being the default namespace that is declared around it already.
+/// Walks an element. `outer` is the default namespace that is declared around it already.
 pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut impl Sink) {
     let mut walk = Walk {
         document,
@@ -77,17 +77,17 @@ pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut imp
     }
 }
 
-/// A namespace that the document does not know.
+/// The number of a namespace that the document doesn't know.
 const FOREIGN: u32 = u32::MAX;
 
 struct Walk<'a> {
     document: &'a Document,
-    /// The namespace that the output declares for each prefix just now.
+    /// The namespace that the output binds each prefix to at this point.
     declared: Vec<u32>,
     undo: Vec<(u32, u32)>,
     declarations: Vec<(u32, u32)>,
     attributes: Vec<AttributeNode>,
-    /// The place of each namespace among all, sorted; made when it is first needed.
+    /// The rank of each namespace in the sorted order of all. It is filled when it is first needed.
     ranks: Vec<u32>,
 }
 
@@ -119,7 +119,7 @@ impl Walk<'_> {
         self.sort_attributes();
     }
 
-    /// Declares a prefix unless it is declared so already.
+    /// Declares a name's prefix, unless it is already bound to the name's namespace.
     fn need(&mut self, name: u32) {
         let (prefix, namespace) = self.document.pair(name);
         if prefix == RESERVED || self.declared[prefix as usize] == namespace {
@@ -136,8 +136,8 @@ impl Walk<'_> {
         }
     }
 
-    /// By namespace, then by local name. Namespaces are compared once for the whole document,
-    /// since they may be long and alike.
+    /// Sorts the attributes by namespace, then by local name. Namespaces are sorted once for the
+    /// whole document, since they may be long and similar.
     fn sort_attributes(&mut self) {
         if self.attributes.len() < 2 {
             return;

@@ -52,18 +52,19 @@ pub const fn is_character(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// The same text with a U+FFFD for each character that no document may hold.
+/// Replaces each character that no document may hold with U+FFFD.
 #[must_use]
 pub fn writable(text: &str) -> String {
     text.chars().map(|c| if is_character(c) { c } else { '\u{FFFD}' }).collect()
 }
 
-/// The first character that no document may hold; only a suspicious text can have one.
+/// The first character that no document may hold, with its byte offset. Only a text that is
+/// [`suspicious`](Survey::suspicious) can have one.
 pub(super) fn find_illegal(text: &str) -> Option<(usize, char)> {
     text.char_indices().find(|&(_, c)| !is_character(c))
 }
 
-/// What one look at every byte shows, so that later looks may be spared.
+/// The result of one pass over a text, which can save later passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey(u8);
 
@@ -118,7 +119,8 @@ const BRACKET: u8 = 1 << 2;
 const ESCAPED_IN_TEXT: u8 = 1 << 3;
 const ESCAPED_IN_VALUE: u8 = 1 << 4;
 
-/// What each byte adds to a [`Survey`]. 0xEF begins U+FFFE and U+FFFF, among others.
+/// The bits that each byte adds to a [`Survey`]. 0xEF is the first byte of U+FFFE and U+FFFF, among
+/// others.
 const MARKS: [u8; 256] = {
     let mut table = [0_u8; 256];
     let mut byte = 0;
@@ -140,7 +142,8 @@ const MARKS: [u8; 256] = {
 const START: u8 = 1;
 const NAME: u8 = 2;
 
-/// What each ASCII character may be in a name; a colon nothing, since it parts names.
+/// Where each ASCII character may stand in a name. A colon may stand nowhere, since it separates
+/// prefix and local name.
 const CLASS: [u8; 256] = {
     let mut table = [0_u8; 256];
     let mut byte = 0;

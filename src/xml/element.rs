@@ -1,4 +1,4 @@
-//! Read-only elements: the view of XML that listeners and lower modules have.
+//! Read-only elements, as all other modules see them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::name::Name;
 
 /// An element with all that is in it.
 ///
-/// Cloning it costs a count: its document is shared.
+/// Cloning is cheap: clones share the document.
 #[derive(Clone)]
 pub struct Element {
     document: Arc<Document>,
@@ -30,13 +30,13 @@ pub struct View<'a> {
     node: u32,
 }
 
-/// What stands directly within an element.
+/// A child of an element.
 #[derive(Clone, Copy, Debug)]
 // Exhaustive: comments and processing instructions are not kept.
 pub enum Child<'a> {
     /// An element.
     Element(View<'a>),
-    /// Text, never empty, never next to another text.
+    /// A text. It is never empty, and never next to another text.
     Text(&'a str),
 }
 
@@ -44,11 +44,11 @@ pub enum Child<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attribute<'a> {
-    /// Empty for most.
+    /// The namespace, or empty if the attribute has none, as most.
     pub namespace: &'a str,
     /// The name without its prefix.
     pub local: &'a str,
-    /// Empty where there is no namespace.
+    /// The prefix, or empty if the attribute has no namespace.
     pub prefix: &'a str,
     /// The value.
     pub value: &'a str,
@@ -59,35 +59,35 @@ impl Element {
         Element { document, node: 0 }
     }
 
-    /// Reads back what [`canonical`](Element::canonical) wrote, and keeps these very bytes.
+    /// Reads what [`canonical`](Element::canonical) wrote, and keeps these bytes as canonical form.
     ///
     /// # Errors
-    /// As [`read`], with [`XmlLimits::FILE`]. That the bytes are canonical is believed, not
-    /// checked: whoever kept them has their digest.
+    /// As [`read`], with [`XmlLimits::FILE`]. Whether the bytes are canonical isn't checked: the
+    /// caller has to know it, as the log does from their digest.
     pub fn from_canonical(bytes: Bytes) -> Result<Element, Error> {
         let element = read(&bytes, Profile::Wire, &XmlLimits::FILE)?;
         let _ = element.document.canonical.set(bytes);
         Ok(element)
     }
 
-    /// The same, borrowed.
+    /// Borrows the element.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View { document: &self.document, node: self.node }
     }
 
-    /// The bytes that are kept and digested: exclusive C14N without comments. The prefixes are
-    /// kept; those in `xsi:type` count as used.
+    /// The bytes that the log stores and digests: exclusive C14N without comments. Prefixes stay as
+    /// they are, and a prefix in the value of `xsi:type` counts as used.
     #[must_use]
     pub fn canonical(&self) -> Bytes {
         self.view().canonical()
     }
 
-    /// Lends the element as a `roxmltree` document, made of its canonical bytes.
+    /// Calls `then` with a `roxmltree` document, parsed from the element's canonical bytes.
     ///
     /// # Errors
-    /// If that library refuses what ours has read, as it does elements with the prefix `xml`; if it
-    /// would read it otherwise, as it does with attributes named `xmlns` with a prefix.
+    /// If `roxmltree` refuses the document, as it does elements with the prefix `xml`, or would
+    /// read it differently, as it does attributes named `xmlns` with a prefix.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,
@@ -107,13 +107,13 @@ impl Element {
         Ok(then(&tree))
     }
 
-    /// Namespace and local name, owned.
+    /// Namespace and local name.
     #[must_use]
     pub fn name(&self) -> Name {
         self.view().name()
     }
 
-    /// Empty where there is none.
+    /// The namespace, or empty if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.view().namespace()
@@ -125,13 +125,13 @@ impl Element {
         self.view().local()
     }
 
-    /// Empty where there is none.
+    /// The prefix, or empty if there is none.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.view().prefix()
     }
 
-    /// Whether this is `{namespace}local`.
+    /// Whether the element has this name.
     #[must_use]
     pub fn is(&self, namespace: &str, local: &str) -> bool {
         self.view().is(namespace, local)
@@ -158,7 +158,7 @@ impl Element {
         self.view().elements()
     }
 
-    /// The texts directly within, put together.
+    /// The texts directly within, concatenated.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         self.view().text()
@@ -176,13 +176,14 @@ impl Element {
         self.view().has_text_only()
     }
 
-    /// What a prefix, or none, is bound to within this element.
+    /// The namespace that a prefix is bound to within this element. The empty prefix stands for the
+    /// default namespace.
     #[must_use]
     pub fn binding(&self, prefix: &str) -> Option<&str> {
         self.view().binding(prefix)
     }
 
-    /// Where it starts in the document it was read from.
+    /// Where the element starts in the document that it was read from.
     #[must_use]
     pub fn place(&self) -> Place {
         self.view().place()
@@ -196,7 +197,7 @@ impl Element {
 }
 
 impl<'a> View<'a> {
-    /// The same, owned: shares the document.
+    /// The element, owned. It shares the document.
     #[must_use]
     pub fn to_element(self) -> Element {
         Element { document: Arc::clone(self.document), node: self.node }
@@ -215,25 +216,26 @@ impl<'a> View<'a> {
         self.document.canonical.get_or_init(make).clone()
     }
 
-    /// The bytes that say the same where a default namespace is declared around the element: what
-    /// has no namespace undeclares it.
+    /// The canonical bytes for a place within a default namespace. An element without a namespace
+    /// undeclares it there.
     #[must_use]
     pub fn canonical_within(self, namespace: &str) -> Bytes {
         canon::write_within(self.document, self.node, namespace)
     }
 
-    /// The same bytes, piece by piece: for a digest of what is too large to be there twice.
+    /// The bytes of [`canonical`](View::canonical), piece by piece: for digests of elements that
+    /// are too large to copy.
     pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
         canon::pieces(self.document, self.node, take);
     }
 
-    /// Namespace and local name, owned.
+    /// Namespace and local name.
     #[must_use]
     pub fn name(self) -> Name {
         Name::new(self.namespace(), self.local())
     }
 
-    /// Empty where there is none.
+    /// The namespace, or empty if there is none.
     #[must_use]
     pub fn namespace(self) -> &'a str {
         self.document.namespace(self.document.pair(self.name_number()).1)
@@ -245,19 +247,19 @@ impl<'a> View<'a> {
         self.document.get(self.document.nodes.text(self.node))
     }
 
-    /// Empty where there is none.
+    /// The prefix, or empty if there is none.
     #[must_use]
     pub fn prefix(self) -> &'a str {
         self.document.prefix(self.document.pair(self.name_number()).0)
     }
 
-    /// Whether this is `{namespace}local`.
+    /// Whether the element has this name.
     #[must_use]
     pub fn is(self, namespace: &str, local: &str) -> bool {
         self.local() == local && self.namespace() == namespace
     }
 
-    /// Whether both have the same namespace; two of one document are told apart by its number.
+    /// Whether both have the same namespace. Within one document only numbers are compared.
     pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
             let namespace = |it: View<'_>| it.document.pair(it.name_number()).1;
@@ -310,7 +312,7 @@ impl<'a> View<'a> {
             .map(move |node| View { document: self.document, node })
     }
 
-    /// The texts directly within, put together.
+    /// The texts directly within, concatenated.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let (document, mut all): (&'a Document, _) = (self.document, Cow::Borrowed(""));
@@ -333,9 +335,10 @@ impl<'a> View<'a> {
         self.elements().next().is_none()
     }
 
-    /// What a prefix, or none, is bound to within this element.
+    /// The namespace that a prefix is bound to within this element. The empty prefix stands for the
+    /// default namespace.
     ///
-    /// Looks at every declaration before it, so ask only for names in values.
+    /// It searches all declarations before the element, so use it only for names in values.
     #[must_use]
     pub fn binding(self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
@@ -349,9 +352,9 @@ impl<'a> View<'a> {
         Some(document.namespace(found.namespace)).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Where it starts in the document it was read from.
+    /// Where the element starts in the document that it was read from.
     ///
-    /// Counts the lines before it, so ask only for what a person will read.
+    /// It counts the lines before the element, so use it only for places that a person will read.
     #[must_use]
     pub fn place(self) -> Place {
         place_of(self.document.text.main.as_bytes(), self.document.offset(self.node))
@@ -375,7 +378,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether it, or an element within, has an attribute of this name in whatever namespace.
+    /// Whether the element, or one within, has an attribute with this local name in any namespace.
     fn has_attribute_anywhere(self, local: &str) -> bool {
         let nodes = &self.document.nodes;
         let (mut at, end) = (self.node, nodes.end(self.node));
@@ -397,7 +400,7 @@ impl<'a> View<'a> {
         self.node
     }
 
-    /// Which binding its prefix, or none, has.
+    /// The number of the element's name, which names the binding of its prefix.
     fn name_number(self) -> u32 {
         self.document.nodes.name(self.node)
     }
@@ -419,14 +422,14 @@ impl fmt::Debug for Element {
     }
 }
 
-/// The canonical text.
+/// Shows the canonical form.
 impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.canonical()))
     }
 }
 
-/// Equal are those whose canonical bytes are.
+/// Elements are equal if their canonical bytes are.
 impl PartialEq for Element {
     fn eq(&self, other: &Element) -> bool {
         self.view() == other.view()
@@ -435,7 +438,7 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// Equal are those whose canonical bytes are.
+/// Elements are equal if their canonical bytes are.
 impl PartialEq for View<'_> {
     fn eq(&self, other: &View<'_>) -> bool {
         self.canonical() == other.canonical()

@@ -1,9 +1,9 @@
-//! Errors of a document, with their positions.
+//! Errors of a document, with their places.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where something stands in a document.
+/// A place in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 // Exhaustive: a place is these three numbers.
 pub struct Place {
@@ -15,23 +15,23 @@ pub struct Place {
     pub offset: usize,
 }
 
-/// What sort of rule a document breaks.
+/// The sort of rule that a document breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A document type declaration, well-formed or not.
+    /// The document has a document type declaration, well-formed or not.
     Doctype,
-    /// Bytes that are no message border where one must stand.
+    /// The stream has other bytes where a message must begin or end.
     Framing,
     /// A bound of [`XmlLimits`](crate::limits::XmlLimits) is crossed.
     Limit,
-    /// Namespaces in XML 1.0.
+    /// A rule of the recommendation Namespaces in XML 1.0.
     Namespace,
-    /// A processing instruction where none is allowed.
+    /// The document has a processing instruction where none is allowed.
     ProcessingInstruction,
-    /// XML 1.0, fifth edition.
+    /// A rule of XML 1.0, fifth edition.
     Syntax,
-    /// Bytes that are not the encoding they claim.
+    /// The bytes aren't in the document's encoding.
     Utf8,
 }
 
@@ -39,9 +39,9 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// What sort of rule is broken.
+    /// The sort of rule that is broken.
     pub kind: Kind,
-    /// Where.
+    /// Where the document breaks it.
     pub place: Place,
     /// What is wrong and, where it helps, what would be right.
     pub message: String,
@@ -58,7 +58,7 @@ impl std::error::Error for Error {}
 
 /// The line and column of a byte.
 ///
-/// Linear in `offset`, so it is only called for what a person will read.
+/// It takes time linear in `offset`, so call it only for places that a person will read.
 #[must_use]
 pub fn place_of(bytes: &[u8], offset: usize) -> Place {
     let offset = offset.min(bytes.len());
@@ -77,10 +77,10 @@ pub fn place_of(bytes: &[u8], offset: usize) -> Place {
     Place { line, column, offset }
 }
 
-/// What may stand before a document without being part of it.
+/// The byte order mark of UTF-8. It may stand before a document without being part of it.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// An error before its line and column are counted: counting is for the one that is reported.
+/// An error whose line and column aren't counted yet. They are counted once it is reported.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) kind: Kind,
@@ -101,7 +101,8 @@ impl Refusal {
         Refusal::new(Kind::Namespace, offset, message)
     }
 
-    /// Names the bound and its value, so that the sender can keep it and the owner can raise it.
+    /// A crossed limit. The message names the limit and its value, so that the sender can respect
+    /// it and the operator can raise it.
     pub(super) fn limit(offset: usize, what: &str, name: &str, value: usize) -> Refusal {
         Refusal::new(Kind::Limit, offset, format!("{what}: {name} is {value}"))
     }
@@ -111,7 +112,7 @@ impl Refusal {
     }
 }
 
-/// What a message may quote: never more than a line of what a stranger sent.
+/// The beginning of a text from outside, for an error message that quotes it: up to 60 characters.
 pub(super) fn clip(text: &str) -> Cow<'_, str> {
     const CHARACTERS_MAX: usize = 60;
     match text.char_indices().nth(CHARACTERS_MAX) {

@@ -1,18 +1,20 @@
-//! Interned strings. A few are searched one after another, many by a keyed hash.
+//! Interned strings: up to 16 are searched one after another, more by a keyed hash.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::tree::{EMPTY, NONE, RESERVED, Span, Text, number};
 
-/// The strings of a document that come again and again: its prefixes, its namespaces.
+/// The strings that a document repeats, each with a number: its prefixes, or its namespaces.
 #[derive(Debug)]
 pub(super) struct Interner {
     reserved: &'static str,
     spans: Vec<Span>,
-    /// Numbers, each at the first free place from where its string's hash points; as many places
-    /// as a power of two, a quarter of them free at least. None while strings are looked at.
+    /// A hash table with open addressing: each number is at the first free place from the one that
+    /// its string's hash names. Its length is a power of two, and at least a quarter is free. It is
+    /// empty while strings are searched one after another.
     index: Vec<u32>,
-    /// Drawn anew, so that nobody can send strings that share a hash; no order comes of it.
+    /// Random keys of the hash, so that no sender can choose strings that collide. The numbers
+    /// don't depend on them.
     keys: RandomState,
 }
 
@@ -55,7 +57,7 @@ impl Interner {
         (found != NONE).then_some(found)
     }
 
-    /// The number of what stands at `span`, which is new if it was not there.
+    /// The number of the string at `span`. A string that isn't known yet gets the next number.
     pub(super) fn intern(&mut self, text: &Text, span: Span) -> u32 {
         if let Some(found) = self.find(text, text.get(span)) {
             return found;
@@ -71,7 +73,7 @@ impl Interner {
         new
     }
 
-    /// What has the numbers from 2 on.
+    /// The strings with the numbers from 2 on.
     pub(super) fn finish(self) -> Vec<Span> {
         self.spans
     }
@@ -84,7 +86,7 @@ impl Interner {
             self.index[place] = newest;
             return;
         }
-        // The old index is given back before the new one is made.
+        // Frees the old index before the new one is allocated.
         self.index = Vec::new();
         self.index = vec![NONE; (all * 3 / 2).next_power_of_two()];
         for known in (2..).take(all) {
@@ -93,7 +95,7 @@ impl Interner {
         }
     }
 
-    /// Where the number of a string is in the index, or would be.
+    /// The place in the index that has a string's number, or would get it.
     fn place(&self, text: &Text, wanted: &str) -> usize {
         let last = self.index.len() - 1;
         #[expect(clippy::cast_possible_truncation, reason = "only its low bits count")]

@@ -10,9 +10,12 @@
 //! # Ok::<(), xml::Error>(())
 //! ```
 //!
-//! [`Splitter`] cuts a stream into elements, [`read()`] checks one strictly and keeps it as an
-//! [`Element`], [`Writer`] makes one from events. Only `read` names the XML library, whose
-//! tokenizer it uses. Nothing here knows envelopes, schemas or sockets.
+//! - [`Splitter`] cuts a stream into elements.
+//! - [`read()`] checks a document strictly and makes it an [`Element`].
+//! - [`Writer`] makes an [`Element`] from calls.
+//!
+//! `read` uses the tokenizer of the library `quick_xml`; besides it only [`tokens`], for
+//! benchmarks, does. This module knows no envelopes, schemas or sockets.
 
 mod canon;
 mod chars;
@@ -38,9 +41,9 @@ pub use read::{Profile, read};
 pub use split::{Frame, Framing, Splitter, frame};
 pub use write::{Writer, escape_attribute, escape_text};
 
-/// What the prefix `xml` is bound to, always.
+/// The namespace that the prefix `xml` is always bound to.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
-/// What the prefix `xmlns` is bound to, always.
+/// The namespace that the prefix `xmlns` is always bound to.
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
-/// Where `xsi:type` lives, whose values are qualified names.
+/// The namespace of `xsi:type`, an attribute whose value is a qualified name.
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";

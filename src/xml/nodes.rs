@@ -2,53 +2,55 @@
 //! small elements they take most of the memory.
 //!
 //! A node's number is its index in the list. An element is followed by its attributes, and by
-//! values that are too unusual to be packed. So ask [`Nodes::after`] for the next node, and never
-//! count.
+//! values that are too unusual to be packed. So use [`Nodes::after`] to find the next node, never
+//! `+ 1`.
 
 use std::ops::Range;
 
 use super::tree::{AttributeNode, Span, number};
 
-/// Eight bytes: where a text is, or a name, and what else there is to say about it, packed.
+/// Eight bytes: where a text or a name starts, and its other data, packed.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     start: u32,
     rest: u32,
 }
 
-/// In a node's `rest`: it is a text, and the other bits are its length.
+/// In a node's `rest`: the node is a text, and the other bits are its length.
 const TEXT: u32 = 1 << 31;
-/// In an element's `rest`: the length and the number of its name have the place that follows.
+/// In an element's `rest`: the next place holds the length and the number of its name.
 const UNUSUAL: u32 = 1 << 30;
-/// How many places an element's attributes take, or [`MANY`].
+/// In an element's `rest`: how many places its attributes take, or [`MANY`].
 const ATTRIBUTES: Bits = Bits { low: 27, max: 0x7 };
-/// Instead of how many: the place before the first attribute says it.
+/// Instead of that number: the place before the first attribute holds it.
 const MANY: u32 = ATTRIBUTES.max;
-/// How many places an element takes; none where they are too many to say.
+/// In an element's `rest`: how many places the element takes with all that is in it. 0 if the
+/// number is too large; [`Nodes::large`] has it then.
 const PLACES: Bits = Bits { low: 18, max: 0x1FF };
-/// The length of its local name.
+/// In an element's `rest`: the length of its local name.
 const LENGTH: Bits = Bits { low: 13, max: 0x1F };
-/// The number of its name.
+/// In an element's `rest`: the number of its name.
 const NAME: Bits = Bits { low: 0, max: 0x1FFF };
 
-/// In an attribute's `rest`: the value has the next place. Otherwise it follows the name after
-/// `="`.
+/// In an attribute's `rest`: the next place says where the value is. Otherwise the value follows
+/// the name after `="`.
 const APART: u32 = 1 << 31;
-/// The length of an attribute's local name, where the value follows.
+/// In an attribute's `rest`: the length of its local name, if the value follows.
 const LOCAL: Bits = Bits { low: 25, max: 0x3F };
-/// The number of its name, or [`AS_ELEMENT`], or [`ELSEWHERE`].
+/// In an attribute's `rest`: the number of its name, [`AS_ELEMENT`] or [`ELSEWHERE`].
 const PREFIX: Bits = Bits { low: 16, max: 0x1FF };
-/// The length of its value where it follows, of its local name where it doesn't.
+/// In an attribute's `rest`: the length of its value if the value follows, otherwise of its local
+/// name.
 const VALUE: Bits = Bits { low: 0, max: 0xFFFF };
-/// Instead of the number of an attribute's name: it is the same as its element's.
+/// Instead of the number of an attribute's name: the number is that of its element's name.
 const AS_ELEMENT: u32 = PREFIX.max;
-/// Instead of the number of an attribute's name: it has the place after the value's, and so has
+/// Instead of the number of an attribute's name: the place after the value's holds the number and
 /// the name's length.
 const ELSEWHERE: u32 = PREFIX.max - 1;
-/// What stands between an attribute's name and its value, mostly.
+/// The length of what usually stands between an attribute's name and its value.
 const BETWEEN: u32 = "=\"".len() as u32;
 
-/// Some bits of a `rest`.
+/// A bit field of a `rest`.
 struct Bits {
     low: u32,
     max: u32,
@@ -68,14 +70,14 @@ impl Bits {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     places: Vec<Packed>,
-    /// Where the elements end that take more places than a node can say, by their number.
+    /// The elements that take too many places for [`PLACES`]: their number, and where they end.
     large: Vec<(u32, u32)>,
-    /// Elements, texts and attributes.
+    /// How many elements, texts and attributes there are.
     count: usize,
 }
 
 impl Nodes {
-    /// How many places an element without attributes takes at the most, or an attribute.
+    /// How many places adding one element, text or attribute takes at most.
     pub(super) const PLACES_MAX: usize = 4;
 
     pub(super) fn with_capacity(expected: usize) -> Nodes {
@@ -91,7 +93,7 @@ impl Nodes {
         self.count
     }
 
-    /// The number of the node that comes next.
+    /// The number that the next node will get.
     pub(super) fn next(&self) -> u32 {
         number(self.places.len())
     }
@@ -110,7 +112,7 @@ impl Nodes {
         self.at(node).rest & TEXT != 0
     }
 
-    /// The text, or the local name of an element.
+    /// The span of a text, or of an element's local name.
     #[inline]
     pub(super) fn text(&self, node: u32) -> Span {
         let Packed { start, rest } = self.at(node);
@@ -122,7 +124,7 @@ impl Nodes {
         Span::of_length(start, length)
     }
 
-    /// Which binding the prefix of an element, or none, has.
+    /// The number of an element's name, which names the binding of its prefix.
     #[inline]
     pub(super) fn name(&self, element: u32) -> u32 {
         match self.at(element).rest {
@@ -131,7 +133,7 @@ impl Nodes {
         }
     }
 
-    /// One after the last place of what is within a node.
+    /// The first place after a node and all that is in it.
     #[inline]
     pub(super) fn end(&self, node: u32) -> u32 {
         let rest = self.at(node).rest;
@@ -144,7 +146,8 @@ impl Nodes {
         }
     }
 
-    /// The first node within an element; what follows a text.
+    /// The next node in document order: the first within an element, or the one after a text or an
+    /// empty element.
     #[inline]
     pub(super) fn after(&self, node: u32) -> u32 {
         if self.is_text(node) {
@@ -153,7 +156,7 @@ impl Nodes {
         self.attribute_places(node).end
     }
 
-    /// Where an element's attributes stand.
+    /// The places of an element's attributes.
     #[inline]
     pub(super) fn attribute_places(&self, element: u32) -> Range<u32> {
         let rest = self.at(element).rest;
@@ -199,7 +202,7 @@ impl Nodes {
         self.count += 1;
     }
 
-    /// Makes the last node, a text, another text.
+    /// Replaces the last node, which is a text.
     pub(super) fn set_text(&mut self, text: Span) {
         if let Some(last) = self.places.last_mut() {
             *last = Packed { start: text.bits(), rest: TEXT | text.length() };
@@ -219,7 +222,7 @@ impl Nodes {
         self.count += 1;
     }
 
-    /// Gives `element`, which was just opened, an attribute.
+    /// Adds an attribute to `element`, which must be the last node.
     #[inline]
     pub(super) fn push_attribute(&mut self, element: u32, attribute: AttributeNode) {
         let AttributeNode { local, value, name } = attribute;
@@ -256,7 +259,7 @@ impl Nodes {
         self.count += 1;
     }
 
-    /// Closes an element: all that is within it is there.
+    /// Closes an element after all that is in it has been added.
     #[inline]
     pub(super) fn close(&mut self, element: u32) {
         let end = self.next();
@@ -268,7 +271,8 @@ impl Nodes {
         }
     }
 
-    /// Once all are closed: elements close in another order than they open.
+    /// Sorts `large` by number after all elements are closed: they close in another order than they
+    /// open.
     pub(super) fn finish(&mut self) {
         self.large.sort_unstable();
     }
@@ -276,7 +280,7 @@ impl Nodes {
     #[cold]
     fn large_end(&self, element: u32) -> u32 {
         let found = self.large.binary_search_by_key(&element, |&(element, _)| element);
-        // One that isn't there is still open: what there is so far is within it.
+        // An element that isn't found is still open, so it reaches to the end.
         found.map_or(self.next(), |at| self.large[at].1)
     }
 

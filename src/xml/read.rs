@@ -80,13 +80,13 @@ fn read_document(bytes: &[u8], profile: Profile, limits: &XmlLimits) -> Result<D
     Ok(parse.tree.finish(false))
 }
 
-/// Text of which the next token may still be a part.
+/// The text gathered so far, which the next token may continue.
 #[derive(Clone, Copy)]
 enum Pending {
     None,
-    /// As it stands in the source.
+    /// It stands in the source unchanged.
     Source(Span),
-    /// Decoded, from here to the end of the extra text.
+    /// It is decoded: from this offset to the end of the extra text.
     Extra(usize),
 }
 
@@ -99,7 +99,7 @@ struct Parse<'s> {
     tree: Builder,
     pending: Pending,
     pending_offset: usize,
-    /// Kept from tag to tag for its memory.
+    /// Working memory, which each tag uses again.
     attributes: Vec<RawAttribute>,
 }
 
@@ -287,7 +287,7 @@ impl Parse<'_> {
         }
     }
 
-    /// Where decoded text goes, with what was gathered so far already in it.
+    /// The extra text, to which decoded text can be added. The text gathered so far is moved there.
     fn decode(&mut self, offset: usize) -> &mut String {
         let extra = self.tree.text.extra.len();
         match self.pending {
@@ -314,7 +314,7 @@ impl Parse<'_> {
         self.tree.push_text(span, self.pending_offset)
     }
 
-    /// What the tokenizer could not end, in our words; `at` is where the token starts.
+    /// The error for a token that the tokenizer could not end. `at` is where the token starts.
     fn unfinished(&self, error: &TokenError, at: usize) -> Refusal {
         let rest = &self.source[at..];
         if rest.starts_with("<!DOCTYPE") {
@@ -339,7 +339,7 @@ impl Parse<'_> {
     }
 }
 
-/// The quote that is never closed in a tag.
+/// The offset of the quote in a tag that is never closed.
 fn open_quote(tag: &[u8]) -> usize {
     let mut at = 0;
     while let Some(open) = memchr::memchr2(b'"', b'\'', &tag[at..]).map(|found| at + found) {

@@ -1,7 +1,8 @@
 //! Bytes to whole elements, fed in any chunks.
 //!
-//! An element ends where its outermost tag closes. That is found by following tags, quotes,
-//! comments and CDATA sections byte by byte. Whether the element is right, `read` decides.
+//! An element ends where its outermost tag closes. The splitter finds that place by following tags,
+//! quotes, comments and CDATA sections. It doesn't check that the element is well-formed: `read`
+//! does.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -13,7 +14,7 @@ use crate::limits::XmlLimits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 // Exhaustive: both sides of a connection have to know them all.
 pub enum Framing {
-    /// Four bytes, big-endian, before each message say how long it is.
+    /// Before each message four bytes give its length, most significant byte first.
     Length,
     /// One element after another.
     Element,
@@ -23,7 +24,8 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// One element, with what may stand before it: comments, an XML declaration.
+    /// One element, with what may stand before it: an XML declaration, processing instructions,
+    /// comments after those.
     pub bytes: Bytes,
 }
 
@@ -46,18 +48,18 @@ pub struct Frame {
 pub struct Splitter {
     limits: XmlLimits,
     framing: Option<Framing>,
-    /// From the first byte of the message that is on its way.
+    /// The bytes from the first one of the incomplete message on.
     waiting: BytesMut,
-    /// How much of `waiting` has been looked at.
+    /// How many bytes of `waiting` have been scanned.
     seen: usize,
     state: Region,
     /// Elements open at `seen`.
     depth: usize,
     /// Where the last comment starts.
     comment: usize,
-    /// What was dropped of the message on its way.
+    /// What was dropped before the incomplete message.
     dropped: Dropped,
-    /// Whether a message has been given out: white space after it belongs to none.
+    /// Whether a message has been returned: white space after it belongs to no message.
     has_given: bool,
     refusal: Option<Error>,
 }
@@ -68,11 +70,11 @@ enum Dropped {
     Nothing,
     /// A byte order mark, and nothing else.
     Mark,
-    /// Something behind which neither a byte order mark nor an XML declaration may stand.
+    /// Something after which neither a byte order mark nor an XML declaration may stand.
     More,
 }
 
-/// Where in a message the look stands.
+/// The scanner's position in the syntax of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Region {
     /// Outside the root, where only white space and markup may stand.
@@ -102,14 +104,14 @@ enum Region {
 }
 
 const SECTION: &[u8] = b"<![CDATA[";
-/// From this length on a message leaves its buffer to itself.
+/// From this length on, a message keeps its buffer, and the splitter takes a new one.
 const LARGE_BYTES: usize = 32 * 1024;
 
-/// What the message on its way has come to.
+/// The result of scanning on.
 enum Step {
-    /// One more byte is needed.
+    /// The message isn't complete yet.
     Wait,
-    /// It ends here.
+    /// The message ends here.
     Whole,
 }
 
@@ -131,18 +133,19 @@ impl Splitter {
         }
     }
 
-    /// Takes what has arrived. Call [`next`](Splitter::next) until it has nothing.
+    /// Adds bytes that have arrived. Call [`next`](Splitter::next) afterwards until it returns
+    /// none.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.refusal.is_none() {
             self.waiting.extend_from_slice(bytes);
         }
     }
 
-    /// The next whole message, if it is there.
+    /// The next message, if it has arrived completely.
     ///
     /// # Errors
     /// Bytes that begin no message, a message over a limit as soon as it crosses it, a document
-    /// type declaration. An error is final: whatever follows, it is given again.
+    /// type declaration. An error is final: later calls return it again.
     #[expect(clippy::should_implement_trait, reason = "a stream is not over when it has nothing")]
     pub fn next(&mut self) -> Result<Option<Frame>, Error> {
         if let Some(error) = &self.refusal {
@@ -196,12 +199,12 @@ impl Splitter {
                 && self.waiting.iter().all(|&byte| is_space(byte)))
     }
 
-    /// Bytes that have arrived and belong to no message that was given out.
+    /// How many bytes have arrived that no returned message has.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The memory that they take.
+    /// How much memory those bytes take, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.waiting.is_empty() { 0 } else { self.waiting.capacity() }
     }
@@ -235,7 +238,7 @@ impl Splitter {
         Ok(Some(self.cut_off(length)))
     }
 
-    /// The first bytes that wait, as a message.
+    /// Takes the first `length` waiting bytes as a message.
     fn cut_off(&mut self, length: usize) -> Frame {
         let bytes = self.waiting.split_to(length).freeze();
         if length >= LARGE_BYTES {
@@ -271,7 +274,8 @@ impl Splitter {
         Ok(None)
     }
 
-    /// Drops white space and a byte order mark before a message; whether one has begun.
+    /// Drops white space and a byte order mark before a message. Returns whether a message has
+    /// begun.
     fn skip_between(&mut self) -> Result<bool, Refusal> {
         if self.seen > 0 {
             return Ok(true);
@@ -309,7 +313,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// Looks at the next byte, or at all bytes up to the next that matters.
+    /// Scans up to the next byte that matters, and takes it.
     fn look(&mut self, window: usize) -> Result<Step, Refusal> {
         let at = self.seen;
         let rest = &self.waiting[at..window];
@@ -432,7 +436,7 @@ impl Splitter {
     }
 }
 
-/// Whether a byte goes on with the name of a processing instruction.
+/// Whether a byte may continue the name of a processing instruction.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':') || byte >= 0x80
 }

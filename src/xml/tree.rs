@@ -15,7 +15,7 @@ use super::nodes::Nodes;
 use super::{XML, XSI};
 use crate::limits::XmlLimits;
 
-/// No node, no binding.
+/// The number that stands for no node or no binding.
 pub(super) const NONE: u32 = u32::MAX;
 /// The number of the empty prefix and of the empty namespace.
 pub(super) const EMPTY: u32 = 0;
@@ -43,7 +43,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Both are within [`BYTES_MAX`], which whoever makes a document checks first.
+    /// Both ends must be within [`BYTES_MAX`], which reader and writer check first.
     #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
     pub(super) const fn new(start: usize, end: usize) -> Span {
         Span { start: start as u32, end: end as u32 }
@@ -57,7 +57,7 @@ impl Span {
         (self.end & !EXTRA) as usize
     }
 
-    /// From where `bits` say, so many bytes.
+    /// The span of this length that starts at [`bits`](Span::bits).
     pub(super) const fn of_length(bits: u32, length: u32) -> Span {
         Span { start: bits, end: bits + length }
     }
@@ -154,7 +154,7 @@ pub(super) struct Document {
     namespaces: Vec<Span>,
     /// Whether the source is the root in canonical form already.
     pub(super) is_canonical: bool,
-    /// The root in canonical form, once someone asked.
+    /// The root in canonical form, once it has been asked for.
     pub(super) canonical: OnceLock<Bytes>,
 }
 
@@ -227,7 +227,7 @@ pub(super) struct Builder {
     in_force: Vec<InForce>,
     /// The first binding of the element that is about to open.
     first_binding: usize,
-    /// How many bytes are read; none while they are written.
+    /// The length of the source that is read; 0 for a writer.
     source: usize,
     swell: usize,
 }
@@ -341,7 +341,7 @@ impl Builder {
         pair(&self.bindings, name).1
     }
 
-    /// Opens an element; what it declares is declared before.
+    /// Opens an element. Its declarations must have been added with `declare` before.
     pub(super) fn open(&mut self, local: Span, name: u32, offset: usize) -> Result<(), Refusal> {
         if self.open.len() >= self.limits.depth_max {
             let what = "elements too deep within elements";

@@ -35,7 +35,7 @@ pub struct Writer {
     tree: Builder,
     /// Whether the start tag of the open element may still get attributes.
     in_tag: bool,
-    /// Their names and values.
+    /// The open start tag's attributes, as names and values.
     attributes: Vec<(String, String)>,
     /// The text that the next text would continue.
     text: Option<Continued>,
@@ -71,7 +71,7 @@ impl Writer {
         self.attempt_content(|writer| writer.try_start(namespace, local));
     }
 
-    /// Gives the element just started an attribute, without a namespace. Any order will do.
+    /// Adds an attribute without a namespace to the element just started, in any order.
     pub fn attribute(&mut self, local: &str, value: &str) {
         self.attempt(|writer| writer.try_attribute(local, value));
     }
@@ -81,7 +81,7 @@ impl Writer {
         self.attempt_content(|writer| writer.try_text(text));
     }
 
-    /// Writes a foreign element, with the declarations it needs in this place.
+    /// Copies an element from another document, with the declarations that it needs here.
     pub fn element(&mut self, view: View<'_>) {
         self.attempt_content(|writer| writer.try_element(view));
     }
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// What comes after a start tag that got all its attributes, if one is open.
+    /// Writes something that isn't an attribute: an open start tag is closed first.
     fn attempt_content(&mut self, write: impl FnOnce(&mut Writer) -> Result<(), Refusal>) {
         self.attempt(|writer| {
             if writer.in_tag {
@@ -210,7 +210,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The span of what was written at `start`: decoded, if it had to be escaped.
+    /// The span of a text written at `start`, and where it starts. A text that had to be escaped is
+    /// put into the extra text.
     fn decoded(&mut self, start: usize, text: &str, is_plain: bool) -> (Span, usize) {
         if is_plain {
             return (Span::new(start, start + text.len()), start);
@@ -368,7 +369,8 @@ impl Writer {
         Err(self.refuse(message))
     }
 
-    /// Before more is written, so that a limit also bounds memory.
+    /// Refuses `more` bytes that would cross the limit. Called before they are written, so that the
+    /// limit also bounds memory.
     fn check_size(&self, more: usize) -> Result<(), Refusal> {
         let max = self.tree.limits.message_bytes_max.min(BYTES_MAX);
         if self.at().saturating_add(more) <= max {
@@ -386,7 +388,7 @@ impl Writer {
     }
 }
 
-/// Copies a foreign element: its names and texts are known to be right.
+/// Copies an element from another document, whose names and texts are known to be valid.
 struct Copying<'w, 'd> {
     writer: &'w mut Writer,
     document: &'d Document,
@@ -455,7 +457,7 @@ pub fn escape_text(text: &str, out: &mut String) {
     escape(text, out, find_escaped_in_text);
 }
 
-/// Writes what stands between double quotes as canonical form has it.
+/// Writes an attribute's value as canonical form has it: `&`, `<`, `"`, tabs and line ends escaped.
 pub fn escape_attribute(value: &str, out: &mut String) {
     escape(value, out, find_escaped_in_value);
 }

@@ -1,4 +1,4 @@
-//! Every shape that the derive knows: written, read back, checked, and refused with its sentence.
+//! Tests of `#[derive(Payload)]`: every shape is written, read back, checked and refused.
 
 use std::fmt::Debug;
 
@@ -170,7 +170,7 @@ fn element(text: &str) -> Element {
     xml::read(bytes, Profile::Wire, &crate::limits::XmlLimits::FILE).expect(text)
 }
 
-/// A value is written like this, and read back as it was, from the tree and from the bytes.
+/// Asserts that a value is written as this text, and read back unchanged from tree and bytes.
 fn round<P: Payload + PartialEq + Debug>(value: &P, text: &str) {
     let written = value.encode().expect(text);
     assert_eq!(String::from_utf8_lossy(&written.canonical()), text);
@@ -184,7 +184,7 @@ fn same<P: Payload + PartialEq + Debug>(value: &P, element: &Element) {
     assert_eq!(P::schema().check(element.view()), Ok(()));
 }
 
-/// The text is refused, by the check as by the decoder, in these words.
+/// The error with which decoder and check both refuse the text.
 fn refused<P: Payload + Debug>(text: &str) -> Error {
     let element = element(text);
     let error = P::read(element.view()).expect_err(text);

@@ -1,4 +1,4 @@
-//! Lists: scalars in one text, with a space between them.
+//! Lists: several scalars in one text, with spaces between them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,125 +8,125 @@ use crate::schema::walk::{At, Found};
 use crate::schema::{Content, Error, Field, Form, Kind, List, Occurs, Scalar, items};
 use crate::xml::Writer;
 
-/// A list that is an attribute. Its methods are those of [`Attribute`](super::Attribute).
+/// A list that is an attribute. The methods are as in [`Attribute`](super::Attribute).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
     note = "a list is a `Vec` of numbers, truths, words, times or UUIDs, or an `Option` of one"
 )]
 pub trait ListAttribute: Sized {
-    /// How often it is there.
+    /// Whether a schema requires the list.
     const OCCURS: Occurs;
-    /// What sort of text each item is.
+    /// The sort of text of each item.
     const FORM: Form;
-    /// The field, for a schema.
+    /// The field, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field;
-    /// Writes it, if it is there.
+    /// Writes the attribute, unless the list is left out.
     fn write(&self, local: &str, to: &mut Writer);
-    /// Where it goes when it is met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
     }
-    /// Reads it into its slot.
+    /// Reads the list into its slot.
     ///
     /// # Errors
     ///
-    /// It has another text than it should.
+    /// If an item's scalar doesn't accept its part of the text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error>;
-    /// What the slot came to.
+    /// The field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// It isn't enough; no walk lets that pass.
+    /// If a required list is missing. After a walk without an error it never is.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error>;
 }
 
-/// A list that is an element of its own. Its methods are those of [`Items`](super::Items).
+/// A list that is an element of its own. The methods are as in [`Items`](super::Items).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
     note = "a list is a `Vec` of numbers, truths, words, times or UUIDs, or an `Option` of one"
 )]
 pub trait ListItems: ListAttribute {
-    /// How often it is there.
+    /// Whether a schema requires the list.
     const OCCURS: Occurs = <Self as ListAttribute>::OCCURS;
-    /// Under which name it stands.
+    /// The name of the list's element: the field's.
     const NAMES: Names = Names::Field;
-    /// What sort of text each item is.
+    /// The sort of text of each item.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
-    /// The field, for a schema.
+    /// The field, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         <Self as ListAttribute>::describe(name, doc)
     }
 
-    /// Writes it, if it is there.
+    /// Writes the element, unless the list is left out.
     fn write(&self, namespace: &str, local: &str, to: &mut Writer);
 
-    /// Where it goes when it is met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
     }
 
-    /// Reads it into its slot.
+    /// Reads the list into its slot.
     ///
     /// # Errors
     ///
-    /// It has another text than it should.
+    /// If an item's scalar doesn't accept its part of the text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
 
-    /// What the slot came to.
+    /// The field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// It isn't enough; no walk lets that pass.
+    /// If a required list is missing. After a walk without an error it never is.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }
 }
 
-/// A list that is the text of an element. Its methods are those of [`Text`].
+/// A list that is the text of an element. The methods are as in [`Text`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
     note = "a list is a `Vec` of numbers, truths, words, times or UUIDs"
 )]
 pub trait ListText: ListAttribute {
-    /// What sort of text each item is.
+    /// The sort of text of each item.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
-    /// The text of an element, for a schema.
+    /// An element's content as a schema describes it: this list.
     fn describe(name: &'static str, doc: &'static str) -> Content {
         Content::Text(<Self as ListAttribute>::describe(name, doc))
     }
 
-    /// Writes the text into the element that is open.
+    /// Writes the list into the open element.
     fn write(&self, to: &mut Writer);
 
-    /// Where it goes when it is met.
+    /// The empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
     }
 
-    /// Reads it into its slot.
+    /// Reads the list into its slot.
     ///
     /// # Errors
     ///
-    /// It has another text than it should.
+    /// If an item's scalar doesn't accept its part of the text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
 
-    /// What the slot came to.
+    /// The field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// It isn't enough; no walk lets that pass.
+    /// If a required list is missing. After a walk without an error it never is.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }

@@ -1,4 +1,4 @@
-//! Maps: an element with one entry per key.
+//! Maps: an element with one `<entry key="…">` for each key.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The scalars: how each is written and read, whether in an attribute or in an element.
+//! The scalars: how each is written and read, in attributes and in elements.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -13,7 +13,8 @@ use crate::schema::walk::At;
 use crate::schema::{self, Error, Form, Kind};
 use crate::xml::Writer;
 
-/// Whatever is a text is also what an element holds, and an element by the field's name.
+/// Makes each text also a part, which an element can hold, and an item, in an element with the
+/// field's name.
 macro_rules! texts {
     ($($type:ty)*) => { $(
         impl Part for $type {
@@ -56,7 +57,7 @@ texts! {
     Bytes Timestamp SignedDuration Uuid Json
 }
 
-/// Any JSON value: in XML the text of it, in a payload's JSON form itself.
+/// Any JSON value. In XML it is text; in a payload's JSON form it stands as it is.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -249,14 +250,14 @@ macro_rules! floats {
 
 floats! { f32 F32 float f64 F64 double }
 
-/// A number's text: the longest is an `i128`'s, of forty characters.
+/// A number's text, on the stack. The longest has 40 characters: the least `i128`.
 struct Digits {
     bytes: [u8; 48],
     used: usize,
 }
 
 impl Digits {
-    /// What most numbers are, without the machinery of formats.
+    /// The digits of a whole number that isn't negative. Faster than formatting, for most numbers.
     fn decimal(mut number: u64) -> Digits {
         let used = number.checked_ilog10().unwrap_or(0) as usize + 1;
         let mut digits = Digits { bytes: [0; 48], used };

@@ -1,11 +1,11 @@
-//! The check and the decoder agree about whatever is sent, right or wrong.
+//! Check and decoder agree about every payload, right or wrong.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::xml::{Child, View};
 
-/// An element that can be spoiled.
+/// An element that tests can change.
 #[derive(Clone, Debug, Default)]
 struct Node {
     namespace: String,
@@ -20,7 +20,7 @@ enum Inside {
     Text(String),
 }
 
-/// What is done to which node, by numbers that are taken as they fit.
+/// A change of a node: its kind, the node, and two choices. Each number counts modulo its range.
 type Change = (u8, usize, usize, usize);
 
 const SEEDS: &[&str] = &[
@@ -133,7 +133,8 @@ impl Node {
     }
 }
 
-/// Both say the same, and what is right is still right when it was written again.
+/// Asserts that check and decoder give the same error, and that a value that was read can be
+/// written and read again.
 fn agree<P: Payload + Debug>(element: &Element) {
     let read = P::read(element.view());
     assert_eq!(P::schema().check(element.view()).err(), read.as_ref().err().cloned());

@@ -1,12 +1,11 @@
-//! Every way to be wrong, with its sentence: `errors.txt` has them all.
+//! Every error of a wrong payload: `errors.txt` lists the payloads with their errors.
 
 use std::fmt::Write as _;
 use std::fs;
 
 use super::*;
 
-/// Beside each case: the rule that it breaks, where, the sentence, what would be right, and what
-/// to do about it.
+/// Below each case: the broken rule and its path, the message, what was expected, and the advice.
 #[test]
 fn every_way_to_be_wrong_has_its_sentence() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/wire/derive/tests/errors.txt");

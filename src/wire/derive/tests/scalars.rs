@@ -1,4 +1,4 @@
-//! Every scalar: at its ends, in its other forms, and refused.
+//! Every scalar: its extremes, its other accepted texts, and texts that are refused.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ struct Both {
     b: f64,
 }
 
-/// These values are written as these texts; others mean the same as one; others mean nothing.
+/// Asserts that `values` are written as these texts, that the texts in `same` are read as these
+/// values, and that the texts in `wrong` are refused.
 fn check<T: Text + PartialEq + Debug>(values: &[(T, &str)], same: &[(T, &str)], wrong: &[&str]) {
     for (value, text) in values {
         value.with_text(|written| assert_eq!(written, *text));

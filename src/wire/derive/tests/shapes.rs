@@ -1,4 +1,4 @@
-//! What values look like, and that they come back.
+//! How values are written, and that they are read back unchanged.
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn a_type_may_hold_itself_as_deep_as_a_message_may_be() {
     same(&said, &said.encode().expect("128 deep"));
     let deeper = Tree { children: vec![tree.clone()] };
     assert!(deeper.encode().is_err());
-    // From a trusted file it may come even so.
+    // A trusted file may nest deeper than the writer allows, so the decoder has to refuse it.
     let (open, close) = ("<children>".repeat(4_000), "</children>".repeat(4_000));
     let text = format!("<tree xmlns='urn:test'>{open}{close}</tree>");
     let error = refused::<Tree>(&text);
