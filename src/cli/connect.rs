@@ -1,4 +1,4 @@
-//! Where a verb connects to, and as whom: options that several verbs share.
+//! Options that several verbs share: the address of a running pump, and the caller's token.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Connects, and says who is there.
+    /// Connects, and authenticates if there is a token. Without an address, it takes that of the
+    /// manifest in the current folder, or the default.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let address = self.connect.clone().map_or_else(organism::address, Ok)?;
         self.papers.connect(&address).await
@@ -38,7 +39,7 @@ pub(crate) struct Papers {
 }
 
 impl Papers {
-    /// Connects, and says who is there.
+    /// Connects, and authenticates if there is a token.
     pub(crate) async fn connect(&self, to: &Address) -> Result<Client, Failure> {
         let address = match (to, &self.ca) {
             (tls @ Address::Tls { .. }, Some(ca)) => tls.clone().trusting(ca),
@@ -74,7 +75,7 @@ fn unconnected(address: &Address, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}{way}"))
 }
 
-/// Who may not come in has tried nothing yet.
+/// The failure of a client whose token was refused: nothing was sent yet.
 fn unknown(error: &client::Error) -> Failure {
     Failure::Untried(format!("{error}; nothing was sent"))
 }

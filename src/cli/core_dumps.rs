@@ -1,9 +1,10 @@
-//! No core dumps of a server: what a process holds in memory, such as a key, stays there.
+//! Turns core dumps of a server off, since they would hold its memory, keys included.
 
 use std::io;
 
-/// Has the system write no core dump of this process, and of none that it starts, whatever was
-/// allowed before.
+/// Sets the size limit of core files to 0, for this process and the processes that it starts.
+///
+/// Linux doesn't apply this limit to core dumps that it pipes to a program.
 #[cfg(unix)]
 pub(super) fn off() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,7 +12,7 @@ pub(super) fn off() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, limit)?)
 }
 
-/// Elsewhere the system keeps none unless it is told to.
+/// Does nothing: systems other than Unix write no core dumps unless they are configured to.
 #[cfg(not(unix))]
 pub(super) fn off() -> io::Result<()> {
     Ok(())

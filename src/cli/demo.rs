@@ -1,5 +1,6 @@
-//! `demo`: the whole trip, in at a socket, through listeners, into a log and out, on a folder
-//! that is gone afterwards.
+//! `demo`: a message's whole trip, from a socket through listeners into a log and back.
+//!
+//! The log is in a temporary folder, which is removed afterwards.
 
 mod agent;
 
@@ -20,7 +21,7 @@ use crate::engine::{Builder, Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Durability, Log as _, SqliteLog};
 
-/// How long the trip may take.
+/// How long the demo may take.
 const TIME_US_MAX: u64 = 20_000_000;
 
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
@@ -99,7 +100,8 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     read(&path, &last, to).await
 }
 
-/// What the log says of it all, the pump being gone.
+/// Shows the log after the pump has stopped: the thread, what led to its last message, and whether
+/// the log verifies.
 async fn read(path: &Path, last: &EntryId, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let log = SqliteLog::open_read_only(path)?;
     title(to, &format!("The pump has stopped. The thread, as `show {}` has it:", last.thread))?;
@@ -122,7 +124,7 @@ async fn read(path: &Path, last: &EntryId, to: &mut Screen<'_>) -> Result<Ending
     Ok(if report.is_sound() { Ending::Well } else { Ending::Wrong })
 }
 
-/// Talks to the pump; the last message of the thread that it talked in.
+/// Pushes the demo's messages. Returns the entry of the last answer in their common thread.
 async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Trouble> {
     let mut client = Client::connect(address).await?;
     let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
@@ -161,7 +163,8 @@ fn calculate(expression: &str) -> String {
     )
 }
 
-/// Pushes an element, and prints what comes of it up to its answer; which entry that is.
+/// Pushes an element, and prints what the pump sends up to the answer. Returns the entry of the
+/// answer, or `None` if the push was refused.
 async fn say(
     client: &mut Client,
     element: &str,
@@ -188,7 +191,7 @@ async fn say(
     }
 }
 
-/// Lines behind a mark, which only the first has.
+/// Puts a mark before the first line of a text, and indents the others by its width.
 fn behind(mark: &str, text: &str) -> String {
     let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
     marks.zip(text.lines()).map(|(mark, line)| format!("  {mark}{line}\n")).collect()
@@ -202,7 +205,7 @@ fn title(to: &mut Screen<'_>, text: &str) -> Result<(), Failure> {
     Ok(to.flush()?)
 }
 
-/// Why the talk broke off.
+/// Why the exchange with the pump broke off.
 enum Trouble {
     Screen(Failure),
     Client(client::Error),

@@ -1,4 +1,4 @@
-//! A temporary folder of a verb's own.
+//! A temporary folder for one run of a verb.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use crate::cli::data;
 use crate::cli::screen::Failure;
 use crate::clock;
 
-/// A folder that is gone when this is.
+/// A temporary folder, which is removed when this value is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -21,12 +21,12 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Removes all that is in it, and waits until the disk has done so.
+    /// Removes everything in the folder, and waits until the disk has done so.
     pub(crate) fn clear(&self) -> Result<(), Failure> {
         let cleared = || {
             for entry in fs::read_dir(&self.0)? {
@@ -36,7 +36,7 @@ impl Folder {
                     false => fs::remove_file(path)?,
                 }
             }
-            // A new file is on the disk once all that came before it is.
+            // A journaling file system writes the removals before the new file, which is synced.
             let path = self.0.join("cleared");
             fs::File::create(&path)?.sync_all()?;
             fs::remove_file(path)
@@ -45,7 +45,7 @@ impl Folder {
         cleared().map_err(why)
     }
 
-    /// Removes it, and says where that failed.
+    /// Removes the folder, and reports a failure, unlike dropping it.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
         let why = |error| Failure::Wrong(format!("{} is left: {error}", self.0.display()));
         fs::remove_dir_all(&self.0).map_err(why)
@@ -54,7 +54,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Gone already where all went well.
+        // It fails if `remove` has removed the folder already.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

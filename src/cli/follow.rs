@@ -1,4 +1,4 @@
-//! Waiting for what is still to come into a log that another process writes.
+//! Waiting for new entries of a log that another process writes.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use crate::cli::signals::Signals;
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
 
-/// How often the log is asked for more: one look into an index each time.
+/// How long a reader waits between two queries for new entries. Each query costs one index lookup.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Until it is time to look again.
+/// Waits until the log is to be queried again.
 pub(crate) async fn pause() {
     let pause = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
     Tokio::current().sleep_until(clock::now_us().saturating_add(pause)).await;
 }
 
-/// Reads on until it is told to stop, which is a good end.
+/// Runs `reading` until it ends or a stop signal comes. A stop signal counts as success.
 pub(crate) async fn until_stopped(
     reading: impl Future<Output = Result<Ending, Failure>>,
 ) -> Result<Ending, Failure> {

@@ -1,4 +1,4 @@
-//! What comes over the wire, as lines for people and as an object for programs.
+//! Formats what a pump sends to a client: as lines for people, or as a JSON object for programs.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::listeners::timer::TimerRefused;
 use crate::listeners::todo::words::TodoRefused;
 use crate::wire::core::{Huh, SystemThreadError, ThreadResult, ThreadStatus};
 
-/// What came, its payload whole. Ends in a line end.
+/// Formats an incoming item as lines for people, with its whole payload. Ends in a line end.
 pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
     match incoming {
         Incoming::Accepted { accepted, .. } => {
@@ -68,7 +68,7 @@ fn refusal(huh: &Huh, style: Style) -> String {
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
 }
 
-/// The same as an object.
+/// Formats an incoming item as a JSON object. Pushes are counted from 1 in it.
 pub(crate) fn object(incoming: &Incoming) -> Value {
     match incoming {
         Incoming::Accepted { push, accepted } => json!({
@@ -134,7 +134,7 @@ fn message(it: &Message) -> Value {
     })
 }
 
-/// Whether it says that something was refused or went wrong.
+/// Whether an incoming item reports a refusal or a failure.
 pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::Refused { .. } | Incoming::UnknownThread { .. } => true,
@@ -143,20 +143,20 @@ pub(crate) fn is_wrong(incoming: &Incoming) -> bool {
     }
 }
 
-/// Whether it says that the pump, or one of the house staff, won't do what was asked.
+/// Whether a message is a refusal by the pump or by a listener of the house staff.
 fn is_refusal(it: &Message) -> bool {
     let said = it.is::<Huh>() || it.is::<SystemThreadError>() || it.decode::<Untold>().is_ok();
     let by_keeper = it.is::<ForkRefused>() || it.is::<TimerRefused>() || it.is::<TodoRefused>();
     said || by_keeper || it.is::<ActionRefused>() || it.is::<ContextFeedRefused>()
 }
 
-/// Whether a thread came to a bad end.
+/// Whether a message is the result of a thread that failed.
 fn has_failed(it: &Message) -> bool {
     it.is::<ThreadResult>()
         && it.decode::<ThreadResult>().is_ok_and(|it| it.status == ThreadStatus::Failed)
 }
 
-/// The push that it answers for, counted from 0.
+/// The number of the push that an incoming item acknowledges or refuses, counted from 0.
 pub(crate) fn push(incoming: &Incoming) -> Option<u64> {
     match incoming {
         Incoming::Accepted { push, .. }

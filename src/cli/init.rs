@@ -1,4 +1,4 @@
-//! `init`: a project with a listener of one's own, which works at once.
+//! `init`: makes a small project with one listener, which works at once.
 
 use std::fs;
 use std::io;
@@ -41,11 +41,11 @@ struct Kind {
     agent: bool,
 }
 
-/// Files with their places, and what to do next with them.
+/// The files of a project, as pairs of path and content, and the command to run next.
 type Project = (&'static [(&'static str, &'static str)], &'static str);
 
 impl Kind {
-    /// What is made.
+    /// The files for this kind of project.
     fn project(self) -> Project {
         match (self.command, self.agent) {
             (true, _) => (&COMMAND, "pumphouse test"),
@@ -59,7 +59,8 @@ impl Kind {
     }
 }
 
-/// The files: where they are, and what they hold, where `@NAME@` and `@PUMPHOUSE@` are filled in.
+/// The files of a Rust project, as pairs of path and content. In the content, `@NAME@` and
+/// `@PUMPHOUSE@` are replaced by the project's name and the path of the checkout.
 const FILES: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("init/Cargo.toml.txt")),
     ("src/main.rs", include_str!("init/main.rs.txt")),
@@ -69,7 +70,7 @@ const FILES: [(&str, &str); 6] = [
     (".gitignore", "/target\n/data\n"),
 ];
 
-/// The same of a program that is a listener.
+/// The files of a project whose listener is a shell script.
 const COMMAND: [(&str, &str); 5] = [
     ("organism.yaml", include_str!("init/command/organism.yaml.txt")),
     ("greet.sh", include_str!("init/command/greet.sh.txt")),
@@ -78,7 +79,7 @@ const COMMAND: [(&str, &str); 5] = [
     (".gitignore", "/data\n"),
 ];
 
-/// The same of an agent.
+/// The files of a project with an agent.
 const AGENT: [(&str, &str); 7] = [
     ("organism.yaml", include_str!("init/agent/organism.yaml.txt")),
     ("stand-in.yaml", include_str!("init/agent/stand-in.yaml.txt")),
@@ -89,7 +90,7 @@ const AGENT: [(&str, &str); 7] = [
     (".gitignore", "/data\n"),
 ];
 
-/// Where this program was built from.
+/// The checkout that this program was built from.
 const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
 
 impl Init {
@@ -124,7 +125,8 @@ impl Init {
             }
         }
         if let Some(it) = checkout {
-            // The versions that Pumphouse was tested with; without them Cargo takes the newest.
+            // It pins the versions that Pumphouse was tested with. Without it, Cargo takes the
+            // newest.
             drop(fs::copy(it.join("Cargo.lock"), folder.join("Cargo.lock")));
         }
         match to.json {
@@ -139,7 +141,7 @@ impl Init {
         Ok(Ending::Well)
     }
 
-    /// The checkout that a project of Rust uses.
+    /// The absolute path of the checkout that a Rust project depends on.
     fn checkout(&self) -> Result<PathBuf, Failure> {
         let given = self.pumphouse.as_deref().unwrap_or(Path::new(CHECKOUT));
         whole(given).map_err(|it| {
@@ -149,7 +151,7 @@ impl Init {
     }
 }
 
-/// Has a file executed.
+/// Makes a file executable.
 #[cfg(unix)]
 fn executable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -161,7 +163,7 @@ fn executable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The whole path of a checkout, if it is one.
+/// The absolute path of a checkout. An error if the folder isn't a checkout of Pumphouse.
 fn whole(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     let text = fs::read_to_string(path.join("Cargo.toml"))?;
@@ -171,13 +173,13 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A path as TOML has it.
+/// A path as a TOML string, in quotes.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{text}\"")
 }
 
-/// A path as a shell takes it.
+/// A path as a word of a POSIX shell, in quotes where needed.
 fn for_shell(path: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./".contains(it);
     match path.chars().all(is_plain) {
@@ -186,8 +188,8 @@ fn for_shell(path: &str) -> String {
     }
 }
 
-/// What Cargo or the compiler take for something else: words of Rust, crates that every program
-/// has, folders beside a program that is built, devices.
+/// Names that can't name a package: Rust keywords, crates that every program has, folders that
+/// Cargo puts beside a built program, and device names of Windows.
 const TAKEN: &str = "\
     abstract as async await become box break const continue crate do dyn else enum extern false \
     final fn for gen if impl in let loop macro match mod move mut override priv pub ref return \
@@ -195,10 +197,10 @@ const TAKEN: &str = "\
     yield alloc core proc-macro proc_macro pumphouse std test build deps examples incremental \
     aux con nul prn";
 
-/// A name that Cargo takes, made of the folder's.
+/// Makes a valid Cargo package name from the folder's name.
 fn name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // What is left of a word in another script says nothing.
+    // Without its other characters, a name in another script would mean nothing.
     if !name.is_ascii() {
         return "my-pump".to_owned();
     }

@@ -1,4 +1,4 @@
-//! The command line: one file a verb. [`main`] gives any program all of them.
+//! The command line, with a module for each verb. [`main`] gives any program all verbs.
 
 mod summary;
 mod backup;
@@ -63,8 +63,8 @@ use crate::engine::Builder;
 use crate::listeners::tool;
 use screen::{Ending, Failure, Screen};
 
-/// Gives a program every verb: `run` serves what the builder and the manifest hold, the others
-/// read its log.
+/// Gives a program every verb of the command line. `run` serves the listeners of the builder and
+/// of the manifest. Other verbs read the log, or speak to a running pump.
 ///
 /// ```no_run
 /// use pumphouse::prelude::*;
@@ -74,18 +74,18 @@ use screen::{Ending, Failure, Screen};
 /// }
 /// ```
 ///
-/// A manifest may name the factories of the builder and those of the house. Where neither the
-/// builder nor a manifest has listeners, the house's standard ones are there.
+/// A manifest may name the builder's factories and the built-in ones. If neither the builder nor
+/// a manifest has listeners, the standard listeners of the house staff are served.
 #[must_use]
 pub fn main(builder: Builder) -> ExitCode {
-    // Some listeners begin this very executable once more.
+    // Some listeners start this executable as a child process. Such a child ends here.
     if let Some(ended) = tool::begun(std::env::args_os()) {
         return ended;
     }
     let mut command = match Command::try_parse() {
         Ok(command) => command,
         Err(error) => {
-            // Whoever closed the pipe has read enough.
+            // A closed pipe is no failure: its reader has read enough.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(UNTRIED) } else { ExitCode::SUCCESS };
         }
@@ -251,18 +251,18 @@ impl Command {
         ended
     }
 
-    /// What the program itself traces goes to the error output.
+    /// Writes the program's traces to the standard error output.
     fn trace(&self, verb: &Verb) {
         let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
         let mut filter = filter.from_env_lossy();
-        // These have pushes refused on purpose.
+        // These verbs have pushes refused on purpose.
         let is_meant = matches!(verb, Verb::Demo(_) | Verb::Test(_));
         if let Some(it) = NO_REFUSALS.parse().ok().filter(|_| is_meant) {
             filter = filter.add_directive(it);
         }
         let colour = io::stderr().is_terminal() && may_colour();
         let traces = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
-        // A program that traces by itself may have said how.
+        // It fails if the program that embeds the pump has set up its own tracing, which stays.
         let _ = match self.log_json {
             true => traces.with_writer(traces::Json).json().try_init(),
             false => traces.with_writer(io::stderr).fmt_fields(traces::fields()).try_init(),
@@ -273,7 +273,7 @@ impl Command {
 /// Leaves out the traces of refusals at doors.
 const NO_REFUSALS: &str = "pumphouse::engine::refusals=error";
 
-/// Says how it ended, in a code and, where it went wrong, in words.
+/// Turns the end of a verb into an exit code. The message of a failure goes to the error output.
 fn exit(ended: Result<Ending, Failure>) -> ExitCode {
     let (code, text) = match ended {
         Ok(Ending::Well) | Err(Failure::Pipe) => return ExitCode::SUCCESS,
@@ -284,12 +284,12 @@ fn exit(ended: Result<Ending, Failure>) -> ExitCode {
     let err = io::stderr();
     let style = Style { colour: err.is_terminal() && may_colour(), ..Style::PLAIN };
     let error = style.paint(Paint::Wrong, "error:");
-    // There is nobody else to tell.
+    // A failed write has no other place to be reported.
     let _ = writeln!(err.lock(), "{error} {}", crate::audit::text(&text));
     ExitCode::from(code)
 }
 
-/// Colour and width are a terminal's.
+/// The style of the output: with colour and the terminal's width on a terminal, else plain.
 fn style(out: &io::Stdout) -> Style {
     if !out.is_terminal() {
         return Style::PLAIN;

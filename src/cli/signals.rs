@@ -1,8 +1,8 @@
-//! Being told to stop.
+//! The signals that ask the program to stop.
 
 use crate::cli::screen::Failure;
 
-/// Ctrl-C and SIGTERM, one after another.
+/// Receives Ctrl-C and SIGTERM. On systems other than Unix, it receives Ctrl-C only.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -12,7 +12,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// From here on they are ours.
+    /// Begins to catch both signals: from now on, they don't end the process by themselves.
     pub(crate) fn listen() -> Result<Signals, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));
@@ -21,7 +21,7 @@ impl Signals {
         Ok(Signals { interrupt, terminate })
     }
 
-    /// The next one.
+    /// Waits for the next signal, and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "Ctrl-C",
@@ -32,12 +32,12 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    /// From the first time that one is waited for they are ours.
+    /// Catches nothing yet: Ctrl-C is caught from the first call of `next` on.
     pub(crate) fn listen() -> Result<Signals, Failure> {
         Ok(Signals {})
     }
 
-    /// The next one.
+    /// Waits for the next signal, and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

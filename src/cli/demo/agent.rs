@@ -1,4 +1,4 @@
-//! `demo agent`: one thread of an agent's to show a friend.
+//! `demo agent`: one conversation with a scripted agent, and then its log.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub(super) async fn trip(
     read(&path, &answer, to).await
 }
 
-/// What the log says of it, the pump being gone.
+/// Shows the log after the pump has stopped: the tree of threads, and what led to the answer.
 async fn read(path: &Path, answer: &EntryId, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let log = SqliteLog::open_read_only(path)?;
     title(to, "The pump has stopped. Its threads, as `tree` draws them:")?;
