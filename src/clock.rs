@@ -1,10 +1,10 @@
-//! The only source of time and chance. Everything above asks here or is told.
+//! The only module that asks the system for the time and for random bytes.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since the Unix epoch: what the wall clock said when the process first asked, and
-/// the time that has passed since. Setting the wall clock changes nothing here.
+/// Microseconds since the Unix epoch, from a monotonic clock: the wall-clock time of the first call
+/// in this process, plus the time elapsed since then. Setting the wall clock doesn't change it.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
 pub fn now_us() -> u64 {
@@ -14,7 +14,8 @@ pub fn now_us() -> u64 {
     wall_us.saturating_add(passed)
 }
 
-/// Microseconds since the Unix epoch by the wall clock, which may be set forwards and back.
+/// Microseconds since the Unix epoch by the wall clock, which may jump forwards and back. 0 if it
+/// is set to a time before the epoch.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
 pub fn wall_us() -> u64 {
@@ -22,10 +23,10 @@ pub fn wall_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Bytes that nobody can guess.
+/// Cryptographically secure random bytes, from the system.
 ///
 /// # Panics
-/// Where the system has no source of chance: nothing here could be secret then.
+/// If the system can't give random bytes, because no secret could be made without them.
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -34,7 +35,7 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Eight bytes that nobody can guess, as a number.
+/// A random number, made of eight [`random_bytes`].
 #[must_use]
 pub fn random() -> u64 {
     u64::from_le_bytes(random_bytes())

@@ -1,4 +1,4 @@
-//! What threads and entries are called: `sess-k3v9x2ma`, `sess-k3v9x2ma/7`.
+//! The ids of threads and entries, such as `sess-k3v9x2ma` and `sess-k3v9x2ma/7`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 /// The characters of a session's id: Crockford's base32, in lower case.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// How many of them a session's id has: 40 bits.
+/// How many characters a session's id has after `sess-`. Each holds 5 bits, so 40 bits in all.
 const SESSION_CHARACTERS: usize = 8;
-/// What stands between a thread's id and what a child of it appends.
+/// Separates a thread's id from the label that a child's id appends to it.
 const CHILD: char = '.';
-/// The characters of a child's label that are kept.
+/// How many characters of a child's label are kept.
 const LABEL_CHARACTERS: usize = 40;
-/// What a child is called whose opener had nothing to suggest.
+/// The label of a child if the suggested label has no usable character.
 const LABEL: &str = "sub";
 
-/// A thread's id. Opaque: a parent is a link in the log, never parsed out of the id.
+/// A thread's id. Only the log says which thread is the parent; don't parse it out of the id. The
+/// root of the tree can be read from the id, by [`tree`](ThreadId::tree).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(Arc<str>);
 
 impl ThreadId {
-    /// The id of a session, from 40 bits of `chance`.
+    /// The id of a session, made of the lowest 40 bits of a random number.
     ///
     /// ```
     /// use pumphouse::ThreadId;
@@ -37,14 +38,15 @@ impl ThreadId {
         ThreadId(id.into())
     }
 
-    /// An id as the log or an envelope has it.
+    /// Wraps an id from the log or an envelope, without checking it.
     #[must_use]
     pub fn new(id: &str) -> ThreadId {
         ThreadId(id.into())
     }
 
-    /// The id of a child that was to be called `label`: what fits of it, and a number where a
-    /// child of that name is there.
+    /// The id of a child with this label. Characters other than ASCII letters, digits and `_`
+    /// become `-`, and the label is cut after 40 characters. A `taken` above 0 is appended as a
+    /// number, for callers that found the id without it in use.
     ///
     /// ```
     /// use pumphouse::ThreadId;
@@ -64,8 +66,8 @@ impl ThreadId {
         }
     }
 
-    /// The id of the session that heads its tree: children append to their parents' ids. Which
-    /// thread the parent is only the log says.
+    /// The id of the session at the root of this thread's tree. It is the part before the first
+    /// `.`, since each child appends to its parent's id.
     #[must_use]
     pub fn tree(&self) -> ThreadId {
         match self.0.split_once(CHILD) {
@@ -74,12 +76,13 @@ impl ThreadId {
         }
     }
 
-    /// Whether its id continues the other's, as those of all threads below that do.
+    /// Whether this id begins with the id of `above` and a `.`, as the ids of all threads below
+    /// that thread do.
     pub(crate) fn is_below(&self, above: &ThreadId) -> bool {
         self.0.strip_prefix(&*above.0).is_some_and(|rest| rest.starts_with(CHILD))
     }
 
-    /// The id of its tree, as text.
+    /// The id of the session at the root of this thread's tree, as text.
     pub(crate) fn tree_str(&self) -> &str {
         self.0.split_once(CHILD).map_or(&self.0, |(tree, _)| tree)
     }
@@ -109,12 +112,12 @@ impl fmt::Debug for ThreadId {
     }
 }
 
-/// One message in the log: its thread and its place there, from 1. Written `thread/seq`.
+/// The id of an entry: its thread, and its sequence number there. Written `thread/seq`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId {
     /// The thread.
     pub thread: ThreadId,
-    /// The place in the thread, from 1.
+    /// The sequence number in the thread, from 1.
     pub seq: u64,
 }
 
@@ -138,7 +141,7 @@ impl fmt::Debug for EntryId {
     }
 }
 
-/// What was given is no `thread/seq`.
+/// The error of a text that isn't of the form `thread/seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoEntryId;
 

@@ -34,8 +34,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The modules below stand in the order of their dependencies: each may use only what stands
-//! above it. `ARCHITECTURE.md` has the journey of a message through them.
+//! The modules below stand in the order of their dependencies: each may use only the modules above
+//! it. `ARCHITECTURE.md` has the journey of a message through them.
 
 extern crate self as pumphouse;
 
@@ -75,13 +75,13 @@ pub use name::Name;
 pub use wire::{Fault, Live, Payload};
 pub use xml::Element;
 
-/// Begins a pump: `.with(…)` what it is made of, then `.build()?.start()`.
+/// A builder for a pump. Add its parts by `.with(…)`, then call `.build()?.start()`.
 #[must_use]
 pub fn builder() -> Builder {
     Builder::default()
 }
 
-/// What a listener's author needs.
+/// The items that the author of a listener needs.
 pub mod prelude {
     pub use crate::Payload;
     pub use crate::engine::{AskError, Builder, Factory, Plugin, Pump};
@@ -99,7 +99,7 @@ pub mod prelude {
     pub use crate::xml::Element;
 }
 
-/// The manual's programs, compiled and run.
+/// The examples of the manual, which doctests compile and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/listeners.md")]

@@ -1,4 +1,4 @@
-//! Every bound, with its name, its default and its reason. Whoever refuses by one names it.
+//! Every bound, with its name, its default and its reason. A refusal names the bound that it hit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ const MIB: usize = 1024 * KIB;
 /// No bound. People write it as the word `unlimited`.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// What may be spent, as people write it: a number, or `unlimited`.
+/// An amount that may be spent. People write it as a number, or as `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_structs, reason = "an allowance is a number")]
 pub struct Allowance(
-    /// The number; [`UNLIMITED`] is none.
+    /// The amount. [`UNLIMITED`] means that there is no bound.
     pub u64,
 );
 
@@ -37,7 +37,7 @@ impl FromStr for Allowance {
     }
 }
 
-/// What was given is no allowance.
+/// The error of a text that is neither a number nor `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
 pub struct NoAllowance;
@@ -50,7 +50,7 @@ impl fmt::Display for NoAllowance {
 
 impl std::error::Error for NoAllowance {}
 
-/// Declares bounds, and lets them be found by their names: a manifest has a key for each.
+/// Declares a struct of bounds, and lists them by name: a manifest has a key for each.
 macro_rules! bounds {
     ($(#[$of:meta])* pub struct $Type:ident {
         $($(#[doc = $text:literal])+ $(#[least = $least:literal])? pub $name:ident: $kind:ty,)+
@@ -59,7 +59,7 @@ macro_rules! bounds {
         pub struct $Type { $($(#[doc = $text])+ pub $name: $kind,)+ }
 
         impl $Type {
-            /// Every bound: its name, what it is for, and where it stands.
+            /// All bounds, each with its name, its purpose and a reference to its value.
             pub fn bounds(&mut self) -> Vec<Bound<'_>> {
                 vec![$(Bound {
                     name: stringify!($name),
@@ -76,28 +76,28 @@ macro_rules! bounds {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Bound<'a> {
-    /// What it is called, here and in a manifest; its unit and its side stand in it.
+    /// The name, here and in a manifest. It has the unit, and whether it is a minimum or maximum.
     pub name: &'static str,
-    /// What it is for.
+    /// What the bound is for. A manifest's JSON Schema shows it.
     pub text: &'static str,
-    /// What it must be at the least, where less would let nothing happen at all; of a time,
-    /// milliseconds.
+    /// The smallest value with which the pump can still work. For a time, in milliseconds. 0 if
+    /// every value will do.
     pub least: u64,
-    /// Where it stands.
+    /// The value, to be read or changed.
     pub amount: Amount<'a>,
 }
 
-/// What is bounded.
+/// The value of a bound, by its type.
 #[derive(Debug)]
-// Exhaustive: whoever sets a bound must know all there are.
+// Exhaustive: code that sets bounds must handle every type.
 pub enum Amount<'a> {
-    /// What may be spent: [`UNLIMITED`] is no bound.
+    /// An amount that may be spent. [`UNLIMITED`] means no bound.
     Allowance(&'a mut u64),
-    /// A number, of bytes where the name says so.
+    /// A number. If the bound's name contains `bytes`, it counts bytes.
     Count(&'a mut usize),
     /// A time.
     Time(&'a mut Duration),
-    /// XML documents, which have bounds of their own.
+    /// The bounds of an XML document, each with its own name.
     Xml(&'a mut XmlLimits),
 }
 
@@ -125,37 +125,37 @@ impl<'a> From<&'a mut XmlLimits> for Amount<'a> {
     }
 }
 
-/// Bytes of a manifest: some thousands of listeners.
+/// Bytes of a manifest. That is enough for some thousands of listeners.
 pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
-/// Lists and maps within one another in a manifest; settings have to get along with that.
+/// How deep lists and maps may be nested in a manifest, settings of listeners included.
 pub const MANIFEST_DEPTH_MAX: usize = 32;
-/// Values of a manifest, where an alias counts as all that it stands for.
+/// Values of a manifest. A YAML alias counts as many values as it expands to.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
-/// Bytes of a table of prices: ten times the one that ships.
+/// Bytes of a table of prices: ten times the table that ships.
 pub const PRICES_BYTES_MAX: usize = 512 * KIB;
 
-/// Client ids of one connection that are looked up in the log at once: few enough that whoever
-/// sends many leaves its neighbours some of the log's readers, and enough to keep these busy.
+/// How many client ids of one connection are looked up in the log at once. It is enough to keep the
+/// log's readers busy, and few enough to leave some readers to other connections.
 pub const LOOK_UPS_MAX: usize = 64;
 
-/// Bytes of a file that holds a prompt: more than any model reads before all else.
+/// Bytes of a file that holds an agent's prompt. Prompts are far shorter.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 
-/// Seconds that one run of `pumphouse eval` may take unless `--seconds` says otherwise: a long
-/// answer of a model on a laptop.
+/// Seconds that one run of `pumphouse eval` may take unless `--seconds` says otherwise. That is
+/// enough for a long answer of a model on a laptop.
 pub const EVAL_SECONDS_MAX: u64 = 300;
-/// How often `pumphouse eval` runs a case at the most: enough to tell a rate of 1 in 1,000.
+/// The most runs of a case in `pumphouse eval`: enough to measure a rate of 1 in 1,000.
 pub const EVAL_RUNS_MAX: u32 = 10_000;
-/// How many runs of `pumphouse eval` go on at once at the most; a pump takes as many pushes.
+/// The most runs of `pumphouse eval` at once.
 pub const EVAL_AT_ONCE_MAX: usize = 1_024;
 
-/// How long batches and commits are kept small after one that went ahead, in microseconds: somebody
-/// who comes a few times a second doesn't wait for large ones.
+/// How long batches and commits are kept small after a use of the priority lane, in microseconds. A
+/// client that pushes a few times a second then never waits for a large batch.
 pub(crate) const HURRY_US: u64 = 500_000;
 
 bounds! {
-/// What one XML document may be. Crossing one is `P0006`, which names the limit and its value.
+/// Bounds of one XML document. Exceeding one is `P0006`, which names the bound and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct XmlLimits {
@@ -181,7 +181,7 @@ pub struct XmlLimits {
 }
 
 impl XmlLimits {
-    /// What strangers may send.
+    /// The bounds of documents that come in at doors.
     pub const DOOR: XmlLimits = XmlLimits {
         message_bytes_max: MIB,
         depth_max: 128,
@@ -191,10 +191,10 @@ impl XmlLimits {
         declarations_max: 64,
         bindings_max: 256,
     };
-    /// What listeners may emit: larger, because a result may be.
+    /// The bounds of documents that listeners emit. They are larger, because results can be large.
     pub const INSIDE: XmlLimits =
         XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
-    /// A document from a trusted file: no limit but the machine's.
+    /// The bounds of documents from trusted files, whose size only the machine limits.
     pub const FILE: XmlLimits = XmlLimits {
         message_bytes_max: u32::MAX as usize,
         depth_max: 4_096,
@@ -207,7 +207,7 @@ impl XmlLimits {
 }
 
 bounds! {
-/// What one reply of a model may be. Crossing one is said, and the reply goes on.
+/// Bounds of one reply of a model. If one is exceeded, the agent is told and the reply continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
@@ -238,7 +238,7 @@ impl Default for ReplyLimits {
 }
 
 bounds! {
-/// What the actions of an agent may come to.
+/// Bounds of an agent's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActionLimits {
@@ -282,27 +282,27 @@ impl Default for ActionLimits {
     }
 }
 
-/// What agents say of themselves and what they are told beside their history may come to.
+/// Bounds of agents' metadata and feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedLimits {
-    /// Fields of an agent's metadata: each stands in every prompt.
+    /// Fields of an agent's metadata. Every prompt shows all of them.
     pub fields_max: usize,
     /// Bytes of one field's value.
     pub field_bytes_max: usize,
-    /// Feeds of an agent in a thread, those that it adds counted: more is a loop that adds feeds.
+    /// Feeds of an agent in a thread, including those that the agent adds by itself.
     pub feeds_max: usize,
-    /// Bytes of one feed; what is longer is cut.
+    /// Bytes of one feed. A longer feed is cut.
     pub feed_bytes_max: usize,
-    /// Bytes of all feeds of a prompt; what doesn't fit is left out of it.
+    /// Bytes of all feeds of a prompt. Feeds that don't fit are left out of the prompt.
     pub feeds_bytes_max: usize,
     /// How long a turn waits for a feed.
     pub timeout: Duration,
-    /// How long that may be at the most, whatever a feed says.
+    /// The longest timeout that a feed may declare.
     pub timeout_max: Duration,
-    /// How long a feed that failed is left alone, so that not every turn waits for it.
+    /// How long a feed that failed isn't fetched again, so that not every turn waits for it.
     pub pause: Duration,
-    /// The shortest interval of a periodic feed: shorter ones fill the log.
+    /// The shortest interval of a periodic feed. A shorter one would fill the log.
     pub interval_min: Duration,
 }
 
@@ -323,7 +323,7 @@ impl Default for FeedLimits {
 }
 
 bounds! {
-/// What a server with a model may take, of time and of memory.
+/// Bounds of the time and the memory that requests to a model's server may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelLimits {
@@ -375,7 +375,7 @@ impl Default for ModelLimits {
 }
 
 bounds! {
-/// How often a router asks its models again.
+/// Bounds of how often a router asks its models again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterLimits {
@@ -525,7 +525,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What is less than it must be, each in a sentence.
+    /// A sentence for each bound that is less than its least value.
     pub(crate) fn too_small(&self) -> Vec<String> {
         let mut limits = self.clone();
         limits.bounds().into_iter().flat_map(|it| too_small("", it)).collect()

@@ -1,11 +1,11 @@
-//! The server: every verb of the command line, with the house staff as listeners.
+//! The program `pumphouse`: the command line, with the house staff as listeners.
 //!
-//! A program with listeners of its own is the same line with them in it:
+//! A program with further listeners passes them to the builder:
 //! `pumphouse::cli(pumphouse::builder().with(my_listeners()))`.
 
 use std::process::ExitCode;
 
-/// Messages are many small allocations that move between threads.
+/// Chosen because messages are many small allocations that one thread makes and another frees.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,18 +1,19 @@
-//! The name of a payload: a namespace and a local name, and the namespaces that Pumphouse owns.
+//! Names of payloads, each a namespace and a local name, and the namespaces that Pumphouse owns.
 
 use std::borrow::Cow;
 use std::fmt;
 
 /// The envelope's namespace.
 pub const ENVELOPE: &str = "https://xml-pipeline.org/ns/envelope/v1";
-/// What the pump itself says: `accepted`, `huh`, `thread-spawned` and the other reserved payloads.
+/// The namespace of the pump's own payloads, such as `accepted`, `huh` and `thread-spawned`.
 pub const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
-/// What is said about the organism: its listeners, their schemas, following.
+/// The namespace of payloads about the organism: its listeners, their schemas, and following.
 pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
-/// What agents and models say.
+/// The namespace of payloads that agents and models send.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 
-/// The namespace of what a listener of this name owns, where its payloads go by its name.
+/// The namespace that is made of a listener's name, for listeners whose payloads have one by their
+/// name, such as agents.
 ///
 /// ```
 /// let namespace = pumphouse::name::namespace_of("files");
@@ -23,7 +24,7 @@ pub fn namespace_of(listener: &str) -> String {
     format!("https://xml-pipeline.org/ns/{listener}/v1")
 }
 
-/// `{namespace}local`.
+/// The name of a payload: a namespace and a local name. Shown as `{namespace}local`.
 ///
 /// ```
 /// use pumphouse::Name;
@@ -31,7 +32,8 @@ pub fn namespace_of(listener: &str) -> String {
 /// assert_eq!(ADD.to_string(), "{https://xml-pipeline.org/ns/calculator/v1}add");
 /// ```
 ///
-/// A constant where a type says it, owned where only run time knows it.
+/// A name is a constant ([`Name::of`]) if a Rust type declares it, and owned ([`Name::new`]) if it
+/// is known only at run time.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
     namespace: Cow<'static, str>,
@@ -39,19 +41,19 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name that a type knows.
+    /// A name that is known at compile time.
     #[must_use]
     pub const fn of(namespace: &'static str, local: &'static str) -> Name {
         Name { namespace: Cow::Borrowed(namespace), local: Cow::Borrowed(local) }
     }
 
-    /// A name that only run time knows.
+    /// A name that is known only at run time.
     #[must_use]
     pub fn new(namespace: impl Into<String>, local: impl Into<String>) -> Name {
         Name { namespace: Cow::Owned(namespace.into()), local: Cow::Owned(local.into()) }
     }
 
-    /// The namespace, empty where there is none.
+    /// The namespace. Empty if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.namespace

@@ -1,4 +1,4 @@
-//! Whom those who connect by TLS trust, and what to say where that fails.
+//! Which certificates TLS clients in this crate trust, and hints for users about TLS errors.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-/// How to connect by TLS. Trusted is who issued the certificates of a file, or else whom this
-/// system trusts.
+/// The configuration of a TLS client. It trusts the certificates in the PEM file `authority`, or
+/// without one, the certificate authorities that this system trusts.
+///
+/// # Errors
+/// If the file can't be read or has no certificate, or if this system trusts no authority.
 pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
     let roots = roots(authority)?;
     if roots.is_empty() {
@@ -19,7 +22,7 @@ pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
     with(roots)
 }
 
-/// For whoever connects without TLS: it trusts nobody.
+/// The configuration of a client that connects without TLS. It trusts no certificate.
 pub(crate) fn nobody() -> io::Result<ClientConfig> {
     with(RootCertStore::empty())
 }
@@ -51,11 +54,12 @@ fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// What to do about what went wrong, where that can be told.
+/// Says in plain words what is wrong and what to do, for the TLS errors that users often meet.
+/// `None` for other errors.
 pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidCertificate(why) => match why {
-            // An issuer of the same name, but another, shows by the signature.
+            // If another issuer has the name of a trusted one, only the signature shows it.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Some(
                 "nobody we trust issued its certificate; trust who did by naming a file with \
                  that certificate",
@@ -66,7 +70,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 Some("its certificate has expired")
             }
-            // Its own words are all that tells it from others of that kind.
+            // The variant is shared by several errors, which differ only in their text.
             CertificateError::Other(why) if why.to_string() == "CaUsedAsEndEntity" => Some(
                 "its certificate is an authority's (CA:TRUE), which no server may show; make one \
                  with basicConstraints=critical,CA:FALSE, or have the authority issue it one",
