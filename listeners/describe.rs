@@ -25,7 +25,7 @@ use pumphouse::xml::{self, Profile};
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct ListCapabilities {
-    /// The listener that is of interest; without it, all of them.
+    /// The listener; by default all.
     #[payload(attribute, example = "calculate")]
     pub listener: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct Capability {
     pub takes: Vec<Taken>,
 }
 
-/// A payload that a listener takes, and what may come of it.
+/// A payload that a listener takes, and the payloads that it may cause.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Taken {
     /// Its local name.
@@ -75,7 +75,7 @@ pub struct RequestSchema {
     /// A local name, `listener.payload`, `{namespace}payload`, or a listener that takes one only.
     #[payload(attribute, example = "calculate")]
     pub payload: String,
-    /// In which language; XSD unless said.
+    /// The schema language; by default XSD.
     #[payload(attribute)]
     pub format: Option<Format>,
 }
@@ -98,7 +98,7 @@ pub struct RequestExample {
     pub payload: String,
 }
 
-/// Asks for what a model is told of a payload.
+/// Asks for the description of a payload that models get.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct RequestPrompt {
@@ -107,7 +107,7 @@ pub struct RequestPrompt {
     pub payload: String,
 }
 
-/// The schema of a payload, as text: its bytes are those of a file.
+/// The schema of a payload, as the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct PayloadSchema {
@@ -117,7 +117,7 @@ pub struct PayloadSchema {
     /// Its namespace.
     #[payload(attribute, example = "https://xml-pipeline.org/ns/calculate/v1")]
     pub namespace: String,
-    /// In which language it is.
+    /// Its language.
     #[payload(attribute)]
     pub format: Format,
     /// The schema.
@@ -139,7 +139,7 @@ pub struct PayloadExample {
     pub example: Element,
 }
 
-/// What a model is told of a payload: what it is for, what it holds, an example.
+/// The description of a payload that models get: its purpose, its fields, an example.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub struct PayloadPrompt {
@@ -154,11 +154,11 @@ pub struct PayloadPrompt {
     pub prompt: String,
 }
 
-/// Why nothing is told.
+/// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/meta/v1")]
 pub enum Untold {
-    /// No payload, or no listener, of this name is known to the sender, or several are.
+    /// The sender knows no payload or listener of this name, or several.
     Unknown {
         /// What was asked for.
         #[payload(attribute, example = "calcluate")]
@@ -166,10 +166,10 @@ pub enum Untold {
         /// What is wrong with it.
         #[payload(example = "no payload and no listener is called calcluate")]
         message: String,
-        /// The right word that is most like it.
+        /// The known name that is most like it.
         #[payload(example = "calculate")]
         nearest: Option<String>,
-        /// A payload that it may mean, where it may mean several.
+        /// A payload that it may mean, if there are several.
         #[payload(example = "{https://xml-pipeline.org/ns/calculate/v1}calculate")]
         choice: Vec<String>,
     },
@@ -184,10 +184,10 @@ pub enum Untold {
 /// Who may ask for something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum Who {
-    /// Whoever comes in, without a token too.
+    /// Anyone, even without a token.
     #[default]
     Anyone,
-    /// Listeners, and identities that were proved.
+    /// Listeners, and authenticated identities.
     Authenticated,
     /// Operators.
     Admin,

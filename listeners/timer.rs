@@ -30,19 +30,19 @@ const FIELDS: [(&str, &str); 6] = [
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct SetTimer {
-    /// How long from now.
+    /// The delay from now.
     #[payload(attribute, rename = "in", example = "PT5S")]
     pub after: Option<SignedDuration>,
-    /// When; instead of `in`.
+    /// The time; instead of `in`.
     #[payload(attribute, no_example)]
     pub at: Option<Timestamp>,
-    /// How often, the first time so long from now; instead of `in`.
+    /// The interval, also before the first tick; instead of `in`.
     #[payload(attribute, no_example)]
     pub every: Option<SignedDuration>,
-    /// Whenever this pattern of minute, hour, day, month and weekday fits, in UTC; instead of `in`.
+    /// A cron pattern of minute, hour, day, month and weekday, in UTC; instead of `in`.
     #[payload(attribute, no_example, example = "*/5 * * * *")]
     pub cron: Option<String>,
-    /// What it is for; each tick says it.
+    /// What it is for; each tick repeats it.
     #[payload(attribute)]
     pub note: Option<String>,
 }
@@ -51,7 +51,7 @@ pub struct SetTimer {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TimerSet {
-    /// The timer, by the place in the thread of what set it.
+    /// The timer: the number of the entry that set it.
     #[payload(attribute)]
     pub timer: u64,
     /// When it is due first.
@@ -63,7 +63,7 @@ pub struct TimerSet {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TimerRefused {
-    /// Why not, and what would do.
+    /// Why not, and how to correct it.
     #[payload(attribute, example = "set one of in, at, every and cron")]
     pub message: String,
 }
@@ -78,10 +78,10 @@ pub struct Tick {
     /// When it was due.
     #[payload(attribute)]
     pub due: Timestamp,
-    /// By how much the pump was late to notice: one that was stopped does at its next start.
+    /// How late it is, as after a stop of the pump.
     #[payload(attribute, example = "PT0.002S")]
     pub late: SignedDuration,
-    /// How many ticks that were due after this one fell out, because the pump was stopped.
+    /// How many later ticks were skipped, since this one was late.
     #[payload(attribute)]
     pub missed: Option<u64>,
     /// What the timer is for.
@@ -89,23 +89,23 @@ pub struct Tick {
     pub note: Option<String>,
 }
 
-/// Takes a timer back.
+/// Cancels a timer. The answer is `timer-cleared`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ClearTimer {
-    /// The timer, as `timer-set` said it.
+    /// The timer, as `timer-set` names it.
     #[payload(attribute)]
     pub timer: u64,
 }
 
-/// A timer ticks no more.
+/// A timer was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TimerCleared {
     /// The timer.
     #[payload(attribute)]
     pub timer: u64,
-    /// Whether it would have ticked.
+    /// Whether it was still set.
     #[payload(attribute)]
     pub was_set: bool,
 }
@@ -120,16 +120,16 @@ pub struct TimerDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub due: u64,
-    /// How often, in microseconds.
+    /// Its interval, in microseconds.
     #[payload(attribute)]
     pub every: Option<u64>,
-    /// Whenever this pattern fits.
+    /// Its cron pattern.
     #[payload(attribute)]
     pub cron: Option<String>,
     /// What it is for.
     #[payload(attribute)]
     pub note: Option<String>,
-    /// Whether `due` is a time of the wall clock; else so much time is to pass until then.
+    /// Whether `due` is a time of the wall clock; else of the clock of elapsed time.
     #[payload(attribute)]
     pub clock: Option<bool>,
 }

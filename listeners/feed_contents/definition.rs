@@ -24,44 +24,44 @@ pub const TODOS: &str = "todos";
 /// The id of the part that shows budgets that are nearly spent.
 pub const BUDGET: &str = "budget";
 
-/// Where a feed stands in a prompt.
+/// A feed's place in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
-    /// At the end, behind the history: what comes before stays as it was, and can be cached.
+    /// At the end, after the history, so that all before it can be cached.
     #[default]
     Late,
-    /// Before all that the model is told.
+    /// Before the system text.
     #[payload(rename = "system_prepend")]
     SystemPrepend,
-    /// Behind what the model is told before all else.
+    /// After the system text.
     #[payload(rename = "system_append")]
     SystemAppend,
 }
 
-/// Adds a feed to those of the agent that asks. The answer is `context_feed_added`; its next turn
-/// shows what the feed holds.
+/// Adds a feed to the calling agent's prompts, from its next turn on. The answer is
+/// `context_feed_added`.
 #[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "add_context_feed")]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Definition {
-    /// What it is called: `$id` stands for what it holds.
+    /// The feed's name: `$id` refers to its content.
     #[payload(attribute, example = "recent_errors")]
     pub id: String,
-    /// How often it is had anew: before each turn, unless said.
+    /// When it is refreshed; by default before each turn.
     #[payload(attribute, rename = "type")]
     #[serde(default, rename = "type")]
     pub kind: Option<FeedKind>,
-    /// The seconds between two times, where it is periodic.
+    /// Seconds between refreshes; for `periodic` only, at least 1.
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub interval: Option<f64>,
-    /// Whether it is had and shown; it is unless said.
+    /// Whether it is refreshed and shown; default true.
     #[payload(attribute)]
     #[serde(default, deserialize_with = "truth")]
     pub enabled: Option<bool>,
-    /// For how many seconds what was had will do.
+    /// Seconds for which its content stays fresh; default 0.
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub cache_ttl: Option<f64>,
@@ -69,20 +69,20 @@ pub struct Definition {
     #[payload(attribute, example = "1000")]
     #[serde(default)]
     pub max_tokens: Option<u64>,
-    /// How many seconds a turn waits for it.
+    /// Seconds that a turn waits for it; default 10, at most 600.
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub timeout: Option<f64>,
-    /// Where it stands in a prompt; at the end unless said.
+    /// Its place in a prompt; by default at the end.
     #[payload(attribute)]
     #[serde(default)]
     pub position: Option<Position>,
-    /// Where it comes from.
+    /// Its source; required.
     #[serde(default)]
     pub source: Option<Source>,
 }
 
-/// How often a feed is had anew.
+/// When a feed is refreshed, and from which type of source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "snake_case")]
 // Exhaustive, since code that handles feeds must know each.
@@ -91,45 +91,44 @@ pub enum FeedKind {
     #[default]
     #[payload(rename = "on_demand")]
     OnDemand,
-    /// Every so many seconds, while the agent is at work.
+    /// Every `interval` seconds while the agent is at work.
     Periodic,
     /// Before each turn, from the pump itself.
     Internal,
-    /// Before each turn, from what keeps something.
+    /// Before each turn, from a `relic`.
     Relic,
-    /// Before each turn, from what does one thing.
+    /// Before each turn, from a `tool`.
     Tool,
-    /// Before each turn, from what does several things.
+    /// Before each turn, from a `workflow`.
     Workflow,
-    /// Before each turn, from a model.
+    /// Before each turn, from an `llm`.
     Llm,
 }
 
-/// Where a feed comes from.
+/// A feed's source.
 #[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Source {
-    /// What sort of source it is.
+    /// The type of source.
     #[payload(attribute, rename = "type")]
     #[serde(rename = "type")]
     pub kind: SourceKind,
-    /// The listener that is asked, or `listener.payload` where it takes several.
+    /// The listener to ask, or `listener.payload` if it takes several.
     #[payload(attribute, example = "log_service")]
     #[serde(default)]
     pub name: Option<String>,
-    /// What the pump itself is asked: `system_clock`, `random_number`, `thread_statistics` or
-    /// `debug_context`.
+    /// For `internal`: `system_clock`, `random_number`, `thread_statistics` or `debug_context`.
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub action: Option<String>,
-    /// What it is asked with, as a JSON object.
+    /// The parameters of the request, as a JSON object.
     #[payload(example = "{\"filter\":\"ERROR\",\"since\":\"1h\"}")]
     #[serde(default)]
     pub params: Option<Json>,
 }
 
-/// What sort of source a feed has.
+/// The type of a feed's source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "lowercase")]
 // Exhaustive, since code that handles feeds must know each.
@@ -137,13 +136,13 @@ pub enum SourceKind {
     /// A listener that does one thing.
     #[default]
     Tool,
-    /// One whose mind is a model.
+    /// An agent.
     Agent,
-    /// One that keeps something.
+    /// A listener that stores data.
     Relic,
-    /// One that does several things in an order.
+    /// A listener that does several things in order.
     Workflow,
-    /// A model.
+    /// A listener that asks a model once.
     Llm,
     /// The pump itself.
     Internal,

@@ -9,8 +9,7 @@ use super::definition::{Definition, FeedKind, Source};
 /// The name of the listener `feed`.
 pub const NAME: &str = "feed";
 
-/// What a feed holds, for the prompts of the agent that it is recorded for. It is recorded when
-/// that has changed.
+/// A feed's content for an agent's prompts, recorded whenever it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(
     ns = "https://xml-pipeline.org/ns/agent/v1",
@@ -22,37 +21,37 @@ pub struct ContextFeed {
     /// The feed.
     #[payload(attribute, example = "current_datetime")]
     pub id: String,
-    /// What it is from: a listener, or a part of the pump.
+    /// Its source: a listener, or a part of the pump.
     #[payload(attribute, example = "system_clock")]
     pub source: String,
-    /// What is to be thought of it.
+    /// Whether the content is up to date.
     #[payload(attribute)]
     pub status: FeedStatus,
-    /// Where it stands in a prompt; at the end unless said.
+    /// Its place in a prompt; by default at the end.
     #[payload(attribute)]
     pub position: Option<Position>,
-    /// When what it holds was true, where that is no more.
+    /// The time of stale content.
     #[payload(attribute)]
     pub as_of: Option<Timestamp>,
-    /// What went wrong.
+    /// Why it couldn't be refreshed.
     #[payload(attribute)]
     pub why: Option<String>,
-    /// What it holds; nothing where it isn't to be had, or what it held before still stands.
+    /// The content; empty if unavailable, or stale: then the earlier content stands.
     #[payload(text, example = "2024-06-15T12:34:56Z")]
     pub text: String,
 }
 
-/// What is to be thought of what a feed holds.
+/// Whether a feed's content is up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum FeedStatus {
-    /// It is so.
+    /// It is up to date.
     #[default]
     Fresh,
-    /// It was so, and could not be had anew.
+    /// It is old: the last refresh failed.
     Stale,
-    /// It could not be had.
+    /// There is none: the refresh failed.
     Unavailable,
-    /// It is so, and goes on.
+    /// It is up to date, and cut.
     Truncated,
 }
 
@@ -69,16 +68,16 @@ impl FeedStatus {
     }
 }
 
-/// The feeds that an agent is set up with: for `feed`, which reads it in the thread's history.
+/// The feeds that an agent is configured with. The listener `feed` reads them in the history.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct DeclareFeeds {
-    /// Each of them.
+    /// The feeds.
     pub feed: Vec<Definition>,
 }
 
-/// Has an agent's feeds had anew that aren't as of now. The answer is `feeds-refreshed`, when all
-/// that its next turn waits for are there or can't be had.
+/// Refreshes an agent's feeds that aren't fresh. The answer is `feeds-refreshed`, once each feed
+/// that the next turn waits for is refreshed or has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct RefreshFeeds {
@@ -87,16 +86,16 @@ pub struct RefreshFeeds {
     pub turn: u64,
 }
 
-/// What can be had of an agent's feeds is recorded.
+/// An agent's feeds are refreshed, as far as their sources answered.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsRefreshed {
-    /// The turn that is to show it.
+    /// The turn that is to show them.
     #[payload(attribute)]
     pub turn: u64,
 }
 
-/// Changes a feed of the agent that asks; what isn't said stays as it is. The answer is
+/// Changes a feed of the calling agent; fields not given stay as they are. The answer is
 /// `context_feed_updated`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "update_context_feed")]
@@ -104,33 +103,33 @@ pub struct UpdateContextFeed {
     /// The feed.
     #[payload(attribute, example = "system_metrics")]
     pub id: String,
-    /// How often it is had anew.
+    /// When it is refreshed.
     #[payload(attribute, rename = "type", no_example)]
     pub kind: Option<FeedKind>,
-    /// The seconds between two times, where it is periodic.
+    /// Seconds between refreshes; for `periodic` only, at least 1.
     #[payload(attribute, example = "60")]
     pub interval: Option<f64>,
-    /// Whether it is had and shown.
+    /// Whether it is refreshed and shown.
     #[payload(attribute)]
     pub enabled: Option<bool>,
-    /// For how many seconds what was had will do.
+    /// Seconds for which its content stays fresh.
     #[payload(attribute, no_example)]
     pub cache_ttl: Option<f64>,
     /// How many tokens of it are shown, at four characters each.
     #[payload(attribute, no_example)]
     pub max_tokens: Option<u64>,
-    /// How many seconds a turn waits for it.
+    /// Seconds that a turn waits for it; at most 600.
     #[payload(attribute, no_example)]
     pub timeout: Option<f64>,
-    /// Where it stands in a prompt.
+    /// Its place in a prompt.
     #[payload(attribute, no_example)]
     pub position: Option<Position>,
-    /// Where it comes from.
+    /// Its source.
     #[payload(no_example)]
     pub source: Option<Source>,
 }
 
-/// Takes a feed of the agent that asks away. The answer is `context_feed_removed`.
+/// Removes a feed of the calling agent. The answer is `context_feed_removed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "remove_context_feed")]
 pub struct RemoveContextFeed {
@@ -139,7 +138,7 @@ pub struct RemoveContextFeed {
     pub id: String,
 }
 
-/// An agent has a feed more.
+/// A feed was added to an agent.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_added", reserved)]
 pub struct ContextFeedAdded {
@@ -150,7 +149,7 @@ pub struct ContextFeedAdded {
     pub feed: Definition,
 }
 
-/// An agent's feed is another.
+/// A feed of an agent was changed.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_updated", reserved)]
 pub struct ContextFeedUpdated {
@@ -161,7 +160,7 @@ pub struct ContextFeedUpdated {
     pub feed: Definition,
 }
 
-/// An agent has a feed less.
+/// A feed of an agent was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_removed", reserved)]
 pub struct ContextFeedRemoved {
@@ -173,16 +172,16 @@ pub struct ContextFeedRemoved {
     pub id: String,
 }
 
-/// A feed can't be added, changed or taken away.
+/// A feed can't be added, changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_refused", reserved)]
 pub struct ContextFeedRefused {
-    /// Why not, and what would do.
+    /// Why not, and how to correct it.
     #[payload(attribute, example = "no feed is called recent_erorrs; did you mean recent_errors?")]
     pub message: String,
 }
 
-/// A feed's source can't be asked: for the listener `feed` itself.
+/// A feed's source can't be asked. Internal to the listener `feed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedUnasked {
@@ -197,14 +196,14 @@ pub struct FeedUnasked {
     pub why: String,
 }
 
-/// The next time at which something about a thread's feeds is due: for the listener `feed` itself.
+/// The next time at which a thread's feeds need work. Internal to the listener `feed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct FeedsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub at: u64,
-    /// Whether a turn waits for it: then it is over when the turn begins.
+    /// Whether a turn waits for it; if so, it ends when the turn begins.
     #[payload(attribute)]
     pub is_awaited: bool,
 }

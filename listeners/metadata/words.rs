@@ -2,18 +2,17 @@
 
 use pumphouse::prelude::*;
 
-/// What an agent said about its own state, for itself: the fields that it changes, and those that
-/// it couldn't.
+/// An agent's changes to the fields of its own state, and those that were refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Metadata {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// The fields that were changed, as a JSON object.
+    /// The changed fields, as a JSON object.
     #[payload(example = "{\"status\":\"CODING\"}")]
     pub fields: Option<String>,
-    /// Those that were not.
+    /// The fields that weren't changed.
     pub error: Vec<MetadataError>,
 }
 

@@ -4,8 +4,8 @@
 
 use pumphouse::prelude::*;
 
-/// Begins a fork and does nothing else: who wants it, and why. It is pushed where it forks, into
-/// `sess-k3v9x2ma/7`; the answer is `thread-forked`. Any other payload begins one as well.
+/// Forks a thread and records why. Push it to the entry to fork after, as in `sess-k3v9x2ma/7`. The
+/// answer is `thread-forked`. Any other payload pushed there forks, too.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ForkThread {
@@ -14,7 +14,7 @@ pub struct ForkThread {
     pub reason: Option<String>,
 }
 
-/// A thread goes on from an entry of another.
+/// A thread was forked: it goes on from an entry of another.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadForked {
@@ -24,7 +24,7 @@ pub struct ThreadForked {
     /// The last entry that the two share.
     #[payload(attribute, example = "sess-a7b8c9d0/7")]
     pub after: String,
-    /// Who wanted it.
+    /// The identity or listener that forked it.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.
@@ -36,7 +36,7 @@ pub struct ThreadForked {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ForkRefused {
-    /// Why not, and what would do.
+    /// Why not, and how to correct it.
     #[payload(attribute, example = "this begins no fork: push it into THREAD/SEQ")]
     pub message: String,
 }

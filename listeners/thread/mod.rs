@@ -9,31 +9,32 @@ use pumphouse::prelude::*;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::core::ThreadCancelled;
 
-/// Opens a thread below this one. The answer is `thread-spawned`; when the thread ends,
+/// Opens a child thread of this thread. The answer is `thread-spawned`; when the thread ends,
 /// `thread-result` follows.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct SpawnThread {
-    /// What the thread's id is to end with; a number follows where that is taken.
+    /// The end of the thread's id; a number is added if it is taken.
     #[payload(attribute, example = "image-analysis")]
     pub suggested_sub_id: Option<String>,
-    /// What the thread begins with.
+    /// The thread's first message.
     #[payload(rename = "initial-payload")]
     pub initial_payload: InitialPayload,
 }
 
-/// What a thread begins with.
+/// The first message of a thread.
 #[derive(Clone, Debug, PartialEq, Payload)]
 pub struct InitialPayload {
-    /// A payload of whoever is to work in the thread.
+    /// A payload of the listener that is to work in the thread.
     pub payload: Element,
 }
 
-/// Ends a thread and all below it: what runs is told to stop, what waits is answered.
+/// Cancels a thread and all below it: running handlers are told to stop, waiting messages are
+/// answered.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct CancelThread {
-    /// The thread; this one unless said.
+    /// The thread; by default this one.
     #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
@@ -41,11 +42,11 @@ pub struct CancelThread {
     pub reason: Option<String>,
 }
 
-/// Holds a thread and all below it: what runs comes to its end, and nothing begins.
+/// Pauses a thread and all below it: running handlers finish, and none starts.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct PauseThread {
-    /// The thread; this one unless said.
+    /// The thread; by default this one.
     #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
@@ -53,11 +54,11 @@ pub struct PauseThread {
     pub reason: Option<String>,
 }
 
-/// Lets a thread that pauses go on, with all below it.
+/// Resumes a paused thread and all below it.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ResumeThread {
-    /// The thread; this one unless said.
+    /// The thread; by default this one.
     #[payload(attribute, no_example, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
     /// Why.
@@ -65,14 +66,14 @@ pub struct ResumeThread {
     pub reason: Option<String>,
 }
 
-/// A thread pauses from here on.
+/// A thread was paused.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadPaused {
-    /// The thread that was to pause, with all below it.
+    /// The thread; all threads below it pause, too.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: String,
-    /// Who wanted it.
+    /// The identity or listener that paused it.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.
@@ -80,14 +81,14 @@ pub struct ThreadPaused {
     pub reason: Option<String>,
 }
 
-/// A thread goes on from here.
+/// A thread was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadResumed {
-    /// The thread that was to go on, with all below it.
+    /// The thread; all threads below it resume, too.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: String,
-    /// Who wanted it.
+    /// The identity or listener that resumed it.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.

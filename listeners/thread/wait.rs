@@ -7,60 +7,60 @@ use pumphouse::prelude::*;
 use pumphouse::wire::SignedDuration;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
-/// Waits for threads that were opened from this one. The answer is `threads-awaited`.
+/// Waits for child threads of this thread. The answer is `threads-awaited`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct AwaitThreads {
-    /// Which of them: all, any one, or the first so many.
+    /// How many must end: all (default), any one, or the first `count`.
     #[payload(attribute)]
     pub mode: Option<Mode>,
-    /// How many are enough, where the mode is `first`; one unless said.
+    /// For the mode `first`: how many must end; default 1.
     #[payload(attribute, min = 1)]
     pub count: Option<u32>,
-    /// How long to wait at the most.
+    /// How long to wait at most; no limit by default.
     #[payload(attribute, example = "PT30S")]
     pub timeout: Option<SignedDuration>,
-    /// The threads; every one that was opened from here unless said.
+    /// The threads; by default all child threads.
     #[payload(no_example)]
     pub thread: Vec<String>,
 }
 
-/// Which threads are waited for.
+/// How many threads a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Mode {
     /// Every one.
     All,
-    /// Whichever ends first.
+    /// The first one that ends.
     Any,
     /// The first `count` that end.
     First,
 }
 
-/// A wait, on its way: who waits, for whom, and for how many.
+/// A wait that isn't over.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct AwaitingThreads {
-    /// The place in the thread of what asked for it.
+    /// The number of the entry that asked for it.
     #[payload(attribute)]
     pub asked: u64,
     /// How many have to end.
     #[payload(attribute)]
     pub enough: u32,
-    /// When it is over whatever came, in microseconds since the epoch.
+    /// When it ends at the latest, in microseconds since the epoch.
     #[payload(attribute)]
     pub until: Option<u64>,
     /// The threads.
     pub thread: Vec<String>,
 }
 
-/// What came of the threads that were waited for; those that ended later follow by themselves.
+/// The result of a wait. Threads that end later still send their `thread-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadsAwaited {
-    /// Whether as many ended as were waited for, in time.
+    /// Whether enough threads ended in time.
     #[payload(attribute)]
     pub complete: bool,
-    /// Each of them.
+    /// The threads.
     pub thread: Vec<AwaitedThread>,
 }
 
@@ -70,7 +70,7 @@ pub struct AwaitedThread {
     /// Its id.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub id: String,
-    /// How it ended; missing where it has not.
+    /// How it ended; absent if it hasn't.
     #[payload(attribute)]
     pub status: Option<ThreadStatus>,
 }

@@ -2,69 +2,69 @@
 
 use pumphouse::prelude::*;
 
-/// A checklist: steps, and the condition that they lead to. The answer is `todo-registered`. The
-/// same condition again is the same list, written anew: so steps are ticked off and added. It
-/// stays open until `todo-complete`, or until the thread ends.
+/// Opens a checklist: steps that lead to a condition. To tick off or add steps, send it again with
+/// the same condition. It stays open until `todo-complete`, or until the thread ends. The answer is
+/// `todo-registered`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct TodoUntil {
-    /// What is to be so in the end.
+    /// The condition to reach.
     #[payload(attribute, min_length = 1, example = "all sources checked")]
     pub condition: String,
-    /// The local name of a payload that is waited for: when one comes, anywhere in this tree of
-    /// threads, a `todo-nudge` says so.
+    /// The local name of a payload to wait for: when one comes, anywhere in this tree of threads, a
+    /// `todo-nudge` says so.
     #[payload(attribute, rename = "wait-for", example = "thread-result")]
     pub wait_for: Option<String>,
-    /// Who is to send it; anybody unless said.
+    /// Its sender; by default any.
     #[payload(attribute, example = "core")]
     pub from: Option<String>,
-    /// What there is to do, in order; without any, the condition itself.
+    /// All steps, in order; without any, the condition is the only one.
     pub step: Vec<Step>,
 }
 
-/// One thing to do.
+/// A step of a checklist.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Step {
     /// Whether it is done.
     #[payload(attribute)]
     pub done: bool,
-    /// What it is.
+    /// What to do.
     #[payload(text, example = "Search web")]
     pub text: String,
 }
 
-/// A checklist is kept.
+/// A checklist is open.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TodoRegistered {
-    /// The list, by the place in the thread of what opened it.
+    /// The list: the number of the entry that opened it.
     #[payload(attribute)]
     pub id: u64,
     /// How many steps are not done.
     #[payload(attribute)]
     pub open: u64,
-    /// How many there are.
+    /// How many steps there are.
     #[payload(attribute)]
     pub total: u64,
 }
 
-/// A checklist can't be kept or closed.
+/// A checklist can't be opened or closed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TodoRefused {
-    /// Why not, and what would do.
+    /// Why not, and how to correct it.
     #[payload(attribute, example = "no todo 7 is open here; 3 is")]
     pub message: String,
 }
 
-/// What a checklist waits for has come. It is said once; the list stays open.
+/// The payload that a checklist waits for has come. Sent once; the list stays open.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct TodoNudge {
     /// The list.
     #[payload(attribute)]
     pub id: u64,
-    /// What has come, from whom, and how to close the list.
+    /// What has come, its sender, and how to close the list.
     #[payload(text, example = "[SYSTEM NOTE: The following todos appear complete:]")]
     pub text: String,
 }
@@ -81,11 +81,11 @@ impl TodoNudge {
     }
 }
 
-/// Closes a checklist, whatever is left of it. The answer is `todo-closed`.
+/// Closes a checklist, even with open steps. The answer is `todo-closed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct TodoComplete {
-    /// The list, as `todo-registered` said it.
+    /// The list, as `todo-registered` names it.
     pub id: u64,
 }
 
@@ -96,39 +96,39 @@ pub struct TodoClosed {
     /// The list.
     #[payload(attribute)]
     pub id: u64,
-    /// Whether what it waited for had come.
+    /// Whether the payload that it waited for had come.
     #[payload(attribute)]
     pub was_raised: bool,
 }
 
-/// A checklist that is open: it waits in the log.
+/// An open checklist, which waits in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct TodoOpen {
     /// The list.
     #[payload(attribute)]
     pub id: u64,
-    /// The place in the thread of what wrote it last.
+    /// The number of the entry that last wrote it.
     #[payload(attribute)]
     pub asked: u64,
     /// How many steps are not done.
     #[payload(attribute)]
     pub open: u64,
-    /// How many there are.
+    /// How many steps there are.
     #[payload(attribute)]
     pub total: u64,
-    /// What is to be so in the end.
+    /// The condition to reach.
     #[payload(attribute, example = "all sources checked")]
     pub condition: String,
-    /// What is still waited for.
+    /// The payload that it still waits for.
     #[payload(attribute, rename = "wait-for", example = "thread-result")]
     pub wait_for: Option<String>,
-    /// From whom.
+    /// Its sender.
     #[payload(attribute, example = "core")]
     pub from: Option<String>,
 }
 
-/// What is left to do where somebody says that all is done: it comes with a final response.
+/// Steps that are still open when an agent sends its final response.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct StepsOpen {
@@ -136,13 +136,13 @@ pub struct StepsOpen {
     pub todo: Vec<OpenTodo>,
 }
 
-/// A list, and what is left of it.
+/// A checklist with its open steps.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct OpenTodo {
     /// The list.
     #[payload(attribute)]
     pub id: u64,
-    /// What is to be so in the end.
+    /// The condition to reach.
     #[payload(attribute, example = "all sources checked")]
     pub condition: String,
     /// Each step that is not done.

@@ -31,25 +31,25 @@ const NAME: &str = "fetch";
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
 pub struct Fetch {
-    /// Where it is.
+    /// The URL.
     #[payload(example = "https://example.org/page")]
     pub url: String,
-    /// The first character that is shown, counted from 0: where an answer says `next`, that is it.
+    /// The first character to show, from 0; to go on, the `next` of an earlier answer.
     #[payload(example = "0")]
     pub from: Option<u64>,
 }
 
-/// What was there.
+/// The text of a page or file.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
 pub struct Page {
-    /// Where it is, after all redirects.
+    /// Its URL, after all redirects.
     #[payload(attribute, example = "https://example.org/page")]
     pub url: String,
-    /// What the server says that it is.
+    /// Its media type, as the server says.
     #[payload(attribute, example = "text/html")]
     pub kind: String,
-    /// The character to go on from, where there is more.
+    /// The character to go on from, if there is more.
     #[payload(attribute)]
     pub next: Option<u64>,
     /// A page's title.
@@ -60,20 +60,20 @@ pub struct Page {
     pub text: String,
 }
 
-/// Nothing is shown.
+/// There is no text to show.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/fetch/v1")]
 pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The server's status, where it is that.
+    /// The server's HTTP status, if that is why.
     #[payload(attribute)]
     pub status: Option<u16>,
-    /// The limit, where one is crossed.
+    /// The limit that was exceeded, if any.
     #[payload(attribute, no_example)]
     pub limit: Option<String>,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "example.org answers 404 Not Found")]
     pub text: String,
 }

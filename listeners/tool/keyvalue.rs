@@ -29,44 +29,44 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The SQLite `application_id` that marks a file of this listener.
 const APPLICATION: i32 = 0x7075_6b76;
 
-/// Keeps values by their keys: sets one, gets it, deletes it, or lists the keys there are.
+/// Stores values by key: sets, gets or deletes one, or lists the keys.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
 pub struct Keyvalue {
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
-    /// The key; for `list`, what the keys begin with.
+    /// The key; for `list`, a prefix of the keys.
     #[payload(example = "result_123")]
     pub key: Option<String>,
-    /// What `set` keeps.
+    /// The value to `set`.
     #[payload(example = "42")]
     pub value: Option<String>,
-    /// For how many seconds `set` keeps it; for good unless said.
+    /// For how many seconds `set` keeps it; by default forever.
     #[payload(min = 1, example = "3600")]
     pub ttl: Option<u64>,
 }
 
-/// What may be done.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Operation {
-    /// Shows a value.
+    /// Returns a value.
     Get,
-    /// Keeps a value, in place of what was there.
+    /// Stores a value, in place of an earlier one.
     Set,
-    /// Forgets a value.
+    /// Deletes a value.
     Delete,
-    /// Shows the keys there are.
+    /// Lists the keys.
     List,
 }
 
-/// It is done.
+/// The operation is done.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
 pub struct Kept {
     /// Whether the key was there before; for `list`, whether any was.
     #[payload(attribute)]
     pub found: bool,
-    /// In how many seconds the value is forgotten, where it is.
+    /// Seconds until the value expires, if it does.
     #[payload(attribute)]
     pub ttl: Option<u64>,
     /// Whether there are more keys than are shown.
@@ -79,31 +79,31 @@ pub struct Kept {
     pub key: Vec<String>,
 }
 
-/// It isn't done: nothing has changed.
+/// The operation failed: nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/keyvalue/v1")]
 pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The limit, where one is crossed.
+    /// The limit that was exceeded, if any.
     #[payload(attribute, no_example)]
     pub limit: Option<String>,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "`set` wants a `value`")]
     pub text: String,
 }
 
-/// Why something isn't done.
+/// Why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// A key, a value or a time is missing, or is nothing that the operation takes.
+    /// A key, value or time is missing or invalid.
     BadRequest,
-    /// A limit is crossed.
+    /// A limit is exceeded.
     TooLarge,
-    /// There are as many keys as there may be.
+    /// There are too many keys.
     Full,
-    /// The file doesn't take it: the disk is full, or another program has it.
+    /// The file can't be used: the disk is full, or another program holds it.
     Failed,
 }
 

@@ -32,19 +32,19 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/llm/v1")]
 pub struct Llm {
-    /// What is to be done.
+    /// The instruction.
     #[payload(example = "Summarize the text.")]
     pub prompt: Option<String>,
-    /// What it is to be done with.
+    /// The text for it; without a `text`, the `prompt` alone is asked.
     #[payload(example = "A long text.")]
     pub text: Option<String>,
-    /// What the model should know beside that.
+    /// Background that the model should know.
     #[payload(no_example)]
     pub context: Option<String>,
-    /// The model, where it is to be another than usual.
+    /// The model, if not the default.
     #[payload(no_example)]
     pub model: Option<String>,
-    /// How many words the answer may have, about.
+    /// The most words that the answer should have.
     #[payload(min = 1, example = "200")]
     pub max_length: Option<u32>,
 }
@@ -56,10 +56,10 @@ pub struct Completion {
     /// The model.
     #[payload(attribute, example = "small")]
     pub model: String,
-    /// Why it is over.
+    /// Why the model stopped.
     #[payload(attribute, example = "end")]
     pub stop: String,
-    /// Its words.
+    /// The answer.
     #[payload(value, example = "It is about tea.")]
     pub text: String,
 }
@@ -71,7 +71,7 @@ pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "there is no model `smal`; there is small, large")]
     pub text: String,
 }
@@ -79,7 +79,7 @@ pub struct Refused {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// There is nothing to do, or too much.
+    /// The request is empty, or too large.
     BadRequest,
     /// No model that may be asked has this name.
     UnknownModel,

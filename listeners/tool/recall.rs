@@ -32,32 +32,33 @@ const QUESTION_CHARS_MAX: usize = 500;
 /// An answer shows at most this many characters of an entry's text.
 const EXCERPT_CHARS: usize = 300;
 
-/// Finds entries of the tree of threads: those that have all that is said here, the newest last.
+/// Finds earlier entries that match all fields given, in this tree of threads and, if granted, the
+/// identity's other trees; the newest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recall {
-    /// Words that an entry's text has, in any order; large and small letters are the same.
+    /// Words that the entry's text has, in any order; case is ignored.
     #[payload(example = "green tea")]
     pub text: Option<String>,
-    /// Who sent it.
+    /// Its sender.
     #[payload(example = "ada")]
     pub from: Option<String>,
-    /// What it is: the payload's name.
+    /// The local name of its payload.
     #[payload(no_example)]
     pub name: Option<String>,
-    /// The thread that has it; every thread of the tree unless said.
+    /// Its thread; by default all.
     #[payload(no_example)]
     pub thread: Option<String>,
-    /// The number of an entry before it in `thread`, or in this thread.
+    /// Only entries after this number, in `thread` or this thread.
     #[payload(no_example)]
     pub after: Option<u64>,
-    /// The number of an entry behind it in `thread`, or in this thread.
+    /// Only entries before this number, in `thread` or this thread.
     #[payload(no_example)]
     pub before: Option<u64>,
-    /// What an earlier answer said as `read_on`: reading goes on there.
+    /// The `read_on` of an earlier answer: the search goes on there.
     #[payload(no_example)]
     pub read_on: Option<String>,
-    /// How many entries, the newest; 10 unless said, and 50 at the most.
+    /// How many entries, the newest; default 10, at most 50.
     #[payload(no_example, min = 1)]
     pub limit: Option<u64>,
 }
@@ -66,13 +67,13 @@ pub struct Recall {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct Recalled {
-    /// How many older entries would do, too.
+    /// How many older matches were left out.
     #[payload(attribute)]
     pub left_out: u64,
-    /// The limit at which reading stopped before the end.
+    /// The limit that stopped the search early.
     #[payload(attribute, no_example)]
     pub stopped_by: Option<String>,
-    /// Where reading stopped: the same question with this goes on from there.
+    /// Where the search stopped: send this with the same request to go on.
     #[payload(attribute, no_example)]
     pub read_on: Option<String>,
     /// The entries, the newest last.
@@ -85,21 +86,21 @@ pub struct Found {
     /// The entry's id.
     #[payload(attribute, example = "sess-k3v9x2ma/4")]
     pub entry: String,
-    /// Who sent it.
+    /// Its sender.
     #[payload(attribute, example = "ada")]
     pub from: String,
-    /// What it is.
+    /// The local name of its payload.
     #[payload(attribute, example = "note")]
     pub name: String,
-    /// When.
+    /// When it was sent.
     #[payload(attribute, example = "2026-01-01T12:00:00Z")]
     pub time: String,
-    /// Its text, or what stands around the first of the words.
+    /// Its text, or an excerpt around the first match.
     #[payload(text, example = "Two cups of green tea.")]
     pub text: String,
 }
 
-/// The question asks for too much, or for nothing.
+/// The request asks for too much, or for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/recall/v1")]
 pub struct NotRecalled {

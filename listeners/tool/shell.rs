@@ -38,60 +38,60 @@ pub struct Shell {
     /// The program, then each of its arguments as it is: nothing is expanded, split or quoted.
     #[payload(example = "ls")]
     pub command: Vec<String>,
-    /// What stands in its standard input; nothing unless said.
+    /// Its standard input; by default empty.
     #[payload(no_example)]
     pub input: Option<String>,
 }
 
-/// A program ended well.
+/// A program ended with the exit code 0.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
 pub struct Ran {
-    /// What it wrote to its standard output, or the ends of that.
+    /// Its standard output; of a long one, the beginning and the end.
     #[payload(example = "main.rs\n")]
     pub out: String,
-    /// What it wrote to its standard error, or the ends of that.
+    /// Its standard error; of a long one, the beginning and the end.
     #[payload(no_example)]
     pub err: Option<String>,
 }
 
-/// A program didn't come to a good end, or wasn't begun.
+/// A program failed, or didn't start.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/shell/v1")]
 pub struct Failed {
     /// How it ended, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// Its exit code, where it had one.
+    /// Its exit code, if any.
     #[payload(attribute)]
     pub code: Option<i32>,
     /// How it ended, in a sentence.
     #[payload(example = "cargo ended with the exit code 101")]
     pub text: String,
-    /// What it wrote to its standard output, or the ends of that.
+    /// Its standard output; of a long one, the beginning and the end.
     #[payload(example = "test adds ... FAILED\n")]
     pub out: Option<String>,
-    /// What it wrote to its standard error, or the ends of that.
+    /// Its standard error; of a long one, the beginning and the end.
     #[payload(example = "error: test failed\n")]
     pub err: Option<String>,
 }
 
-/// How a program may end.
+/// How a program failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
     /// With an exit code other than 0.
     ExitCode,
-    /// By a signal: it crashed, or ran into a limit of memory.
+    /// By a signal: it crashed, or reached a limit of memory.
     Signal,
-    /// Its time was over.
+    /// It ran too long.
     Timeout,
-    /// It wrote more than a program may.
+    /// It wrote too much output.
     TooMuchOutput,
-    /// What it was given is too large.
+    /// Its arguments and input are too large.
     TooLarge,
-    /// It may not be run, or isn't there.
+    /// It isn't allowed, or doesn't exist.
     NoProgram,
-    /// It wasn't begun.
+    /// It could not be started.
     Failed,
 }
 

@@ -29,7 +29,7 @@ const FILE: &str = "SKILL.md";
 /// The line before the YAML and after it.
 const FENCE: &str = "---";
 
-/// Shows how something is done.
+/// Loads a skill: instructions for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
 pub struct LoadSkill {
@@ -38,7 +38,7 @@ pub struct LoadSkill {
     pub name: String,
 }
 
-/// How something is done.
+/// A skill: instructions for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
 pub struct Skill {
@@ -48,7 +48,7 @@ pub struct Skill {
     /// The BLAKE3 digest of its file, in hexadecimal.
     #[payload(attribute)]
     pub digest: String,
-    /// What its file says.
+    /// The text of its file.
     #[payload(value, example = "Warm the pot first.")]
     pub text: String,
 }
@@ -57,7 +57,7 @@ pub struct Skill {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/skills/v1")]
 pub struct UnknownSkill {
-    /// Which there are.
+    /// The skills that exist.
     #[payload(value, example = "there is no skill tea; there is brew-tea")]
     pub text: String,
 }

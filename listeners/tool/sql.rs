@@ -46,27 +46,27 @@ const PRAGMAS: [&str; 7] = [
     "table_xinfo",
 ];
 
-/// Asks the database by one statement of SQLite's SQL that changes nothing. The tables and their
-/// columns: SELECT sql FROM sqlite_schema.
+/// Queries the database with one read-only statement of SQLite's SQL. The tables and their columns:
+/// SELECT sql FROM sqlite_schema.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/sql/v1")]
 pub struct Sql {
     /// The statement.
     #[payload(example = "SELECT name FROM items WHERE price < ?")]
     pub query: String,
-    /// A JSON array with a value for each `?` in it.
+    /// A JSON array with a value for each `?` in the statement.
     #[payload(example = "[10]")]
     pub parameters: Option<Json>,
 }
 
-/// What it found.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/sql/v1")]
 pub struct Rows {
-    /// The limit at which the rows end, where there are more.
+    /// The limit that cut off the rows, if there are more.
     #[payload(attribute, no_example)]
     pub stopped_by: Option<String>,
-    /// What the columns are called, in order.
+    /// The names of the columns, in order.
     #[payload(example = "name")]
     pub column: Vec<String>,
     /// Each row, as a JSON array of its values.
@@ -74,17 +74,17 @@ pub struct Rows {
     pub row: Vec<Json>,
 }
 
-/// The database isn't asked, or doesn't answer.
+/// The query was refused, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/sql/v1")]
 pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The limit, where one is crossed.
+    /// The limit that was exceeded, if any.
     #[payload(attribute, no_example)]
     pub limit: Option<String>,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "no such table: item")]
     pub text: String,
 }
@@ -92,17 +92,17 @@ pub struct Refused {
 /// Why there are no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// The statement is none, or names what isn't there.
+    /// The statement is invalid, or names what doesn't exist.
     Statement,
     /// The statement does more than read.
     NotAllowed,
-    /// The parameters are no array, or don't fit.
+    /// The parameters aren't an array, or don't match.
     Parameters,
-    /// The time was over.
+    /// It took too long.
     Timeout,
-    /// A limit is crossed.
+    /// A limit is exceeded.
     TooLarge,
-    /// The file isn't to be read.
+    /// The file can't be read.
     Failed,
 }
 

@@ -3,45 +3,45 @@
 
 use pumphouse::prelude::*;
 
-/// Hides old messages of this thread from what comes next: the first one stays, and the newest;
-/// so does what is still to be answered or to come. The answer is `context-cleared`. Nothing is
-/// lost: `undo-clear` shows them again.
+/// Hides old messages of this thread from later prompts. The first message, the newest and
+/// unfinished work stay. Nothing is lost: `undo-clear` shows them again. The answer is
+/// `context-cleared`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ClearContext {
-    /// How many messages stay, the first one counted.
+    /// How many messages stay, including the first.
     #[payload(attribute, min = 1, example = "10")]
     pub keep: u64,
 }
 
-/// Takes the newest `clear-context` back that is in force. The answer is `context-restored`.
+/// Undoes the newest `clear-context` in force. The answer is `context-restored`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct UndoClear;
 
-/// Reads on in the result of an action that a prompt showed cut. The answer is `result-part`.
+/// Reads more of an action's result that a prompt shows cut. The answer is `result-part`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ReadResult {
-    /// The entry of the result, as the prompt says it.
+    /// The number of the result's entry, as the prompt shows it.
     #[payload(attribute, min = 1, example = "12")]
     pub entry: u64,
-    /// The first byte; 0 unless said. One within a character means that character's first.
+    /// The first byte; default 0. Within a character, it means the character's first byte.
     #[payload(attribute, example = "32768")]
     pub from: Option<u64>,
-    /// How many bytes at the most; 32,000 unless said.
+    /// How many bytes at most; default 32,000.
     #[payload(attribute, min = 1, example = "32000")]
     pub bytes: Option<u64>,
 }
 
-/// A part of a result. Its last line says which, where it isn't the result's end.
+/// A part of a result. Unless it ends the result, its last line says which part it is.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct ResultPart {
     /// Its first byte.
     #[payload(attribute, example = "32768")]
     pub from: u64,
-    /// The first byte behind it.
+    /// The byte after it.
     #[payload(attribute, example = "64768")]
     pub to: u64,
     /// How many bytes the result has.
@@ -52,7 +52,7 @@ pub struct ResultPart {
     pub text: String,
 }
 
-/// There is no such result for the agent.
+/// The agent has no such result.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct NoResult {

@@ -11,39 +11,39 @@ use serde_json::Value;
 /// The name of the listener `action`.
 pub const NAME: &str = "action";
 
-/// Something to be done: a call of another listener, when the actions that it depends on are done.
-/// The answer is `action-result`.
+/// Calls another listener, once the actions that it depends on are done. The answer is
+/// `action-result`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Action {
-    /// What it is called: others depend on it by this name, and refer to its result.
+    /// Its name: other actions depend on it and refer to its result by this name.
     #[payload(attribute, example = "fetch")]
     pub id: String,
-    /// The turn it belongs to; without one, it stands alone.
+    /// Its turn; without one, it stands alone.
     #[payload(attribute, no_example)]
     pub turn: Option<u64>,
-    /// What sort of listener it calls.
+    /// The type of listener that it calls.
     #[payload(attribute, rename = "type")]
     pub kind: ActionKind,
-    /// Who waits for it.
+    /// What waits for it.
     #[payload(attribute)]
     pub mode: Mode,
-    /// How it was written.
+    /// The form in which it was written.
     #[payload(attribute)]
     pub dialect: Option<Dialect>,
-    /// Whether people and followers are shown it; they are unless said.
+    /// Whether people and followers see it; default true.
     #[payload(attribute)]
     pub show: Option<bool>,
     /// The name by which its result is referred to, as in `$page`.
     #[payload(attribute, example = "page")]
     pub output_key: Option<String>,
-    /// How long each attempt may take; five minutes unless said.
+    /// How long each attempt may take; default five minutes.
     #[payload(attribute, example = "PT30S")]
     pub timeout: Option<SignedDuration>,
-    /// How often it is tried again.
+    /// How many retries it has; default 0.
     #[payload(attribute)]
     pub retry: Option<u32>,
-    /// What its failure means for those that depend on it.
+    /// What its failure means for actions that depend on it.
     #[payload(attribute)]
     pub on_error: Option<OnError>,
     /// A listener that takes one payload, a payload, or `listener.payload`.
@@ -55,7 +55,7 @@ pub struct Action {
     /// The payload that it sends, as a JSON object.
     #[payload(example = "{\"expression\":\"6*7\"}")]
     pub parameters: Option<String>,
-    /// The same as elements.
+    /// The payload as elements, instead of `parameters`.
     #[payload(no_example)]
     pub elements: Option<Elements>,
 }
@@ -67,36 +67,36 @@ pub struct Elements {
     pub parameters: Element,
 }
 
-/// What sort of listener an action calls.
+/// The type of listener that an action calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum ActionKind {
-    /// One that does one thing for whoever asks.
+    /// A listener that does one thing.
     #[default]
     Tool,
-    /// One whose mind is a model.
+    /// An agent.
     Agent,
-    /// One that keeps something: a database, a cache.
+    /// A listener that stores data: a database, a cache.
     Relic,
-    /// One that does several things in an order.
+    /// A listener that does several things in order.
     Workflow,
-    /// A model, for a part of the work.
+    /// A listener that asks a model once.
     Llm,
-    /// One that changes the agent's own surroundings.
+    /// A system listener, which changes the agent's own surroundings.
     Internal,
-    /// The same, by its older name.
+    /// The older name of `internal`.
     #[payload(rename = "context_feed")]
     ContextFeed,
 }
 
-/// Who waits for an action.
+/// What waits for an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum Mode {
     /// The later actions of its turn, and the next turn.
     #[default]
     Sync,
-    /// Nobody: its result may land in a later turn.
+    /// Nothing: its result may come in a later turn.
     Async,
-    /// Nobody, and its result wakes nobody either.
+    /// Nothing, and its result starts no turn.
     #[payload(rename = "fire_and_forget")]
     FireAndForget,
 }
@@ -115,7 +115,7 @@ pub enum Dialect {
     Native,
 }
 
-/// What an action's failure means for those that depend on it.
+/// What an action's failure means for actions that depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub enum OnError {
     /// They are skipped.
@@ -127,45 +127,45 @@ pub enum OnError {
     Retry,
 }
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
 pub struct ActionResult {
     /// The action.
     #[payload(attribute, example = "fetch")]
     pub id: String,
-    /// The turn it belongs to.
+    /// Its turn.
     #[payload(attribute)]
     pub turn: Option<u64>,
-    /// Its place in the thread.
+    /// The number of the action's entry.
     #[payload(attribute)]
     pub of: u64,
-    /// What was called.
+    /// The listener or payload that was called.
     #[payload(attribute, example = "calculate")]
     pub name: String,
-    /// What came of it.
+    /// How the action ended.
     #[payload(attribute)]
     pub status: Status,
-    /// How often it was tried.
+    /// How many attempts there were.
     #[payload(attribute)]
     pub attempts: u32,
-    /// How it was written.
+    /// The form in which it was written.
     #[payload(attribute)]
     pub dialect: Option<Dialect>,
-    /// Whether people and followers are shown it; they are unless said.
+    /// Whether people and followers see it; default true.
     #[payload(attribute)]
     pub show: Option<bool>,
-    /// The action whose failure had it skipped.
+    /// The action whose failure caused a skip.
     #[payload(attribute)]
     pub because: Option<String>,
-    /// The payload that was answered.
+    /// The payload of the answer.
     #[payload(attribute, example = "{https://xml-pipeline.org/ns/calculate/v1}calculated")]
     pub answer: Option<String>,
-    /// What is odd about it, though it ran.
+    /// What is wrong with the call, though it ran.
     pub warning: Vec<String>,
     /// What went wrong.
     pub error: Option<ActionError>,
-    /// The value of what was answered; null where nothing was.
+    /// The answer's value; null if it has no payload.
     pub value: Option<ResultValue>,
 }
 
@@ -204,10 +204,10 @@ impl ActionResult {
     }
 }
 
-/// The value of an answer, as it is written: a text as it is, all else as JSON.
+/// The value of an answer: a text as it is, anything else as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct ResultValue {
-    /// How it is written; 0.1.0 wrote JSON, and didn't say so.
+    /// How it is written; absent in logs of 0.1.0, which have JSON.
     #[payload(attribute)]
     pub form: Option<ValueForm>,
     /// The value.
@@ -244,14 +244,14 @@ impl From<Value> for ResultValue {
 pub enum ValueForm {
     /// A text, as it is.
     Text,
-    /// An object, a list, a number, a truth, or null.
+    /// As JSON: any other value, or a text that XML can't hold.
     Json,
 }
 
 /// What went wrong with an action.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct ActionError {
-    /// What sort of mistake it is: a word of its own, or the number of a fault.
+    /// The kind of error: a word, or the number of a fault.
     #[payload(attribute, example = "cycle")]
     pub code: String,
     /// What is wrong, and what would be right.
@@ -265,20 +265,20 @@ impl fmt::Display for ActionError {
     }
 }
 
-/// What came of an action, in a word.
+/// How an action ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Status {
     /// It was answered.
     Ok,
-    /// It was not, or with an error.
+    /// It was answered with an error, or not at all.
     Failed,
-    /// It didn't run, since something that it depends on failed.
+    /// It didn't run, since an action that it depends on failed.
     Skipped,
-    /// It was not answered in its time.
+    /// No answer came in time.
     TimedOut,
-    /// It was taken back.
+    /// It was cancelled.
     Cancelled,
-    /// It began, and whether it had its effect nobody knows.
+    /// It began; whether it had its effect is unknown.
     Unknown,
 }
 
@@ -297,18 +297,18 @@ impl Status {
     }
 }
 
-/// Takes an action back, or all that aren't done. What is done stays done; what runs is heard no
-/// more. The answer is `actions-cancelled`, and each of them has its `action-result`.
+/// Cancels an action, or all that aren't done. Results stay; later answers are ignored. The answer
+/// is `actions-cancelled`, and each cancelled action has its `action-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct CancelAction {
-    /// The action; all of them unless said.
+    /// The action; by default all.
     #[payload(attribute, example = "fetch")]
     pub id: Option<String>,
-    /// Those of this turn only.
+    /// Only actions of this turn.
     #[payload(attribute)]
     pub turn: Option<u64>,
-    /// Whose: every agent's in the thread unless said. A listener can take back its own only.
+    /// Only actions of this agent; by default every agent's. A listener can cancel only its own.
     #[payload(attribute, example = "researcher")]
     pub agent: Option<String>,
     /// Why.
@@ -316,7 +316,7 @@ pub struct CancelAction {
     pub reason: Option<String>,
 }
 
-/// Actions were taken back.
+/// Actions were cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
 pub struct ActionsCancelled {
@@ -325,17 +325,17 @@ pub struct ActionsCancelled {
     pub count: u64,
 }
 
-/// An action can't be sent to anybody as it is: for the listener `action` itself.
+/// An action can't be sent as it is. Internal to the listener `action`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionRefused {
-    /// The action's place in the thread.
+    /// The number of the action's entry.
     #[payload(attribute)]
     pub of: u64,
     /// Which attempt it was.
     #[payload(attribute)]
     pub attempt: u32,
-    /// What sort of mistake it is.
+    /// The kind of error.
     #[payload(attribute, example = "parameters")]
     pub code: String,
     /// What is wrong.
@@ -343,15 +343,14 @@ pub struct ActionRefused {
     pub message: String,
 }
 
-/// The next time at which something about an agent's actions is due: for the listener `action`
-/// itself.
+/// The next time at which an agent's actions need work. Internal to the listener `action`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
 pub struct ActionsDue {
     /// When, in microseconds since the epoch.
     #[payload(attribute)]
     pub at: u64,
-    /// The place of the action that it is about: once that is done, it comes at once.
+    /// The number of the action's entry; once the action is done, this is delivered at once.
     #[payload(attribute)]
     pub of: u64,
 }

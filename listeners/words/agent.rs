@@ -78,11 +78,11 @@ pub fn reading(rules: Option<u32>) -> Reading {
     }
 }
 
-/// A turn begins: what the model is shown, by its manifest.
+/// A turn begins: how its prompt was made.
 ///
-/// The prompt is not copied: it is the thread up to `until` in the form `rendering`, behind the
-/// newest `cognition_system` and beside the newest `cognition_tools`; `digest` says whether it
-/// still reads the same.
+/// The prompt isn't copied: it is the thread up to `until` in the form `rendering`, after the
+/// newest `cognition_system` and with the newest `cognition_tools`; `digest` checks that it reads
+/// the same.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_in", bookkeeping)]
 pub struct CognitionIn {
@@ -95,19 +95,19 @@ pub struct CognitionIn {
     /// The last entry that the model is shown.
     #[payload(attribute)]
     pub until: u64,
-    /// The form of the prompt.
+    /// The number of the prompt's rendering.
     #[payload(attribute)]
     pub rendering: u32,
-    /// The rules by which the agent goes on; none in threads of 0.1.0.
+    /// The version of the agent's rules; absent in threads of 0.1.0.
     #[payload(attribute)]
     pub rules: Option<u32>,
-    /// Whose work it is a turn of: the name of an identity or a listener.
+    /// The asker of the turn's work: an identity or a listener.
     #[payload(attribute, example = "console")]
     pub asker: Option<String>,
-    /// Whether the agent has no further turn, where that is so.
+    /// Whether the agent has no further turn.
     #[payload(attribute)]
     pub is_last: Option<bool>,
-    /// Messages up to `until` that the model isn't shown: they wait until the work at hand is done.
+    /// Messages up to `until` that the prompt leaves out: they wait until the current work is done.
     #[payload(attribute, list, no_example)]
     pub waiting: Option<Vec<u64>>,
     /// BLAKE3 of the prompt, in hexadecimal.
@@ -119,15 +119,15 @@ pub struct CognitionIn {
     /// When the actions of this turn begin.
     #[payload(attribute)]
     pub dispatch: Dispatch,
-    /// What its actions may come to, where that isn't the usual.
+    /// The limits of its actions, if not the defaults.
     pub action_limits: Option<Limited>,
-    /// How many tokens the reply may have, where that is said.
+    /// The most tokens that the reply may have, if set.
     #[payload(attribute)]
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses, where that is said.
+    /// The model's sampling temperature, if set.
     #[payload(attribute)]
     pub temperature: Option<f64>,
-    /// How many bytes of a result the prompt shows, where that isn't the usual.
+    /// How many bytes of a result the prompt shows, if not the default.
     #[payload(attribute, no_example)]
     pub result_bytes_max: Option<u64>,
     /// The media types of attachments that the prompt shows, such as `image/*`; none where the
@@ -136,31 +136,31 @@ pub struct CognitionIn {
     pub attachments: Vec<String>,
 }
 
-/// What the actions of a turn may come to: what isn't said is the usual.
+/// The limits of a turn's actions; absent ones are the defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 pub struct Limited {
-    /// How many there may be.
+    /// Actions in the turn; default 256.
     #[payload(attribute)]
     pub in_turn_max: Option<u64>,
-    /// How many run at once.
+    /// Actions that run at once; default 5.
     #[payload(attribute)]
     pub at_once: Option<u64>,
-    /// How many begin together, where they are batched.
+    /// Actions that begin together, if batched; default 5.
     #[payload(attribute)]
     pub batch: Option<u64>,
-    /// How long one waits for others at the most, where they are batched.
+    /// How long one waits for others, if batched; default 0.1 s.
     #[payload(attribute, example = "PT0.1S")]
     pub batch_delay: Option<SignedDuration>,
-    /// How long an attempt may take that doesn't say.
+    /// The timeout of an action that sets none; default 300 s.
     #[payload(attribute, example = "PT300S")]
     pub timeout: Option<SignedDuration>,
-    /// How long it may take at the most.
+    /// The longest timeout of an action; default 24 h.
     #[payload(attribute, example = "PT86400S")]
     pub timeout_max: Option<SignedDuration>,
-    /// How often one may be tried again.
+    /// Retries of an action; default 5.
     #[payload(attribute)]
     pub retry_max: Option<u64>,
-    /// The first pause before that.
+    /// The pause before the first retry; default 1 s.
     #[payload(attribute, example = "PT1S")]
     pub retry_delay: Option<SignedDuration>,
 }
@@ -215,13 +215,13 @@ pub enum Dispatch {
     /// Each when its tag closes.
     #[default]
     Immediate,
-    /// A few together: when there are enough, or after a while.
+    /// Several together: once there are enough, or after a delay.
     Batched,
     /// All when the turn is over.
     AfterResponse,
 }
 
-/// What a model is told before all else. Recorded when it is new to the thread.
+/// The system text of a prompt. Recorded when it is new to the thread.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_system", bookkeeping)]
 pub struct CognitionSystem {
@@ -230,14 +230,14 @@ pub struct CognitionSystem {
     pub text: String,
 }
 
-/// What a model is offered as tools in its provider's own protocol. Recorded when it is new to the
-/// thread.
+/// The tools that a model is offered in its provider's own protocol. Recorded when they are new to
+/// the thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_tools", bookkeeping)]
 pub struct CognitionTools {
     /// The tools, in their order.
     pub tool: Vec<Offered>,
-    /// The form of its answers, where it is held to one.
+    /// The form that its answers must have, if any.
     #[payload(no_example)]
     pub format: Option<AnswerForm>,
 }
@@ -245,13 +245,13 @@ pub struct CognitionTools {
 /// A tool.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Offered {
-    /// What it is called.
+    /// Its name.
     #[payload(attribute, example = "calculate")]
     pub name: String,
     /// What it is for.
     #[payload(example = "Computes.")]
     pub description: String,
-    /// The JSON Schema of what it takes.
+    /// The JSON Schema of its parameters.
     pub parameters: Json,
 }
 
@@ -273,7 +273,7 @@ impl From<CognitionTools> for Vec<Tool> {
     }
 }
 
-/// A turn is over: the model's words as it wrote them.
+/// A turn is over: the model's reply as it wrote it.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_out")]
 pub struct CognitionOut {
@@ -281,28 +281,27 @@ pub struct CognitionOut {
     #[payload(attribute)]
     pub turn: u64,
     /// Why the model stopped: `end`, `stop-text`, `max-tokens`, `calls`, `filtered`, or a word of
-    /// its provider's; `interrupted`; `stopped` where the pump did; `error`.
+    /// its provider's; `interrupted`; `stopped` by the pump; `error`.
     #[payload(attribute, example = "end")]
     pub stop: String,
-    /// Whether more was to come.
+    /// Whether the reply is incomplete.
     #[payload(attribute)]
     pub is_partial: bool,
-    /// Whether something cut it: a limit of its length, a failure, an interruption, a stop of the
-    /// pump. `stop` and `error` say what. In logs of 0.1.0 only where a limit did.
+    /// Whether the reply was cut off: by a limit of length, a failure, an interrupt or a stop of
+    /// the pump; see `stop` and `error`. In logs of 0.1.0, only by a limit.
     #[payload(attribute)]
     pub truncated: bool,
     /// What went wrong.
     #[payload(attribute)]
     pub error: Option<String>,
-    /// Whether the provider refused to answer, so that asking again is of no use: its key, its
-    /// model or its request is wrong, or no money is left.
+    /// Whether the provider refused for good, so that a retry is of no use: its key, model or
+    /// request is wrong, or no money is left.
     #[payload(attribute)]
     pub refused: Option<bool>,
-    /// For how many milliseconds the agent waits before it asks again: its provider takes no more
-    /// requests until then.
+    /// For how many milliseconds the agent waits before it asks its rate-limited provider again.
     #[payload(attribute)]
     pub waits_ms: Option<u64>,
-    /// How much of it came, in percent, where that can be known.
+    /// How much of the reply came, in percent, if known.
     #[payload(attribute)]
     pub completion_percentage: Option<u32>,
     /// Tokens of the prompt.
@@ -311,36 +310,34 @@ pub struct CognitionOut {
     /// Tokens of the reply.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
-    /// Of the prompt, those that the provider had kept, where there are any.
+    /// Of the prompt's tokens, those read from the provider's cache, if any.
     #[payload(attribute, no_example)]
     pub tokens_cached: Option<u64>,
-    /// Of the prompt, those that the provider keeps for later prompts, where there are any.
+    /// Of the prompt's tokens, those written to the provider's cache, if any.
     #[payload(attribute, no_example)]
     pub tokens_cache_written: Option<u64>,
-    /// Of the reply, those of reasoning, where there are any.
+    /// Of the reply's tokens, those of reasoning, if any.
     #[payload(attribute, no_example)]
     pub tokens_reasoning: Option<u64>,
-    /// The model that answered, where the agent's model is several.
+    /// The model that answered, if the agent has several.
     #[payload(attribute, no_example)]
     pub answered_by: Option<String>,
-    /// Whether nothing came of it but text: no action, no response, no message to anybody.
+    /// Whether the reply was only text: no action, no response, no message.
     #[payload(attribute)]
     pub is_idle: bool,
-    /// Where the calls stand among the words that came in the provider's own protocol: for each the
-    /// bytes from and up to.
+    /// The places of native calls in the reply: for each, its first byte and the byte after it.
     #[payload(attribute, list, no_example)]
     pub calls: Option<Vec<u64>>,
-    /// Whether the agent wrote its own root, where it did: it goes on.
+    /// Whether the agent wrote its own root payload: then it goes on.
     #[payload(attribute)]
     pub wrote_root: Option<bool>,
-    /// In threads of 0.1.0, where the words of a final response stand that waits for the turn's
-    /// actions: the bytes from, and
+    /// In threads of 0.1.0: the first byte of a final response that waits for the turn's actions.
     #[payload(attribute)]
     pub held_from: Option<u64>,
-    /// up to.
+    /// The byte after that response.
     #[payload(attribute)]
     pub held_to: Option<u64>,
-    /// The words.
+    /// The reply.
     #[payload(text, example = "<thought>It may rain.</thought>")]
     pub text: String,
 }
@@ -361,25 +358,25 @@ pub fn is_last_word(entry: &Entry) -> bool {
     entry.is::<Stopped>() || !is_more && entry.reply_to().is_some()
 }
 
-/// A response waits: for what it names, for the actions before it, or for those of its work. Its
-/// words stand in the turn's `cognition_out`; a `response` has them with their values once it is
-/// delivered, and a `notice` where it isn't.
+/// A response waits for results that it names, for earlier actions, or for all actions of its work.
+/// Its text is in the turn's `cognition_out`; a `response` has it with the values once it is
+/// delivered, a `notice` if it isn't.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "response-waits", bookkeeping)]
 pub struct ResponseWaits {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Whether it is the last word.
+    /// Whether it ends the work.
     #[payload(attribute, rename = "final")]
     pub is_final: bool,
-    /// The local name of the payload that it is, where it is no response.
+    /// The local name of its payload, if that is no `response`.
     #[payload(attribute, no_example)]
     pub payload: Option<String>,
-    /// Where its words stand in the reply: the bytes from, and
+    /// The first byte of its text in the reply.
     #[payload(attribute)]
     pub from: u64,
-    /// up to.
+    /// The byte after its text.
     #[payload(attribute)]
     pub to: u64,
     /// The names in it that may be references.
@@ -399,17 +396,17 @@ pub struct Thought {
     pub text: String,
 }
 
-/// What an agent answers.
+/// An agent's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Response {
-    /// Whether it is the last word; else more follows.
+    /// Whether it ends the work; else more follows.
     #[payload(attribute, rename = "final")]
     pub is_final: bool,
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Whether it had waited: for what it names, or for actions.
+    /// Whether it waited for results or actions.
     #[payload(attribute)]
     pub was_held: bool,
     /// The text.
@@ -417,38 +414,38 @@ pub struct Response {
     pub text: String,
 }
 
-/// Something of a reply that didn't run, or not as it was written: for the model to read next.
+/// Tells the model what of its reply didn't run, or not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Notice {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Where in the reply: the line, from 1.
+    /// The line in the reply, from 1.
     #[payload(attribute)]
     pub line: Option<u32>,
     /// The column, in characters from 1.
     #[payload(attribute)]
     pub column: Option<u32>,
-    /// The call that didn't run, where it is about one.
+    /// The call that didn't run, if it is about one.
     #[payload(attribute, example = "fetch")]
     pub call: Option<String>,
-    /// The response that was not delivered, where it is about one: as it was written.
+    /// The response that was not delivered, as it was written, if it is about one.
     #[payload(attribute, no_example)]
     pub response: Option<String>,
-    /// What it is, and why.
+    /// What happened, and why.
     #[payload(text, example = "The action a did not run: its JSON has no closing brace.")]
     pub text: String,
 }
 
-/// Markup that was not quite right, and how it was understood.
+/// Faulty markup in a reply, and how it was understood.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Repair {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Where in the reply: the line, from 1.
+    /// The line in the reply, from 1.
     #[payload(attribute)]
     pub line: u32,
     /// The column, in characters from 1.
@@ -459,11 +456,11 @@ pub struct Repair {
     pub text: String,
 }
 
-/// What a model is told that wrote nothing but text.
+/// Tells a model that its reply was nothing but text.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Correction {
-    /// The turn that it is about.
+    /// The turn of that reply.
     #[payload(attribute)]
     pub turn: u64,
     /// What to do.
@@ -478,15 +475,15 @@ pub struct ContextFull {
     /// About how many tokens the prompt has.
     #[payload(attribute)]
     pub tokens: u64,
-    /// How many the window has.
+    /// The size of the window, in tokens.
     #[payload(attribute)]
     pub window: u64,
-    /// How many messages stay in view; none where the agent stops instead.
+    /// How many messages stay in view; absent if the agent stops instead.
     #[payload(attribute)]
     pub keep: Option<u64>,
 }
 
-/// What a model wrote of the messages that the next clear hides. A prompt shows it in their place
+/// A model's summary of the messages that the next clear hides. Prompts show it in their place
 /// while that clear is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context-summary", bookkeeping)]
@@ -494,7 +491,7 @@ pub struct ContextSummary {
     /// The model's name.
     #[payload(attribute, example = "local")]
     pub model: String,
-    /// Why there is none, where that is so: the messages are hidden all the same.
+    /// Why there is no summary; the messages are hidden all the same.
     #[payload(attribute, no_example)]
     pub error: Option<String>,
     /// The summary.
@@ -502,11 +499,11 @@ pub struct ContextSummary {
     pub text: String,
 }
 
-/// Has an agent stop what it does in the thread: its model writes no more, its actions are taken
-/// back, and the asker gets `agent-stopped`. What it said and did until then stays, and the
-/// thread goes on with what it is told next. Every agent of the thread, unless it is sent to one.
+/// Ends an agent's current work in the thread: its model's reply is cut off, its actions are
+/// cancelled, and the asker gets `agent-stopped`. Its output until then stays; the next message
+/// begins new work. It is for every agent of the thread, unless it is sent to one.
 ///
-/// No model is told of it: it is for those who watch one.
+/// Models aren't told of this payload: it is for people who watch an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Interrupt {
@@ -541,7 +538,7 @@ pub struct Stopped {
     /// Why, in a word: `idle`, `turns`, `budget`, `context-full`, `model`, `interrupted`.
     #[payload(attribute, example = "idle")]
     pub reason: String,
-    /// The last entry of the thread that was looked at; none in threads of 0.1.0.
+    /// The last entry that the agent looked at; absent in threads of 0.1.0.
     #[payload(attribute)]
     pub until: Option<u64>,
     /// Why, in a sentence.
@@ -558,19 +555,19 @@ impl Stopped {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct RateLimited {
-    /// How long it is, from here on, until the agent asks again.
+    /// The time until the agent asks again.
     #[payload(attribute, example = "PT60S")]
     pub wait: SignedDuration,
 }
 
-/// Text of a turn while it is written: for those who follow, and never in the log.
+/// Text of a turn while it is written. Followers see it live; it is never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", live, bookkeeping)]
 pub struct Delta {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Where it stands: `thought`, `response`, `text` or `reasoning`.
+    /// What it is a part of: `thought`, `response`, `text` or `reasoning`.
     #[payload(attribute, example = "thought")]
     pub within: String,
     /// The text.

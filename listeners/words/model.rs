@@ -4,17 +4,17 @@ use pumphouse::model::{Error, Format, Signed, Wire};
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 
-/// What a model thought before it wrote, where it says so.
+/// The reasoning that a model shows before its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "cognition_reasoning", bookkeeping)]
 pub struct CognitionReasoning {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Whether more was to come.
+    /// Whether it is incomplete.
     #[payload(attribute)]
     pub is_partial: bool,
-    /// Whether something cut it.
+    /// Whether it was cut off.
     #[payload(attribute)]
     pub was_interrupted: bool,
     /// The text.
@@ -22,28 +22,28 @@ pub struct CognitionReasoning {
     pub text: String,
 }
 
-/// What a provider signed or encrypted in a reply, mostly reasoning: it goes back as it is beside
-/// the calls of the reply, over the same wire.
+/// Blocks of a reply that its provider signed or encrypted, mostly reasoning. They are sent back
+/// unchanged with the reply's calls, over the same wire.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "reasoning-signed", bookkeeping)]
 pub struct ReasoningSigned {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// The wire that knows it.
+    /// The wire: the provider's protocol.
     #[payload(attribute, example = "anthropic-messages")]
     pub wire: String,
-    /// Each of them, in order.
+    /// The blocks, in order.
     pub block: Vec<SignedBlock>,
 }
 
-/// One of them.
+/// A signed or encrypted block.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct SignedBlock {
-    /// Where it stands: 0 before the reply's text, 1 behind it, 2 behind the first call, and so on.
+    /// Its place: 0 before the reply's text, 1 after it, 2 after the first call, and so on.
     #[payload(attribute)]
     pub place: u64,
-    /// What goes back: JSON, as the wire has it.
+    /// The block, as JSON of the wire.
     #[payload(text, example = "{}")]
     pub json: String,
 }
@@ -63,24 +63,24 @@ impl ReasoningSigned {
     }
 }
 
-/// A model was asked in vain: it was asked again, or another one was. Why the last attempt of a
-/// turn failed stands in its `cognition_out`.
+/// A request to a model failed; it was retried, or another model was asked. The error of a turn's
+/// last attempt is in its `cognition_out`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-failed", bookkeeping)]
 pub struct ModelFailed {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
-    /// Which model, where the agent's model is several.
+    /// The model, if the agent has several.
     #[payload(attribute, example = "large")]
     pub model: Option<String>,
     /// What kind of failure it was, such as `rate-limited`, `failed` or `unreachable`.
     #[payload(attribute, example = "rate-limited")]
     pub kind: String,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if any.
     #[payload(attribute)]
     pub status: Option<u32>,
-    /// For how many milliseconds the provider wants no further request, where it said so.
+    /// For how many milliseconds the provider wants no request, if it said so.
     #[payload(attribute)]
     pub retry_after_ms: Option<u64>,
     /// What happened, in a sentence.
@@ -109,10 +109,10 @@ impl ModelFailed {
 /// The form of a model's answers.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct AnswerForm {
-    /// What it is called.
+    /// Its name.
     #[payload(attribute, example = "report")]
     pub name: String,
-    /// What it is.
+    /// Its description.
     #[payload(example = "What was found.")]
     pub description: String,
     /// The JSON Schema of an answer.

@@ -4,23 +4,23 @@ use std::fmt;
 
 use crate::wire::Payload;
 
-/// What a budget is of.
+/// What a budget limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Payload)]
 // Exhaustive: code that keeps budgets has to handle every key.
 pub enum BudgetKey {
-    /// Messages that listeners were given, but for the pump's own.
+    /// Messages to listeners, except the pump's own.
     Messages,
     /// Turns of one listener in one thread.
     Turns,
-    /// Threads above one another below the session.
+    /// Levels of threads below the session.
     Depth,
-    /// Threads below the session that live at once.
+    /// Threads below the session that are open at once.
     Children,
     /// Tokens of models.
     Tokens,
     /// Seconds since the session was opened.
     Seconds,
-    /// Millionths of whatever money the operator counts in.
+    /// Money, in millionths of the operator's currency.
     CostMicros,
 }
 
@@ -57,15 +57,15 @@ impl fmt::Display for BudgetKey {
     }
 }
 
-/// Lets a tree of threads spend more: an operator's word. What had run out of it goes on, and the
+/// Raises a budget of a tree of threads; for operators. Work that had run out of it goes on. The
 /// answer is `budget-raised`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct RaiseBudget {
-    /// Of what.
+    /// The budget.
     #[payload(attribute)]
     pub key: BudgetKey,
-    /// How much more; this or `to`.
+    /// How much to add; this or `to`.
     #[payload(attribute)]
     pub by: Option<u64>,
     /// The new limit, or `unlimited`; instead of `by`.
@@ -73,41 +73,41 @@ pub struct RaiseBudget {
     pub to: Option<String>,
 }
 
-/// A tree of threads may spend more from here on.
+/// A budget of a tree of threads was raised.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct BudgetRaised {
-    /// Of what.
+    /// The budget.
     #[payload(attribute)]
     pub key: BudgetKey,
-    /// The limit from here on, or `unlimited`.
+    /// The new limit, or `unlimited`.
     #[payload(attribute, pattern = "[0-9]+|unlimited", example = "200")]
     pub limit: String,
-    /// Who wanted it.
+    /// The operator that raised it.
     #[payload(attribute, example = "ada")]
     pub by: String,
 }
 
-/// Most of a budget is spent. It is said once at 75, at 90 and at 95 percent of a limit.
+/// Most of a budget is spent. Sent once each at 75, 90 and 95 percent of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct BudgetWarning {
-    /// Of what.
+    /// The budget.
     #[payload(attribute)]
     pub key: BudgetKey,
-    /// How much of a hundred is spent at least.
+    /// The percentage that was reached: 75, 90 or 95.
     #[payload(attribute, example = "75")]
     pub percent: u8,
-    /// How much is spent.
+    /// The amount spent.
     #[payload(attribute, example = "150")]
     pub used: u64,
-    /// How much there is.
+    /// The limit.
     #[payload(attribute, example = "200")]
     pub limit: u64,
-    /// The thread whose turns they are.
+    /// For `turns`: the thread.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: Option<String>,
-    /// The listener whose turns they are.
+    /// For `turns`: the listener.
     #[payload(attribute, example = "researcher")]
     pub listener: Option<String>,
 }
@@ -116,55 +116,55 @@ pub struct BudgetWarning {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct OverBudget {
-    /// Of what.
+    /// The budget.
     #[payload(attribute)]
     pub key: BudgetKey,
-    /// How much is spent.
+    /// The amount spent.
     #[payload(attribute, example = "200")]
     pub used: u64,
-    /// How much there is.
+    /// The limit.
     #[payload(attribute, example = "200")]
     pub limit: u64,
 }
 
-/// What a listener reserved or settled, in a tree of threads.
+/// A listener's reservation or settlement in the budgets of a tree of threads.
 ///
-/// A reservation stands before the work, a settlement after it: `turns`, `tokens` and `cost_micros`
-/// add up to what is spent. What concerns a model says so beside them.
+/// A reservation comes before the work, a settlement after it: `turns`, `tokens` and `cost_micros`
+/// add up to what is spent. The other fields describe a request to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct Charge {
-    /// Turns of the listener in the thread; fewer than none gives some back.
+    /// Turns of the listener in the thread; negative gives some back.
     #[payload(attribute)]
     pub turns: i64,
-    /// Tokens.
+    /// Tokens; negative gives some back.
     #[payload(attribute)]
     pub tokens: i64,
-    /// Millionths of money.
+    /// Money, in millionths; negative gives some back.
     #[payload(attribute)]
     pub cost_micros: i64,
-    /// Whether it says what was spent, whatever the limits are.
+    /// Whether it is a settlement, which no limit refuses.
     #[payload(attribute)]
     pub settled: bool,
-    /// The model that is asked, where one is.
+    /// The model that is asked, if any.
     #[payload(attribute, example = "small at http://127.0.0.1:8080/v1")]
     pub model: Option<String>,
-    /// Tokens of the prompt: those of a settlement were used, those of a reservation are expected.
+    /// Tokens of the prompt: in a reservation expected, in a settlement used.
     #[payload(attribute)]
     pub tokens_in: Option<u64>,
-    /// Tokens of the reply; of a reservation, the most that it may have.
+    /// Tokens of the reply: in a reservation at most, in a settlement used.
     #[payload(attribute)]
     pub tokens_out: Option<u64>,
-    /// Of the tokens of a settled prompt, those that the provider had kept from an earlier one.
+    /// Of a settled prompt's tokens, those read from the provider's cache.
     #[payload(attribute)]
     pub tokens_cached: Option<u64>,
-    /// Of the tokens of a settled prompt, those that the provider keeps for later ones.
+    /// Of a settled prompt's tokens, those written to the provider's cache.
     #[payload(attribute)]
     pub tokens_cache_written: Option<u64>,
-    /// What a settled turn cost in millionths of money; none where its price isn't known.
+    /// What a settled turn cost, in millionths of money; absent if the price isn't known.
     #[payload(attribute)]
     pub spent_micros: Option<u64>,
-    /// Whether the tokens of a settlement are an estimate: the provider didn't say.
+    /// Whether a settlement's tokens are an estimate, since the provider didn't say.
     #[payload(attribute)]
     pub estimated: Option<bool>,
 }
@@ -220,14 +220,14 @@ fn whole(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// Messages go round in a circle: what comes next of them is refused.
+/// Messages go round in a circle: the next one is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct LoopWarning {
-    /// The listener that goes on.
+    /// The listener that sent the last one.
     #[payload(attribute, example = "researcher")]
     pub listener: String,
-    /// The bound that was reached.
+    /// The limit that was reached: `repeats_max` or `chain_max`.
     #[payload(attribute, example = "repeats_max")]
     pub limit: String,
     /// Its value.

@@ -3,14 +3,14 @@
 use crate::wire::{Bytes, Checked, Fault, Payload, SignedDuration, Timestamp};
 use crate::xml::{Element, writable};
 
-/// A message was taken: it is in the log, under this thread and number.
+/// A message was accepted: the log has it, under this thread and number.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Accepted {
-    /// The thread it is in.
+    /// The message's thread.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub thread: String,
-    /// Its place there.
+    /// Its number in the thread.
     #[payload(attribute)]
     pub seq: u64,
     /// The sender's own id, where it gave one.
@@ -18,7 +18,7 @@ pub struct Accepted {
     pub id: Option<String>,
 }
 
-/// Something is wrong with what was sent, or went wrong on its way.
+/// A fault: what was sent is wrong, or it failed on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Huh {
@@ -31,7 +31,7 @@ pub struct Huh {
     /// The column in that line, in characters from 1.
     #[payload(attribute)]
     pub column: Option<u32>,
-    /// The path to what is wrong in the payload.
+    /// The path of the faulty part in the payload.
     #[payload(attribute, example = "/add/a")]
     pub path: Option<String>,
     /// Whether the same message may succeed when it is sent again.
@@ -63,11 +63,11 @@ impl From<&Fault> for Huh {
     }
 }
 
-/// A message names a thread that doesn't exist, or that is another's.
+/// A message names a thread that doesn't exist, or that its sender may not use.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct SystemThreadError {
-    /// The thread as it was named.
+    /// The thread as the message names it.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub unknown_id: String,
     /// Always `unknown_thread`.
@@ -114,34 +114,34 @@ pub(crate) fn said(fault: &Fault) -> Option<Checked> {
     }
 }
 
-/// What the doors refused since the last time that this was said.
+/// What the doors refused since the last such report.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", rename = "door-refusals", reserved)]
 pub struct DoorRefusals {
-    /// When the first of them came.
+    /// When the first refusal came.
     #[payload(attribute)]
     pub since: Timestamp,
-    /// When this was said.
+    /// When this report was made.
     #[payload(attribute)]
     pub until: Timestamp,
-    /// How many came in all.
+    /// How many refusals there were.
     #[payload(attribute)]
     pub count: u64,
-    /// Those of one sender for one reason.
+    /// The refusals, counted by sender and fault.
     pub refused: Vec<DoorRefusal>,
 }
 
-/// How often a sender was refused for one reason.
+/// How often one sender was refused with one fault.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct DoorRefusal {
-    /// The identity, or the address of a machine that hasn't said who it is; none where there were
-    /// more senders than are told apart.
+    /// The sender's identity, or its address if it hasn't authenticated; absent for senders beyond
+    /// those that are counted apart.
     #[payload(attribute, example = "ada")]
     pub who: Option<String>,
     /// The number of the fault.
     #[payload(attribute, example = "P0011")]
     pub code: String,
-    /// How often.
+    /// How many refusals.
     #[payload(attribute)]
     pub count: u64,
 }
@@ -151,7 +151,7 @@ pub struct DoorRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", bookkeeping)]
 pub struct Attachment {
-    /// What it is.
+    /// Its media type.
     #[payload(attribute, example = "image/png")]
     pub media_type: String,
     /// The BLAKE3 digest of its bytes, in hexadecimal, where the sender says it.
@@ -191,7 +191,7 @@ impl Attachment {
     }
 }
 
-/// How far a listener is with a message: for those who follow, and never in the log.
+/// How far a listener is with a message. Followers see it live; it is never in the log.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, live, bookkeeping)]
 pub struct Progress {
@@ -201,19 +201,19 @@ pub struct Progress {
     /// How much there is to do, in the same unit.
     #[payload(attribute, example = "4")]
     pub total: Option<f64>,
-    /// What it is doing.
+    /// What the listener is doing.
     #[payload(text, example = "reading notes.txt")]
     pub text: String,
 }
 
-/// A piece of what a program writes while it runs: for those who follow, and never in the log.
+/// A piece of a running program's output. Followers see it live; it is never in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, live, bookkeeping)]
 pub struct ProgramOutput {
-    /// To which of its outputs it writes.
+    /// The output stream.
     #[payload(attribute)]
     pub stream: OutputStream,
-    /// The piece: whole lines where they aren't too long.
+    /// The piece: whole lines, unless they are too long.
     #[payload(text, example = "test adds ... ok\n")]
     pub text: String,
 }
@@ -227,30 +227,30 @@ pub enum OutputStream {
     Err,
 }
 
-/// All that a message caused is done, and nobody had anything to answer.
+/// All work that a message caused is done, without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Done {}
 
-/// Nothing that a listener waits for is under way any more: no message of the thread is unconsumed
-/// but those that it keeps itself.
+/// A listener has nothing left to wait for: the thread's only unconsumed messages are those that
+/// the listener itself parked.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", rename = "nothing-under-way", reserved)]
 pub struct NothingUnderWay {}
 
-/// A thread was opened below another.
+/// A child thread was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadSpawned {
     /// The thread that was opened.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub assigned_id: String,
-    /// The thread it is below.
+    /// Its parent thread.
     #[payload(attribute, example = "sess-k3v9x2ma")]
     pub parent_id: String,
 }
 
-/// A thread below this one came to its end.
+/// A child thread ended.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadResult {
@@ -260,18 +260,18 @@ pub struct ThreadResult {
     /// How it ended.
     #[payload(attribute)]
     pub status: ThreadStatus,
-    /// What it ended with: its answer, or what went wrong.
+    /// Its answer, or its error.
     pub payload: Option<Element>,
 }
 
-/// What a thread below this one says meanwhile, for whoever opened it; it starts nobody.
+/// An interim message of a child thread, for its opener; it starts no handler.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct ThreadNote {
-    /// The thread that goes on.
+    /// The child thread, which goes on.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: String,
-    /// What it says.
+    /// The message.
     pub payload: Element,
 }
 
@@ -280,22 +280,22 @@ pub struct ThreadNote {
 pub enum ThreadStatus {
     /// With an answer.
     Completed,
-    /// Without one: nothing was left to do in it.
+    /// Without an answer: nothing was left to do in it.
     Empty,
     /// With a fault, or with an `Err` of its listener.
     Failed,
-    /// Somebody ended it.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// A thread was ended by somebody.
+/// A thread was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ThreadCancelled {
-    /// The thread that was to be ended, with all below it.
+    /// The thread; all threads below it are cancelled, too.
     #[payload(attribute, example = "sess-k3v9x2ma.research")]
     pub thread: String,
-    /// Who ended it.
+    /// The identity or listener that cancelled it.
     #[payload(attribute, example = "ada")]
     pub by: String,
     /// Why.
@@ -303,36 +303,35 @@ pub struct ThreadCancelled {
     pub reason: Option<String>,
 }
 
-/// From here on a prompt shows fewer of the thread's messages; the log has them all.
+/// From here on, prompts hide some of the thread's messages; the log keeps them all.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ContextCleared {
-    /// How many messages stay of those that were in view before this one was asked for, where
-    /// there are so many: the first, and the newest.
+    /// How many messages were asked to stay in view: the first and the newest.
     #[payload(attribute, min = 1, example = "10")]
     pub kept_messages: u64,
-    /// The last entry that it hides: all from the second one up to it. Where this is missing,
-    /// `kept_messages` counts entries, and the newest before the request stay.
+    /// The last hidden entry: entries 2 up to it are hidden. If absent, `kept_messages` counts
+    /// entries, and the newest before the request stay.
     #[payload(attribute, no_example)]
     pub upto: Option<u64>,
-    /// The entries before that which stay in view: what is still to be answered or to come.
+    /// Entries up to `upto` that stay in view, such as open questions and summaries.
     #[payload(attribute, list, no_example)]
     pub except: Option<Vec<u64>>,
-    /// How many messages are hidden now, by this one and those before it that are in force.
+    /// How many messages are hidden now, by this clear and earlier ones in force.
     #[payload(attribute, no_example)]
     pub hidden: Option<u64>,
 }
 
-/// The newest `context-cleared` that was in force is so no more: what it hid is in view again.
+/// The newest `context-cleared` in force is undone: prompts show again what it hid.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ContextRestored {
-    /// Whether there was one.
+    /// Whether there was one to undo.
     #[payload(attribute)]
     pub was_cleared: bool,
 }
 
-/// Says who is sending, by a token. The first element on a connection, if any.
+/// Authenticates a connection by a token. If sent, it is the first element on the connection.
 #[derive(Clone, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1")]
 pub struct Authenticate {
@@ -351,16 +350,16 @@ impl std::fmt::Debug for Authenticate {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Authenticated {
-    /// Who the connection sends as.
+    /// The identity.
     #[payload(attribute, example = "ada")]
     pub identity: String,
 }
 
-/// The organism begins; nothing was taken before.
+/// The organism starts; nothing was accepted before.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Boot {
-    /// What the organism is called.
+    /// The organism's name.
     #[payload(rename = "organism-name", example = "sums")]
     pub organism_name: String,
     /// When.
@@ -380,26 +379,26 @@ pub struct Boot {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ShutdownSignal {
-    /// Always `graceful`: what is under way comes to its end.
+    /// Always `graceful`: running work may finish.
     #[payload(example = "graceful")]
     pub mode: String,
-    /// How long that may take.
+    /// How long that may take, in seconds.
     #[payload(rename = "timeout-seconds")]
     pub timeout_seconds: u64,
     /// When.
     pub timestamp: Timestamp,
 }
 
-/// The organism lives.
+/// The organism is alive; sent at intervals.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct Heartbeat {
-    /// The how manieth since it began.
+    /// The heartbeat's number, from 1 at each start.
     pub sequence: u64,
-    /// How long it has lived.
+    /// Seconds since the start.
     #[payload(rename = "uptime-seconds")]
     pub uptime_seconds: u64,
-    /// How much waits for its workers.
+    /// How many events wait for the workers.
     #[payload(rename = "queue-depth")]
     pub queue_depth: u64,
     /// How many trees of threads are awake.
@@ -409,24 +408,24 @@ pub struct Heartbeat {
     pub timestamp: Timestamp,
 }
 
-/// The wall clock was set while the pump ran. Times in the log go on as before until its next
-/// start: they tell what has passed.
+/// The wall clock was set while the pump ran. Until the next start, times in the log ignore this:
+/// they show elapsed time.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ClockSet {
-    /// How far it was set forwards; less than nothing where it was set back.
+    /// How far it was set forwards; negative if it was set back.
     #[payload(attribute, example = "PT3600S")]
     pub by: SignedDuration,
-    /// What it says now.
+    /// The time that it shows now.
     #[payload(attribute)]
     pub clock: Timestamp,
 }
 
-/// A listener is there that was not there before.
+/// The organism has a listener that it didn't have before.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ListenerJoined {
-    /// What it is called.
+    /// Its name.
     #[payload(example = "calculate")]
     pub name: String,
     /// The payloads that it takes.
@@ -441,11 +440,11 @@ pub struct ListenerJoined {
     pub timestamp: Timestamp,
 }
 
-/// A listener that was there before is there no more.
+/// The organism no longer has a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved)]
 pub struct ListenerLeft {
-    /// What it was called.
+    /// Its name.
     #[payload(example = "calculate")]
     pub name: String,
     /// Why.

@@ -48,7 +48,7 @@ pub struct Calculate {
     pub expression: String,
 }
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
 pub struct Calculated {
@@ -57,7 +57,7 @@ pub struct Calculated {
     pub value: String,
 }
 
-/// Why an expression comes to nothing, and where in it that is.
+/// Why an expression has no value, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/calculate/v1")]
 pub enum Problem {
@@ -66,18 +66,18 @@ pub enum Problem {
         /// The character of the expression, counted from 1.
         column: u32,
     },
-    /// A value is too large for any number that we have.
+    /// A value is too large.
     Overflow {
         /// The character of the expression, counted from 1.
         column: u32,
     },
-    /// What stands there makes no sense.
+    /// The expression is malformed.
     Nonsense {
         /// The character of the expression, counted from 1.
         column: u32,
         /// What stands there.
         found: String,
-        /// What would make sense.
+        /// What is expected there.
         expected: String,
     },
 }

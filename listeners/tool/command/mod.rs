@@ -60,12 +60,12 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/command/v1")]
 pub struct Output {
-    /// Its standard output, without the line end at its end.
+    /// Its standard output, without the final line end.
     #[payload(example = "HELLO")]
     pub text: String,
 }
 
-/// The program didn't come to a good end.
+/// The program failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/command/v1")]
 pub struct Failed {
@@ -75,27 +75,27 @@ pub struct Failed {
     /// How it ended, in a sentence.
     #[payload(example = "tr ended with the exit code 1")]
     pub text: String,
-    /// What it wrote to its standard error, or the ends of that.
+    /// Its standard error; of a long one, the beginning and the end.
     #[payload(example = "tr: missing operand")]
     pub err: Option<String>,
 }
 
-/// How a program may end.
+/// How a program failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
     /// With an exit code other than 0.
     ExitCode,
-    /// By a signal: it crashed, or ran into a limit of memory.
+    /// By a signal: it crashed, or reached a limit of memory.
     Signal,
-    /// Its time was over.
+    /// It ran too long.
     Timeout,
-    /// It wrote more than a program may.
+    /// It wrote too much output.
     TooMuchOutput,
-    /// What it was given is too large.
+    /// Its input is too large.
     TooLarge,
-    /// What it wrote isn't what it is to answer.
+    /// Its output isn't a valid answer.
     BadOutput,
-    /// It wasn't begun.
+    /// It could not be started.
     Failed,
 }
 

@@ -41,22 +41,22 @@ use root::Root;
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "files";
 
-/// Shows what a file holds, from a line on.
+/// Reads a text file, from a line on.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Read {
-    /// The file, from the listener's folder.
+    /// The file, relative to the listener's folder.
     #[payload(example = "src/main.rs")]
     pub path: String,
-    /// The first line, counted from 1; the first of the file unless said.
+    /// The first line to read; default 1.
     #[payload(min = 1, example = "1")]
     pub from: Option<u64>,
-    /// How many lines; as many as fit unless said.
+    /// How many lines; by default as many as fit.
     #[payload(min = 1, example = "200")]
     pub lines: Option<u64>,
 }
 
-/// What a file holds.
+/// Lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct FileText {
@@ -69,10 +69,10 @@ pub struct FileText {
     /// The last line that is shown.
     #[payload(attribute)]
     pub to: u64,
-    /// The line to go on from, where the file has more.
+    /// The line to go on from, if the file has more.
     #[payload(attribute)]
     pub next: Option<u64>,
-    /// How many characters stand as U+FFFD because XML has none of them.
+    /// How many characters were replaced by U+FFFD, since XML can't hold them.
     #[payload(attribute)]
     pub replaced: Option<u64>,
     /// The lines, with their ends.
@@ -80,44 +80,44 @@ pub struct FileText {
     pub text: String,
 }
 
-/// Makes a file with this text, or replaces the one that is there; folders are made as needed.
+/// Writes a file, or replaces an existing one; missing folders are made.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Write {
-    /// The file, from the listener's folder.
+    /// The file, relative to the listener's folder.
     #[payload(example = "notes/today.md")]
     pub path: String,
-    /// All that it is to hold.
+    /// The file's whole content.
     #[payload(example = "Buy milk.")]
     pub text: String,
 }
 
-/// A file holds what it was to hold.
+/// The file was written.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Written {
     /// The file.
     #[payload(attribute, example = "notes/today.md")]
     pub path: String,
-    /// How large it is.
+    /// Its size in bytes.
     #[payload(attribute)]
     pub bytes: u64,
-    /// Whether it wasn't there before.
+    /// Whether the file is new.
     #[payload(attribute)]
     pub created: bool,
 }
 
-/// Replaces a text in a file that stands there just once, character by character as it is given.
+/// Replaces a text that occurs exactly once in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Edit {
-    /// The file, from the listener's folder.
+    /// The file, relative to the listener's folder.
     #[payload(example = "src/main.rs")]
     pub path: String,
-    /// What stands there now, with as much around it as makes it the only one.
+    /// The text to replace, as it stands there, with enough around it to be unique.
     #[payload(example = "fn main() {}")]
     pub old: String,
-    /// What is to stand there instead.
+    /// The new text.
     #[payload(example = "fn main() { run(); }")]
     pub new: String,
 }
@@ -129,49 +129,49 @@ pub struct Edited {
     /// The file.
     #[payload(attribute, example = "src/main.rs")]
     pub path: String,
-    /// What is different, as a unified diff.
+    /// The change, as a unified diff.
     #[payload(example = "@@ -1,1 +1,1 @@\n-fn main() {}\n+fn main() { run(); }\n")]
     pub diff: String,
 }
 
-/// Shows what a folder holds.
+/// Lists a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct List {
-    /// The folder, from the listener's own; that one itself unless said.
+    /// The folder, relative to the listener's folder; by default that one.
     #[payload(example = "src")]
     pub path: Option<String>,
 }
 
-/// What a folder holds, by name.
+/// The items of a folder, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Listing {
     /// The folder.
     #[payload(attribute, example = "src")]
     pub path: String,
-    /// Whether there is more than is shown.
+    /// Whether there are more items.
     #[payload(attribute)]
     pub more: bool,
-    /// One thing each.
+    /// The items.
     pub item: Vec<Listed>,
 }
 
-/// What stands in a folder.
+/// An item of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Listed {
-    /// What it is called.
+    /// Its name.
     #[payload(attribute, example = "main.rs")]
     pub name: String,
-    /// What it is.
+    /// Its kind.
     #[payload(attribute)]
     pub kind: Kind,
-    /// How large a file is.
+    /// The size of a file.
     #[payload(attribute)]
     pub bytes: Option<u64>,
 }
 
-/// What may stand in a folder.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Kind {
     /// A file.
@@ -184,15 +184,15 @@ pub enum Kind {
     Other,
 }
 
-/// Finds the lines that a regular expression matches, in all files of a folder and those below it
-/// but for hidden ones and those that a .gitignore leaves out.
+/// Finds lines that match a regular expression, in a folder and those below it. Hidden files and
+/// those that a .gitignore excludes are skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Search {
     /// A regular expression as ripgrep takes it.
     #[payload(example = r"fn \w+\(")]
     pub pattern: String,
-    /// The folder or the file, from the listener's folder; all of that unless said.
+    /// The folder or file, relative to the listener's folder; by default all of that.
     #[payload(example = "src")]
     pub path: Option<String>,
 }
@@ -204,17 +204,17 @@ pub struct Found {
     /// How many files were searched.
     #[payload(attribute)]
     pub files: u64,
-    /// The limit at which the search ended, where it didn't come to its end.
+    /// The limit that stopped the search early.
     #[payload(attribute)]
     pub stopped_by: Option<String>,
-    /// One line each.
+    /// The lines.
     pub hit: Vec<Hit>,
 }
 
 /// A line that matches.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Hit {
-    /// The file, from the listener's folder.
+    /// The file, relative to the listener's folder.
     #[payload(attribute, example = "src/main.rs")]
     pub path: String,
     /// The line, counted from 1.
@@ -225,50 +225,50 @@ pub struct Hit {
     pub text: String,
 }
 
-/// What was asked isn't done: nothing has changed.
+/// The request was refused: nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
 pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// What is meant, as it was given.
+    /// The path or the pattern, as it was given.
     #[payload(attribute, example = "src/main.rs")]
     pub path: String,
-    /// The limit, where one is crossed.
+    /// The limit that was exceeded, if any.
     #[payload(attribute, no_example)]
     pub limit: Option<String>,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "this text stands twice in src/main.rs")]
     pub text: String,
-    /// The lines where a text stands that was to stand once; the first of them where it is many.
+    /// The lines where a text that must be unique occurs; of many, the first ones.
     pub line: Vec<u64>,
 }
 
-/// Why something isn't done.
+/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// Nothing is there.
+    /// The file, folder or line doesn't exist.
     Missing,
     /// The path leads out of the listener's folder.
     Outside,
     /// A folder, a FIFO or a device is there where a file is wanted, or a file where a folder is.
     WrongKind,
-    /// The file holds something else than text in UTF-8.
+    /// The file isn't text in UTF-8.
     NoText,
-    /// A limit is crossed.
+    /// A limit is exceeded.
     TooLarge,
-    /// The text to be replaced doesn't stand there.
+    /// The text to replace isn't in the file.
     NotFound,
-    /// The text to be replaced stands there more than once.
+    /// The text to replace occurs more than once.
     Ambiguous,
-    /// Nothing would be different.
+    /// Nothing would change.
     Unchanged,
     /// Another program changed the file at the same time.
     Changed,
     /// The pattern is no regular expression.
     Pattern,
-    /// The system doesn't do it.
+    /// The file is read-only, or the system failed.
     Failed,
 }
 

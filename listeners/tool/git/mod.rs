@@ -65,10 +65,10 @@ pub struct Changes {
 /// One file that is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Change {
-    /// How it differs from the commit in what is staged.
+    /// How the staged file differs from the commit.
     #[payload(attribute)]
     pub staged: Option<How>,
-    /// How the file differs from what is staged.
+    /// How the file differs from the staged one.
     #[payload(attribute)]
     pub unstaged: Option<How>,
     /// The file, from the root.
@@ -81,9 +81,9 @@ pub struct Change {
 pub enum How {
     /// It is new.
     Added,
-    /// It holds something else.
+    /// Its content is different.
     Modified,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
     /// It is of another type, such as a link.
     Retyped,
@@ -93,22 +93,22 @@ pub enum How {
     Untracked,
 }
 
-/// Shows what is different, as a unified diff: files from what is staged, unless it says otherwise.
+/// Shows a unified diff; by default of the changes that aren't staged.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Diff {
-    /// One file or folder alone, from the root.
+    /// Only this file or folder, from the root.
     #[payload(example = "src")]
     pub path: Option<String>,
-    /// Whether it is what is staged that is shown, as it differs from the commit.
+    /// Whether to show the staged changes instead.
     #[payload(example = "false")]
     pub staged: Option<bool>,
-    /// A commit, whose own changes and message are shown.
+    /// A commit, whose changes and message are shown instead.
     #[payload(example = "HEAD~1")]
     pub commit: Option<String>,
 }
 
-/// What is different.
+/// A unified diff.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Difference {
@@ -121,13 +121,13 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Log {
-    /// One file or folder whose commits are shown alone, from the root.
+    /// Only commits of this file or folder, from the root.
     #[payload(example = "src")]
     pub path: Option<String>,
-    /// How many commits; 20 unless said, at most 100.
+    /// How many commits; default 20, at most 100.
     #[payload(min = 1, example = "5")]
     pub commits: Option<u64>,
-    /// The commit to begin with; the branch's newest unless said.
+    /// The commit to begin with; by default the branch's newest.
     #[payload(example = "HEAD~5")]
     pub from: Option<String>,
 }
@@ -146,7 +146,7 @@ pub struct Entry {
     /// Its id.
     #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
     pub id: String,
-    /// Who wrote it.
+    /// Its author.
     #[payload(attribute, example = "Ada")]
     pub author: String,
     /// When.
@@ -161,22 +161,22 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Commit {
-    /// What is different from now on.
+    /// The commit message.
     #[payload(example = "Sums are right")]
     pub message: String,
-    /// The files and folders, from the root; without one, all that is changed or new.
+    /// The files and folders, from the root; by default all that is changed or new.
     #[payload(example = "src/main.rs")]
     pub path: Vec<String>,
 }
 
-/// There is a commit.
+/// A commit was made.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
 pub struct Committed {
     /// Its id.
     #[payload(attribute, example = "8edea02f13d4a4e5c6b7a8d9e0f1a2b3c4d5e6f7")]
     pub commit: String,
-    /// The branch that has it.
+    /// Its branch.
     #[payload(attribute, example = "main")]
     pub branch: String,
 }
@@ -188,7 +188,7 @@ pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "nothing is changed: there is nothing to commit")]
     pub text: String,
 }
@@ -202,11 +202,11 @@ pub enum Reason {
     Nothing,
     /// A merge or the like is under way, or there is no branch.
     Busy,
-    /// It has what it may not have.
+    /// The request has something that isn't allowed.
     BadRequest,
     /// It took too long.
     Timeout,
-    /// Git didn't do it.
+    /// Git failed.
     Failed,
 }
 

@@ -80,19 +80,19 @@ const HEADER_BYTES_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
 pub struct Http {
-    /// Where to.
+    /// The URL.
     #[payload(example = "https://api.example.org/items")]
     pub url: String,
-    /// What is to be done there; `GET` unless said.
+    /// The HTTP method; default `GET`.
     #[payload(example = "POST")]
     pub method: Option<String>,
-    /// Headers by name.
+    /// Request headers, by name.
     #[payload(no_example)]
     pub headers: BTreeMap<String, String>,
-    /// A text that is sent; or else `json`.
+    /// A text body; instead of `json`.
     #[payload(no_example)]
     pub body: Option<String>,
-    /// JSON that is sent.
+    /// A JSON body.
     #[payload(example = "{\"name\": \"tea\"}")]
     pub json: Option<Json>,
 }
@@ -101,33 +101,33 @@ pub struct Http {
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
 pub struct Answered {
-    /// Its status.
+    /// The HTTP status.
     #[payload(attribute, example = "201")]
     pub status: u16,
-    /// What it says that the body is.
+    /// The body's media type, as the server says.
     #[payload(attribute, example = "application/json")]
     pub kind: String,
-    /// Bytes of the text that are left out behind its beginning.
+    /// Bytes that are cut from the end of the text.
     #[payload(attribute)]
     pub left_out: Option<u64>,
-    /// Headers that tell something.
+    /// Selected headers, such as `location`.
     pub headers: BTreeMap<String, String>,
-    /// The body, where it is text.
+    /// The body, if it is text.
     #[payload(example = "{\"id\": 7}")]
     pub text: Option<String>,
 }
 
-/// There is no answer.
+/// The request was not sent, or its answer can't be shown.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/http/v1")]
 pub struct Refused {
     /// Why, in a word.
     #[payload(attribute)]
     pub reason: Reason,
-    /// The limit, where one is crossed.
+    /// The limit that was exceeded, if any.
     #[payload(attribute, no_example)]
     pub limit: Option<String>,
-    /// Why, and what would do.
+    /// Why, and how to correct it.
     #[payload(value, example = "a.org:80 is out of reach; there is api.example.org:443")]
     pub text: String,
 }

@@ -23,7 +23,7 @@ pub struct Attached {
     /// The entry that has it.
     #[payload(attribute, example = "sess-k3v9x2ma/4")]
     pub entry: String,
-    /// What it is.
+    /// Its media type.
     #[payload(attribute, example = "image/png")]
     pub media_type: String,
     /// Its bytes' BLAKE3 digest, in hexadecimal.

@@ -66,17 +66,17 @@ pub struct ToolResult {
     /// The tool, as its server calls it.
     #[payload(attribute)]
     pub tool: String,
-    /// What it says. What is no text is named in brackets.
+    /// Its text; other content is named in brackets.
     #[payload(example = "It is noon.")]
     pub text: String,
-    /// The same, or more, as JSON.
+    /// Structured content, as JSON.
     pub data: Option<Json>,
-    /// What is no text, in the order in which the text names it.
+    /// Content that isn't text, in the order in which the text names it.
     #[payload(no_example)]
     pub attachment: Vec<Attached>,
 }
 
-/// A tool didn't do what was asked.
+/// A call of a tool failed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolFailed {
@@ -91,20 +91,20 @@ pub struct ToolFailed {
     pub text: String,
 }
 
-/// Why a tool didn't do it.
+/// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// The tool says so.
+    /// The tool reports an error.
     Tool,
     /// The server refuses the call.
     Refused,
     /// The server isn't there, or ended meanwhile: whether anything was done is unknown.
     Gone,
-    /// The time of the call is over.
+    /// The call took too long.
     Timeout,
-    /// What the server answers makes no sense.
+    /// The server's answer is invalid.
     Nonsense,
-    /// The server describes the tool otherwise than when it was accepted: nothing was called.
+    /// The tool's description isn't the accepted one: nothing was called.
     Changed,
 }
 

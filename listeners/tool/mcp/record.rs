@@ -16,8 +16,8 @@ const FILE: &str = "mcp.lock.json";
 /// The record's file may have at most this many bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The tools of a server that are accepted, in the thread `organism`: where it has other digests
-/// than the one before it, somebody accepted other descriptions in between.
+/// The accepted tools of a server, in the thread `organism`. If digests differ from those before,
+/// changed descriptions were accepted in between.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/mcp/mcp/v1")]
 pub struct ToolsAccepted {

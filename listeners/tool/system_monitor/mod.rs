@@ -33,51 +33,51 @@ const SHOWN_MAX: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/system_monitor/v1")]
 pub struct Measure {
-    /// What is measured; all of it unless said.
+    /// What to measure; by default all.
     #[payload(example = "memory")]
     pub metrics: Vec<Metric>,
 }
 
-/// What may be measured.
+/// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Metric {
-    /// How much work waits.
+    /// The load.
     Cpu,
-    /// How much memory there is.
+    /// Memory and swap.
     Memory,
-    /// How much room disks have.
+    /// Space on disks.
     Disks,
-    /// What runs.
+    /// Running processes.
     Processes,
 }
 
-/// How the machine is.
+/// The state of the machine.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/system_monitor/v1")]
 pub struct Measured {
-    /// How much work waits.
+    /// The load.
     pub load: Option<Load>,
-    /// How much memory there is.
+    /// Memory and swap.
     pub memory: Option<Memory>,
-    /// How much room each disk has.
+    /// Space on each disk.
     pub disk: Vec<Disk>,
     /// How many processes there are.
     #[payload(example = "212")]
     pub processes: Option<u64>,
-    /// The largest of them.
+    /// The largest by memory, at most 20.
     pub process: Vec<Process>,
 }
 
-/// How many processes run or wait, on the average of 1, 5 and 15 minutes.
+/// How many processes run or wait, on average.
 #[derive(Clone, Debug, PartialEq, Payload)]
 pub struct Load {
-    /// Of a minute.
+    /// Over 1 minute.
     #[payload(attribute, example = "0.42")]
     pub one: f64,
-    /// Of 5 minutes.
+    /// Over 5 minutes.
     #[payload(attribute, example = "0.40")]
     pub five: f64,
-    /// Of 15 minutes.
+    /// Over 15 minutes.
     #[payload(attribute, example = "0.35")]
     pub fifteen: f64,
     /// How many can run at once.
@@ -88,16 +88,16 @@ pub struct Load {
 /// Memory, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Memory {
-    /// All of it.
+    /// Total memory.
     #[payload(attribute)]
     pub total: u64,
-    /// What a program could have.
+    /// Memory available to programs.
     #[payload(attribute)]
     pub available: u64,
-    /// All swap.
+    /// Total swap.
     #[payload(attribute)]
     pub swap: u64,
-    /// What is free of that.
+    /// Free swap.
     #[payload(attribute)]
     pub swap_free: u64,
 }
@@ -108,10 +108,10 @@ pub struct Disk {
     /// A folder on it.
     #[payload(attribute, example = "/")]
     pub path: String,
-    /// All of it.
+    /// Total space.
     #[payload(attribute)]
     pub total: u64,
-    /// What a program could have.
+    /// Space available to programs.
     #[payload(attribute)]
     pub available: u64,
 }
@@ -119,13 +119,13 @@ pub struct Disk {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     #[payload(attribute)]
     pub id: u32,
-    /// What it is called, cut by the kernel.
+    /// Its name, as the kernel cuts it.
     #[payload(attribute, example = "postgres")]
     pub name: String,
-    /// Bytes of memory that it holds.
+    /// Its resident memory, in bytes.
     #[payload(attribute)]
     pub memory: u64,
 }

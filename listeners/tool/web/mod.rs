@@ -27,28 +27,28 @@ use reach::{Reach, Resolver};
 pub(super) use refusal::Refusal;
 pub(super) use text::{Read, is_pdf, kind_named, piece};
 
-/// Why a request isn't made, or an answer not shown.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
 pub enum Reason {
-    /// The URL is none, or none of HTTP.
+    /// The URL is invalid, or not of HTTP.
     BadUrl,
-    /// The host isn't one that may be reached.
+    /// The host may not be reached.
     OutOfReach,
-    /// The request has what it may not have.
+    /// The request has something that isn't allowed.
     BadRequest,
-    /// Nobody answers there.
+    /// There is no connection to the host.
     Unreachable,
-    /// The time was over.
+    /// It took too long.
     Timeout,
-    /// The server answers that it doesn't do it.
+    /// The server answered with an error status.
     Status,
-    /// There are too many redirects, or one that leads nowhere.
+    /// There are too many redirects, or an invalid one.
     Redirect,
-    /// A limit is crossed.
+    /// A limit is exceeded.
     TooLarge,
-    /// The answer is nothing that is read as text.
+    /// The answer can't be read as text.
     WrongKind,
-    /// The answer breaks off, or is no HTTP.
+    /// The answer broke off, or isn't HTTP.
     Broken,
 }
 
