@@ -76,7 +76,7 @@ macro_rules! bounds {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Bound<'a> {
-    /// The name, here and in a manifest. It has the unit, and whether it is a minimum or maximum.
+    /// The name, here and in a manifest.
     pub name: &'static str,
     /// What the bound is for. A manifest's JSON Schema shows it.
     pub text: &'static str,
@@ -207,7 +207,7 @@ impl XmlLimits {
 }
 
 bounds! {
-/// Bounds of one reply of a model. If one is exceeded, the agent is told and the reply continues.
+/// Bounds of one reply of a model. If one is exceeded, the reply parser says which, and reads on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyLimits {
