@@ -1,46 +1,49 @@
-//! The forms of prompts, and how much of a result each shows.
+//! The forms of prompts, and the part of a long result that a prompt shows.
 
 use pumphouse::model::Tool;
 
 use super::super::view::part;
 use super::words::CognitionIn;
 
-/// The newest form of prompts, in which new turns are shown. Older forms stay as they were, so that
-/// the prompts of old turns still have their digests:
+/// The newest form of prompts. New turns use it. Older forms never change, so that the prompts of
+/// old turns keep their digests:
 ///
-/// 1. Results are JSON in escaped XML, and what peers say is the payload's XML. Of 0.1.0.
-/// 2. Results are text, errors are sentences, and a response of another agent is its text, also as
-///    the end of a thread.
-/// 3. A long result is cut, and native calls and their results stand as their provider has them.
-/// 4. What runs and what waits stands at the end, a message is headed by its sender's name alone,
-///    and a reply that was cut before its first word isn't mentioned.
+/// 1. The form of 0.1.0: results are JSON in escaped XML, and messages of peers are the payloads'
+///    XML.
+/// 2. Results are text, errors are sentences, and a response of another agent is its text, even
+///    within a `thread-result`.
+/// 3. A long result is cut, and native calls and their results have the form that their provider
+///    uses.
+/// 4. The prompt ends with what runs and what is held, a message is headed by its sender's name
+///    alone (at the console by nothing), and a reply that was cut before its first word isn't
+///    mentioned.
 pub const RENDERING: u32 = 4;
 
-/// How many bytes of a result a prompt shows unless said.
+/// By default a prompt shows this number of bytes of a result.
 pub const RESULT_BYTES: u64 = 32 * 1_024;
 
-/// How a prompt is made of a thread.
+/// How a thread is rendered as a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Form<'a> {
-    /// The form, one of 1 to [`RENDERING`].
+    /// The number of the form, from 1 to [`RENDERING`].
     pub number: u32,
-    /// How many bytes of a result it shows, from form 3 on.
+    /// The largest number of bytes of a result that the prompt shows, from form 3 on.
     pub result_bytes: u64,
-    /// Whether calls in the provider's own protocol, and their results, stand in that.
+    /// Whether native calls and their results are shown in the provider's own protocol.
     pub is_native: bool,
-    /// The media types of attachments that the model takes.
+    /// The media types of attachments that the model accepts.
     pub attachments: &'a [String],
 }
 
 impl<'a> Form<'a> {
-    /// A form, as it is where nothing else is said.
+    /// A form with the default for everything but its number.
     #[must_use]
     pub fn new(number: u32) -> Form<'a> {
         Form { number, result_bytes: RESULT_BYTES, is_native: false, attachments: &[] }
     }
 
-    /// The form in which a turn was shown its prompt, in which it was offered such tools.
+    /// The form of the prompt of a recorded turn whose model was offered these tools.
     #[must_use]
     pub fn of(it: &'a CognitionIn, tools: &[Tool]) -> Form<'a> {
         let result_bytes = it.result_bytes_max.unwrap_or(RESULT_BYTES);
@@ -48,14 +51,15 @@ impl<'a> Form<'a> {
             .offering(tools)
     }
 
-    /// The same where the model is offered such tools.
+    /// This form for a model that is offered these tools: from form 3 on, tools make it native.
     #[must_use]
     pub fn offering(self, tools: &[Tool]) -> Form<'a> {
         Form { is_native: self.number > 2 && !tools.is_empty(), ..self }
     }
 }
 
-/// As much of a result as a prompt shows, and what it says of the rest.
+/// The part of a result that a prompt shows, and the note about the rest. The note is empty if the
+/// whole result is shown.
 pub(super) fn shown(entry: u64, mut text: String, most: u64) -> (String, String) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let size = text.len();

@@ -1,4 +1,4 @@
-//! What a model writes, as it comes: piece by piece, or out of the log.
+//! Reading a model's reply: piece by piece from the model, or from the log.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, Rea
 use super::write::Writing;
 
 impl Speaking<'_> {
-    /// Asks the model for its reply and listens to it, unless an interrupt ends the turn.
+    /// Asks the model for a reply and acts on it piece by piece. An interrupt ends both.
     pub(super) async fn generates(
         &mut self,
         prompt: Prompt,
@@ -37,7 +37,8 @@ impl Speaking<'_> {
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
         }
-        // A reply that is read from a log is as it was recorded there: 0.1.0 said otherwise.
+        // `reads` doesn't do this: a replay keeps what the log says, and 0.1.0 left `truncated`
+        // unset after errors.
         self.spoken.truncated |= self.spoken.error.is_some();
         Ok(())
     }
@@ -47,7 +48,7 @@ impl Speaking<'_> {
         self.spoken.stop = Interrupt::WORD.to_owned();
     }
 
-    /// Takes what the model said then: nobody asks it again.
+    /// Reads the recorded reply from the log in a replay. The model isn't asked.
     pub(super) async fn reads(
         &mut self,
         record: &[Entry],
@@ -156,7 +157,7 @@ impl Speaking<'_> {
         }
     }
 
-    /// Records that the model was asked in vain.
+    /// Records a failed request to the model.
     async fn tried(&self, failed: ModelFailed) -> Result<(), Fault> {
         let text = escape::recorded(&failed.text).into_owned();
         self.it.out.failed.send(Note(ModelFailed { text, ..failed })).await

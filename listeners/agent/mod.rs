@@ -1,4 +1,4 @@
-//! Agents: listeners whose mind is a model.
+//! Agents: listeners that answer with the help of a model.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,11 +19,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! An agent owns one payload, its root, which holds anything: `{…/ns/oracle/v1}oracle`. Whoever
-//! sends it one gives it something to do. Each *turn* consumes all that waits for the agent in the
-//! thread, shows the thread to its model, and turns what that writes into payloads while it is
-//! written. A turn without a final response is followed by another one, by a message to itself.
-//! `docs/agents.md` is the manual.
+//! An agent owns one payload, its root, with any content: `{…/ns/oracle/v1}oracle`. A message with
+//! the root gives the agent work. Each *turn* consumes all messages that wait for the agent in the
+//! thread, shows the thread to the model, and turns the model's reply into payloads while the reply
+//! is written. After a turn without a final response, the agent sends itself a message that begins
+//! the next turn. `docs/agents.md` is the manual.
 
 pub mod builtin_feeds;
 mod escape;
@@ -75,13 +75,14 @@ use super::metadata::{Fields, Metadatas};
 use super::todo::{list::Todos, words::StepsOpen};
 use settings::Settings;
 
-/// How long a turn may take: models are slow, and doors and budgets bound them.
+/// The time limit of a turn. It is long because models are slow; interrupts and budgets end turns
+/// earlier.
 const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The house staff that every agent speaks to.
+/// The listeners of the house staff that every agent relies on.
 const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
-/// A listener whose mind is a model.
+/// A listener that answers with the help of a model.
 #[derive(Clone, Debug)]
 pub struct Agent {
     name: String,
@@ -91,62 +92,62 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent of this name and mind.
+    /// Creates an agent with a name and a model, without peers and with the default settings.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Agent {
         Agent { name: name.into(), model, peers: Vec::new(), settings: Settings::default() }
     }
 
-    /// What its model is told before all else.
+    /// Sets the agent's own part of the system prompt.
     #[must_use]
     pub fn prompt(mut self, text: impl Into<String>) -> Agent {
         self.settings.prompt = text.into();
         self
     }
 
-    /// The listeners that it may call; none unless said.
+    /// Sets the listeners that the agent may call. By default there are none.
     #[must_use]
     pub fn peers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Agent {
         self.peers = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The fields in which it says how it is; none unless said.
+    /// Sets the fields of the agent's metadata. By default there are none.
     #[must_use]
     pub fn metadata(mut self, fields: Fields) -> Agent {
         self.settings.metadata = fields;
         self
     }
 
-    /// What it is told beside its history; nothing unless said.
+    /// Sets the feeds that the prompt shows beside the history. By default there are none.
     #[must_use]
     pub fn feeds(mut self, feeds: Feeds) -> Agent {
         self.settings.context_feeds = feeds;
         self
     }
 
-    /// All else that can be set.
+    /// Replaces all settings, including prompt, metadata and feeds that were set before.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Agent {
         self.settings = settings;
         self
     }
 
-    /// The payload that it owns.
+    /// The name of the payload that the agent owns.
     #[must_use]
     pub fn root(&self) -> Name {
         root(&self.name)
     }
 
-    /// Something for it to do, in words.
+    /// The payload that gives the agent work, with this text.
     ///
     /// # Errors
-    /// Where the text holds what XML can't.
+    /// If the text has a character that XML doesn't have.
     pub fn ask(&self, text: &str) -> Result<Element, Fault> {
         ask(&self.name, text)
     }
 
-    /// The listener.
+    /// Builds the listener that the pump runs.
     #[must_use]
     pub fn listener(self) -> Listener {
         let doc = "Something for the agent to do: text, or any elements.";
@@ -191,10 +192,10 @@ impl Agent {
     }
 }
 
-/// Something for the agent of this name to do, in words.
+/// The payload that gives the agent of this name work, with this text.
 ///
 /// # Errors
-/// Where the text holds what XML can't.
+/// If the text has a character that XML doesn't have.
 pub fn ask(agent: &str, text: &str) -> Result<Element, Fault> {
     outcome::root(&root(agent), &[], text)
 }

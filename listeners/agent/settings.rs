@@ -1,4 +1,4 @@
-//! How an agent is set up.
+//! The settings of an agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,59 +14,59 @@ pub use super::super::mind::FinalWithActions;
 use super::form::RESULT_BYTES;
 use super::words::Dispatch;
 
-/// How an agent is set up.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// What it is for, for those who may call it.
+    /// What the agent is for, as its callers read it.
     pub describe: String,
-    /// What its model is told before all else.
+    /// The agent's own part of the system prompt.
     pub prompt: String,
-    /// How its model writes calls.
+    /// How the model writes calls.
     pub dialect: Dialect,
-    /// When the actions of a turn begin.
+    /// When the actions of a turn start.
     pub dispatch: Dispatch,
-    /// Whether a response is final that doesn't say.
+    /// Whether a response without the attribute `final` is final.
     pub final_default: bool,
-    /// Whether the text of a reply that ends without calls is its response. Unless said, so it is
-    /// where the dialect is native.
+    /// Whether the text of a reply without calls is the agent's final response. By default it is in
+    /// the native dialect alone.
     pub text_is_response: Option<bool>,
-    /// What becomes of a final response while actions of its turn are unfinished.
+    /// What happens to a final response while actions of its turn are unfinished.
     pub final_with_actions: FinalWithActions,
-    /// Payloads beside `response` that end its work, by their local names.
+    /// The local names of payloads besides `response` that end the agent's work.
     pub final_payloads: Vec<String>,
-    /// How many turns its work has, from the message or tick that begins it.
+    /// The largest number of turns for one work, from the message or tick that begins it.
     pub max_turns: u64,
-    /// Where calls of it run.
+    /// The thread in which calls of the agent run.
     pub agent_calls: Calls,
-    /// The fields in which it says how it is.
+    /// The fields of the agent's metadata.
     pub metadata: Fields,
-    /// What it is told beside its history.
+    /// The feeds that the prompt shows beside the history.
     pub context_feeds: Feeds,
-    /// What its prompt offers besides calling its peers.
+    /// The abilities that the prompt offers besides calling peers.
     pub abilities: Vec<Ability>,
-    /// Which actions it may take that change its own surroundings.
+    /// The internal actions that the agent may call. They change its own surroundings.
     pub internal_actions: InternalActions,
-    /// What becomes of a prompt that doesn't fit the model's window.
+    /// What the agent does if a prompt doesn't fit the model's window.
     pub on_context_full: OnFull,
-    /// Which model writes summaries; the agent's own unless said.
+    /// The model that writes summaries. By default it is the agent's own model.
     pub summary_model: Option<Arc<dyn Model>>,
-    /// How much stays in view where that is a clear.
+    /// How much stays in view when a clear makes a prompt fit the window.
     pub context_keep: Keep,
-    /// How many bytes of a result a prompt shows.
+    /// The largest number of bytes of a result that a prompt shows.
     pub result_bytes_max: u64,
-    /// How long it waits for a provider that takes no more requests for a while.
+    /// The longest time that the agent waits for the end of its provider's rate limit.
     pub rate_limit_wait_max: Duration,
-    /// How large the parts of a reply may be.
+    /// Limits on the sizes of a reply's parts.
     pub reply_limits: ReplyLimits,
-    /// How `<tool_use>` is spelled, and how long a call and a text may be, where a document
-    /// `streaming_config` says so.
+    /// A document `streaming_config`, if there is one. It says how `<tool_use>` is spelled and how
+    /// long a call and a text may be.
     pub streaming_config: Option<Streaming>,
-    /// How many tokens a reply may have.
+    /// The largest number of tokens of a reply.
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses.
+    /// The sampling temperature of the model.
     pub temperature: Option<f64>,
-    /// What its actions may come to.
+    /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
 }
 
@@ -102,7 +102,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether the text of a reply that ends without calls is its response.
+    /// Whether the text of a reply without calls is the agent's final response.
     #[must_use]
     pub fn text_is_response(&self) -> bool {
         self.text_is_response.unwrap_or(self.dialect == Dialect::Native)
@@ -116,35 +116,35 @@ pub enum Dialect {
     /// As `<action>` and `<tool_use>`.
     #[default]
     Tags,
-    /// As JSON in the text too.
+    /// As `Tags`, and also as JSON in the text.
     ToolUse,
-    /// In its provider's own protocol: what its peers take is offered there. Elements are
+    /// In the provider's own protocol, which offers the peers' payloads as tools. Elements are
     /// understood as well.
     Native,
 }
 
-/// Where calls of an agent run.
+/// The thread in which calls of an agent run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Calls {
-    /// In a thread of its own, below the caller's.
+    /// A thread of the agent's own, below the caller's thread.
     #[default]
     OwnThread,
-    /// In the caller's.
+    /// The caller's thread.
     SameThread,
 }
 
-/// How much of a thread stays in view where old messages are hidden.
+/// How much of a thread stays in view when a clear hides old messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
-    /// So many messages, the first one counted.
+    /// This number of messages, including the first one of the thread.
     Messages(u64),
-    /// The newest messages that have no more tokens together, and the first.
+    /// The first message, and the newest messages that have at most this number of tokens together.
     Tokens(u64),
 }
 
-/// Something that an agent may do besides calling its peers.
+/// An ability: something that an agent may do besides calling its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ability {
@@ -161,19 +161,19 @@ pub enum Ability {
 }
 
 impl Ability {
-    /// All of them.
+    /// All abilities.
     pub const ALL: [Ability; 5] =
         [Ability::Spawn, Ability::Timers, Ability::Todo, Ability::Clear, Ability::Feeds];
 }
 
-/// What becomes of a prompt that doesn't fit the model's window.
+/// What an agent does if a prompt doesn't fit the model's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFull {
-    /// Old messages are hidden.
+    /// A clear hides old messages.
     #[default]
     Clear,
-    /// The same, and a model writes a summary of them, which prompts show in their place.
+    /// A clear hides old messages, and prompts show a summary that a model wrote in their place.
     Summarise,
     /// The agent stops.
     Stop,
