@@ -27,7 +27,7 @@ fn the_list_has_every_payload_and_who_takes_it() {
     let list = scene.run(&["describe"]).code(0).says(&[
         "taken\n",
         "  calculate             by calculate: Works out an arithmetic expression",
-        "  calculated            by calculate: What an expression comes to.\n",
+        "  calculated            by calculate: The value of an expression.\n",
         "  thread-cancelled      by thread, reserved: A thread was ended",
         "the pump's own\n",
         "  huh                   Something is wrong with what was sent",
