@@ -16,6 +16,13 @@ impl Secret {
         Secret(text.into())
     }
 
+    /// The credential of a header that has a scheme before it, such as `Bearer`. A server may quote
+    /// it without the scheme.
+    pub(super) fn behind_scheme(&self) -> Option<Secret> {
+        let (_, credential) = self.0.trim().split_once(' ')?;
+        Some(Secret::new(credential.trim()))
+    }
+
     /// The text, for the places that send it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
@@ -153,6 +160,13 @@ mod tests {
         assert_eq!(Secret::new("true").hidden_in("it is true"), "it is true");
         assert_eq!(secret.begun_in("it is sk-12"), 5);
         assert_eq!(secret.begun_in("it is sk-1234"), 0);
+    }
+
+    #[test]
+    fn the_credential_of_a_header_is_a_secret_without_its_scheme() {
+        let bare = |header: &str| Secret::new(header).behind_scheme();
+        assert_eq!(bare("Bearer sk-1234"), Some(Secret::new("sk-1234")));
+        assert_eq!(bare("sk-1234"), None);
     }
 
     #[test]

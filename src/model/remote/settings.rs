@@ -29,7 +29,7 @@ pub struct Settings {
     pub(super) key: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     /// What a provider file has in headers by itself, and must not be shown.
-    of_file: Vec<Secret>,
+    credentials: Vec<Secret>,
     pub(super) window: Option<u32>,
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
     pub(super) max_tokens: Option<u32>,
@@ -66,7 +66,7 @@ impl Settings {
             model,
             key: None,
             headers: Vec::new(),
-            of_file: Vec::new(),
+            credentials: Vec::new(),
             window: None,
             tokenizer: None,
             max_tokens: None,
@@ -87,10 +87,12 @@ impl Settings {
     pub(super) fn of_provider(provider: Provider, model: String) -> Settings {
         let is_streamed = provider.is_streamed();
         let url = provider.address(&model, is_streamed);
-        let of_file = provider.secret_headers();
+        let mut credentials = provider.secret_headers();
+        let bare: Vec<Secret> = credentials.iter().filter_map(Secret::behind_scheme).collect();
+        credentials.extend(bare);
         let usual = Settings::new(Wire::default(), url, model);
         let provider = Arc::new(provider);
-        Settings { provider, is_whole_url: true, is_streamed, of_file, ..usual }
+        Settings { provider, is_whole_url: true, is_streamed, credentials, ..usual }
     }
 
     /// Shows this key to the server, in the header that its wire has for that: mostly as
@@ -103,6 +105,7 @@ impl Settings {
     /// Sends a further header; its value isn't shown.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Settings {
+        self.credentials.extend(value.behind_scheme());
         self.headers.push((name.into(), value));
         self
     }
@@ -296,7 +299,7 @@ impl Settings {
     /// All that must not be shown.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let of_headers = self.headers.iter().map(|(_, value)| value);
-        self.key.iter().chain(of_headers).chain(&self.of_file)
+        self.key.iter().chain(of_headers).chain(&self.credentials)
     }
 
     /// A text that the server wrote, without what must not be shown.
