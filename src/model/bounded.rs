@@ -91,9 +91,10 @@ impl Bounded {
             true => self.model.prompt_tokens(prompt).max(TOKENS_MIN),
             false => 0,
         };
+        // Dropped behind the channel, so that a cancelled turn is seen to be gone.
+        let _waiting = Waiting(&self.gate);
         let (sender, mut place) = oneshot::channel();
         let agent = prompt.agent.clone();
-        let _waiting = Waiting(&self.gate);
         let is_first = self.gate.state().join(Ticket { agent, tokens, sender });
         self.gate.admit();
         if let Ok(place) = place.try_recv() {

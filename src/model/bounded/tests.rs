@@ -94,3 +94,15 @@ async fn the_tokens_that_a_provider_counts_are_taken_from_the_minute() {
     assert!(!model.has_room(), "600 of 500 are used");
     assert!(model.turn(Prompt::new("Go.")).now_or_never().is_none());
 }
+
+#[tokio::test]
+async fn a_turn_behind_one_that_gave_up_begins_at_once() {
+    let model = Bounded::new("m", replies()).tokens_per_minute(1_000);
+    let ask = |bytes: usize| model.turn(Prompt::new("a".repeat(bytes)));
+    let _first = ask(2_000).await.unwrap();
+    let (mut large, mut small) = (ask(3_600), ask(40));
+    assert!((&mut large).now_or_never().is_none());
+    assert!((&mut small).now_or_never().is_none());
+    drop(large);
+    assert!(small.now_or_never().is_some(), "it waits for what nobody asks for any more");
+}
