@@ -88,8 +88,7 @@ impl Prices {
     }
 
     /// The entry of a model at a host, from the provider that lists this host or a domain above it.
-    /// A listed host with a port matches that port alone. The table's hosts have to be in lower
-    /// case.
+    /// A listed host with a port matches that port alone.
     #[must_use]
     pub fn of_host(&self, host: &str, model: &str) -> Option<PriceEntry> {
         let host = host.to_ascii_lowercase();
@@ -130,9 +129,13 @@ impl std::str::FromStr for Prices {
     type Err = NoPrices;
 
     fn from_str(text: &str) -> Result<Prices, NoPrices> {
-        let prices: Prices = serde_yaml::from_str(text).map_err(|it| NoPrices(it.to_string()))?;
-        for (name, provider) in &prices.providers {
-            for (model, row) in &provider.models.0 {
+        let mut prices: Prices =
+            serde_yaml::from_str(text).map_err(|it| NoPrices(it.to_string()))?;
+        for (name, provider) in &mut prices.providers {
+            provider.hosts.iter_mut().for_each(|it| it.make_ascii_lowercase());
+            for (model, row) in &mut provider.models.0 {
+                model.make_ascii_lowercase();
+                row.patterns.iter_mut().flatten().for_each(|it| it.make_ascii_lowercase());
                 if row.prices().any(|it| !it.is_finite() || it < 0.0) {
                     let text = format!("{name}: {model}: a price is 0 or more");
                     return Err(NoPrices(text));
@@ -158,8 +161,7 @@ struct Provider {
 }
 
 impl Provider {
-    /// The first row that a model's name fits. The name is lowercased first, so patterns match only
-    /// in lower case.
+    /// The first row that a model's name fits, in upper or lower case.
     fn row(&self, model: &str) -> Option<&Row> {
         let name = model.to_ascii_lowercase();
         let name = name.strip_prefix("models/").unwrap_or(&name);
@@ -274,6 +276,19 @@ mod tests {
     fn table(models: &str) -> Result<Prices, NoPrices> {
         let head = "as_of: today\nfrom: us\nproviders:";
         format!("{head}\n  p: {{hosts: [llm.example.org], models: {{{models}}}}}").parse()
+    }
+
+    #[test]
+    fn hosts_and_names_fit_in_upper_and_lower_case() {
+        let row = "{input: 1, output: 2, match: ['Qwen3-*']}, Big: {input: 1, output: 2}";
+        let table: Prices = format!(
+            "as_of: today\nfrom: us\nproviders: {{p: {{hosts: [LLM.Example.org], models: {{q: {row}}}}}}}"
+        )
+        .parse()
+        .unwrap();
+        for model in ["qwen3-8b", "QWEN3-8B", "big", "BIG"] {
+            assert!(table.of_host("llm.EXAMPLE.org", model).is_some(), "{model}");
+        }
     }
 
     #[test]
