@@ -56,15 +56,19 @@ impl Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
-    /// The higher of two prices, field by field. An absent cache price counts as the lowest,
-    /// although those tokens then cost as much as other prompt tokens.
+    /// The higher of two prices, field by field. Where one price has none for tokens of a cache, its
+    /// price of the prompt counts for them.
     #[must_use]
     pub fn max(self, other: Price) -> Price {
+        let input = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (None, None) => None,
+            _ => Some(one.unwrap_or(self.input_micros).max(two.unwrap_or(other.input_micros))),
+        };
         Price {
             input_micros: self.input_micros.max(other.input_micros),
             output_micros: self.output_micros.max(other.output_micros),
-            cached_micros: self.cached_micros.max(other.cached_micros),
-            cache_write_micros: self.cache_write_micros.max(other.cache_write_micros),
+            cached_micros: input(self.cached_micros, other.cached_micros),
+            cache_write_micros: input(self.cache_write_micros, other.cache_write_micros),
         }
     }
 
@@ -128,6 +132,15 @@ mod tests {
         }
         assert_eq!(Price::new(-1.0, f64::NAN).cost(1_000, 1_000), 0);
         assert_eq!(Price::new(1e30, 0.0).cost(u64::MAX, 0), u64::MAX);
+    }
+
+    #[test]
+    fn the_higher_of_two_prices_is_the_higher_for_kept_tokens_too() {
+        let (plain, kept) = (Price::new(10.0, 1.0), Price::new(1.0, 1.0).with_cached(0.1));
+        let used = usage(1_000, 1_000, 0);
+        assert_eq!(plain.max(kept).cost_of(&used), plain.cost_of(&used));
+        assert_eq!(kept.max(plain).cost_of(&used), plain.cost_of(&used));
+        assert_eq!(kept.max(kept), kept);
     }
 
     /// A turn with so many tokens of the prompt, of which some were kept and others are now.
