@@ -8,7 +8,7 @@ use crate::model::provider::file::{CallPaths, Extract, Mode, StopWord, StreamFil
 use crate::model::provider::path::{Path, Paths};
 use crate::model::remote::refusal;
 use crate::model::wire::Gathered;
-use crate::model::{Call, Error, Piece, Stop, Usage};
+use crate::model::{Call, Error, Piece, Stop};
 
 /// How the events of a reply are read.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +95,6 @@ impl Rules {
 /// What is known of a reply beside what was gathered.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    usage: Usage,
     /// Where the call stands that began last at each index.
     places: BTreeMap<u64, u64>,
     /// Where the next call stands.
@@ -224,11 +223,13 @@ impl Progress {
     /// Counts are of the whole reply so far; those that aren't said stay.
     fn used(&mut self, extract: &Extract, event: &Value, gathered: &mut Gathered) {
         let paths = &extract.usage;
+        // Counts that a wire's own reader found stay where these paths find none.
+        let mut usage = gathered.usage.unwrap_or_default();
         let counts = [
-            (&paths.input, &mut self.usage.input),
-            (&paths.output, &mut self.usage.output),
-            (&paths.cached, &mut self.usage.cached),
-            (&paths.reasoning, &mut self.usage.reasoning),
+            (&paths.input, &mut usage.input),
+            (&paths.output, &mut usage.output),
+            (&paths.cached, &mut usage.cached),
+            (&paths.reasoning, &mut usage.reasoning),
         ];
         let mut is_told = false;
         for (paths, count) in counts {
@@ -237,7 +238,7 @@ impl Progress {
             }
         }
         if is_told {
-            gathered.usage = Some(self.usage);
+            gathered.usage = Some(usage);
         }
     }
 }
