@@ -342,20 +342,27 @@ fn steps(left: &str, right: &str) -> usize {
     last[right.len()]
 }
 
+/// The lines of one doc attribute. A comment between `/**` and `*/` may have a star at the beginning
+/// of each of its lines but the first, which isn't part of the text.
+fn without_stars(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let starred = |it: &String| it.trim_start().starts_with('*');
+    if lines.len() > 1 && lines[1..].iter().all(|it| it.trim().is_empty() || starred(it)) {
+        for line in &mut lines[1..] {
+            *line = line.trim_start().trim_start_matches('*').to_owned();
+        }
+    }
+    lines
+}
+
 /// The doc comment as one text, without the margin that the comment's form puts before its lines.
 fn doc(attributes: &[Attribute], errors: &mut Errors) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {
         match (&attribute.meta, value(&attribute.meta)) {
-            (_, Some(text)) => lines.extend(text.value().lines().map(str::to_owned)),
+            (_, Some(text)) => lines.extend(without_stars(&text.value())),
             (Meta::NameValue(it), None) => errors.push(&it.value, error::DOC),
             _ => {}
-        }
-    }
-    let starred = |it: &String| it.trim_start().starts_with('*');
-    if lines.len() > 1 && lines[1..].iter().all(|it| it.trim().is_empty() || starred(it)) {
-        for line in &mut lines[1..] {
-            *line = line.trim_start().trim_start_matches('*').to_owned();
         }
     }
     let margin = |it: &String| it.len() - it.trim_start().len();
@@ -429,6 +436,15 @@ mod tests {
                 struct A;
             ),
             "One.\n  - two",
+        );
+        check(
+            syn::parse_quote!(
+                /// Kinds:
+                /// * one
+                /// * two
+                struct A;
+            ),
+            "Kinds:\n* one\n* two",
         );
         check(
             syn::parse_quote!(
