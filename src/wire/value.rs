@@ -376,6 +376,7 @@ impl Item for Element {
 impl<T: Item> Item for Box<T> {
     const DOC: &'static str = T::DOC;
     const FORM: Form = T::FORM;
+    const HAS_TWO_KEYS: bool = T::HAS_TWO_KEYS;
     const NAMES: Names = T::NAMES;
 
     fn kind() -> Kind {
