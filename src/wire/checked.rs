@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::name::{CORE, ENVELOPE, Name};
 use crate::schema::{Kind, Schema, Shape};
-use crate::wire::{Code, Fault};
+use crate::wire::{Code, Fault, quoted};
 use crate::xml::{Child, Element, Place, View, Writer};
 
 /// The catalogue: every schema that an organism knows, by name.
@@ -81,7 +81,7 @@ impl Catalog {
     pub fn check(&self, element: Element) -> Result<Checked, Fault> {
         let (namespace, local) = (element.namespace(), element.local());
         if namespace.is_empty() {
-            let text = format!("<{local}> has no namespace");
+            let text = format!("<{}> has no namespace", quoted(local));
             return Err(Fault::new(Code::Invalid, text).at(element.place()));
         }
         let name = self.named(local).iter().find(|it| it.namespace() == namespace);

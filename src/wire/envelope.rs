@@ -99,6 +99,7 @@ impl Envelope {
                 "thread" => &mut self.thread,
                 "id" => &mut self.id,
                 other => {
+                    let other = quoted(other);
                     let text = format!("<meta> holds from, to, thread and id, but no <{other}>");
                     return Err(wrong(element, &text));
                 }
