@@ -133,6 +133,9 @@ async fn show(
     let Some(session) = log.thread(&thread.tree()).await? else {
         return Err(data::unknown(&log, thread).await);
     };
+    if log.thread(thread).await?.is_none() {
+        return Err(data::unknown(&log, thread).await);
+    }
     let threads = log.tree(&session.id).await?;
     let messages = log.count(&session.id, CORE_NAME).await?;
     let ledger = ledger::charged(&log, &threads, plan.limits(), messages).await?;

@@ -138,6 +138,7 @@ fn usage_is_summed_by_model_by_agent_or_by_day() {
     scene.run(&nothing).code(0).says(&["nothing was charged"]);
     scene.run(&["budget", "--by", "models"]).code(2).says(&["model", "agent", "day"]);
     scene.run(&["budget", "sess-none", "--by", "day"]).code(1);
+    scene.run(&["budget", &format!("{thread}.none")]).code(1);
 }
 
 #[test]
