@@ -342,7 +342,8 @@ fn steps(left: &str, right: &str) -> usize {
     last[right.len()]
 }
 
-/// The lines of one doc attribute. A comment between `/**` and `*/` may have a star at the beginning
+/// The lines of one doc attribute. A comment between `/**` and `*/` may have a star at the
+/// beginning
 /// of each of its lines but the first, which isn't part of the text.
 fn without_stars(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -56,7 +56,8 @@ impl Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
-    /// The higher of two prices, field by field. Where one price has none for tokens of a cache, its
+    /// The higher of two prices, field by field. Where one price has none for tokens of a cache,
+    /// its
     /// price of the prompt counts for them.
     #[must_use]
     pub fn max(self, other: Price) -> Price {

@@ -282,7 +282,8 @@ mod tests {
     fn hosts_and_names_fit_in_upper_and_lower_case() {
         let row = "{input: 1, output: 2, match: ['Qwen3-*']}, Big: {input: 1, output: 2}";
         let table: Prices = format!(
-            "as_of: today\nfrom: us\nproviders: {{p: {{hosts: [LLM.Example.org], models: {{q: {row}}}}}}}"
+            "as_of: today\nfrom: us\nproviders:\n  \
+             p: {{hosts: [LLM.Example.org], models: {{q: {row}}}}}"
         )
         .parse()
         .unwrap();

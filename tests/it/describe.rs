@@ -28,9 +28,9 @@ fn the_list_has_every_payload_and_who_takes_it() {
         "taken\n",
         "  calculate             by calculate: Works out an arithmetic expression",
         "  calculated            by calculate: The value of an expression.\n",
-        "  thread-cancelled      by thread, reserved: A thread was ended",
+        "  thread-cancelled      by thread, reserved: A thread was cancelled",
         "the pump's own\n",
-        "  huh                   Something is wrong with what was sent",
+        "  huh                   A fault: what was sent is wrong",
         "`pumphouse describe NAME`",
     ]);
     let objects = scene.run(&["describe", "--json"]).code(0).objects();
