@@ -130,12 +130,10 @@ async fn show(
 ) -> Result<Ending, Failure> {
     let plan = builder.build().map_err(|it| Failure::Untried(it.to_string()))?;
     let log = data::open(data)?;
-    let Some(session) = log.thread(&thread.tree()).await? else {
+    let there = (log.thread(thread).await?, log.thread(&thread.tree()).await?);
+    let (Some(_), Some(session)) = there else {
         return Err(data::unknown(&log, thread).await);
     };
-    if log.thread(thread).await?.is_none() {
-        return Err(data::unknown(&log, thread).await);
-    }
     let threads = log.tree(&session.id).await?;
     let messages = log.count(&session.id, CORE_NAME).await?;
     let ledger = ledger::charged(&log, &threads, plan.limits(), messages).await?;
