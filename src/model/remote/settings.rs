@@ -28,7 +28,8 @@ pub struct Settings {
     pub(super) model: String,
     pub(super) key: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
-    /// What a provider file has in headers by itself, and must not be shown.
+    /// Secrets beside the key and the headers: those in a provider file's headers, and the
+    /// credential of each header without its scheme. None of them may be shown.
     credentials: Vec<Secret>,
     pub(super) window: Option<u32>,
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
@@ -430,3 +431,16 @@ impl fmt::Display for NoModel {
 }
 
 impl std::error::Error for NoModel {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_words_hold_no_credential_with_or_without_its_scheme() {
+        let settings = Settings::new(Wire::default(), "http://127.0.0.1".into(), "m".into())
+            .header("Authorization", Secret::new("Bearer sk-live-1"));
+        assert_eq!(settings.hide("wrong: Bearer sk-live-1"), "wrong: …");
+        assert_eq!(settings.hide("Incorrect API key sk-live-1"), "Incorrect API key …");
+    }
+}
