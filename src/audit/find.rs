@@ -66,7 +66,8 @@ pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// How many characters must change to turn `a` into `b`. 0 if `b` contains `a`.
+/// How many characters must change to turn `a` into `b`, of which the first 64 characters are
+/// compared. 0 if `b` contains `a`.
 fn distance(a: &str, b: &str) -> usize {
     const CHARACTERS_MAX: usize = 64;
     if !a.is_empty() && b.contains(a) {

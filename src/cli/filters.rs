@@ -35,8 +35,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Whether all that they take is wanted, unless a number is said: failures, or a stretch of
-    /// time.
+    /// Whether all matching entries are shown by default: with `--failed`, or with `--since`.
     pub(crate) fn want_all(&self) -> bool {
         self.failed || self.since.is_some()
     }

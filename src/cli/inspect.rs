@@ -40,7 +40,7 @@ impl Inspect {
     }
 }
 
-/// Prints the verdict on each file, as it comes; `-` is a list of files on the standard input.
+/// Prints the verdict on each file, in order; `-` is a list of files on the standard input.
 fn each(
     files: &[String],
     to: &mut Screen<'_>,

@@ -46,7 +46,7 @@ pub(crate) struct Organism {
 pub(crate) enum Unread {
     /// The manifest is wrong.
     Mistakes(Mistakes),
-    /// There is none where one was named, or it can't be read.
+    /// The named manifest doesn't exist or can't be read, or the program's own builder is wrong.
     Failure(Failure),
 }
 
@@ -222,7 +222,8 @@ pub(crate) fn here() -> Option<&'static Path> {
     path.exists().then_some(path)
 }
 
-/// What a file holds, but no more of it than a manifest may have.
+/// The bytes of a file, up to one more than a manifest may have: the byte too many shows that the
+/// file is too large.
 pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);

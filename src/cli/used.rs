@@ -71,8 +71,8 @@ impl Usage {
 /// What was used of models in some threads, within some time.
 #[derive(Debug)]
 pub(crate) struct Usages {
-    /// Microseconds since the epoch: what was settled then counts, and what was reserved then and
-    /// isn't settled at all.
+    /// Microseconds since the epoch. Turns count when they are reserved; tokens and cost count when
+    /// they are settled, or when they are reserved if no settlement follows.
     within: Range<u64>,
     /// By user and by day, in days since the epoch.
     used: BTreeMap<(User, u64), Usage>,

@@ -39,7 +39,8 @@ pub(super) struct Pair {
 /// A value that holds no others.
 #[derive(Clone, Debug)]
 pub(super) struct Scalar {
-    /// As the manifest has it: what an error may repeat, for there is no secret in it.
+    /// The text as the manifest has it, with the names of variables and not their values. Errors
+    /// repeat this text, never the filled one.
     pub(super) source: String,
     /// With its variables filled in.
     pub(super) text: String,
@@ -148,7 +149,7 @@ fn spaced(text: &str) -> Cow<'_, str> {
 
 /// What saphyr-parser says of a tab there.
 const NO_SPACE: &str = "':' must be followed by";
-/// Tabs of a manifest that stand between a key and its value.
+/// The most tabs between a key and its value that are read as spaces.
 const TABS_MAX: usize = 1_000;
 
 fn over(limit: &str, max: usize, place: Place) -> Mistake {

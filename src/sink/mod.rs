@@ -1,10 +1,12 @@
 //! Sinks: where a pump sends the entries of its log and live payloads, in files, to a WebSocket,
 //! or to the program itself.
 //!
-//! A sink follows the log. It gets each entry at least once, in the order of the log, also those
-//! that were written while it was away: its position is kept in a file beside the log. Live
-//! payloads, such as what an agent writes while it writes, are bounded; the oldest is dropped
-//! first, and an object says how many. `docs/sinks.md` is the manual.
+//! A sink follows the log, and gets each entry at least once, in the order of the log. A sink of a
+//! file or a WebSocket keeps its position in a file beside the log, so it also gets the entries
+//! that were written while it was away; `buffer_on_disconnect: false` skips those. A sink of raw
+//! events alone gets no entries. Live payloads, such as a reply while an agent writes it, are
+//! bounded: the oldest is dropped first, and an object says how many were. `docs/sinks.md` is the
+//! manual.
 
 mod item;
 mod path;
@@ -158,8 +160,8 @@ impl Sink {
         Sink { after: Some(position), ..self }
     }
 
-    /// Has it keep its position in a file beside this log. Without one a sink begins at the log's
-    /// beginning with each start.
+    /// Has it keep its position in a file beside this log. Without a position, a sink of a file or
+    /// a WebSocket begins at the log's beginning with each start.
     ///
     /// # Errors
     /// Where such a file is there and says no position, or the sink would write to a file of the

@@ -370,7 +370,7 @@ impl Writer {
     }
 
     /// Refuses `more` bytes that would cross the limit. Called before they are written, so that the
-    /// limit also bounds memory.
+    /// limit also bounds memory, except that of an open start tag's attributes.
     fn check_size(&self, more: usize) -> Result<(), Refusal> {
         let max = self.tree.limits.message_bytes_max.min(BYTES_MAX);
         if self.at().saturating_add(more) <= max {

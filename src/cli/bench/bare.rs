@@ -1,4 +1,5 @@
-//! A server that only keeps what it is sent, and sends it back: what a pace costs without a pump.
+//! A server that sends back what it gets, and with `full` writes it to a file first: the cost of a
+//! rate without a pump.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};

@@ -27,7 +27,7 @@ const WAKE: &str = "threads: sleeping sessions, one answers";
 
 /// How many sessions are opened at once.
 const AT_ONCE: u64 = 64;
-/// How many of them wake.
+/// How many of all sessions wake at least: every n-th one, which can be up to twice this number.
 const WOKEN: f64 = 2_000.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {

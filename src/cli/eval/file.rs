@@ -126,7 +126,8 @@ impl Suite {
         self.checked(all.collect())
     }
 
-    /// Whether an organism has all that the cases speak of.
+    /// Checks that an organism has the agent and the payloads that the cases name. Tools of
+    /// `called` aren't checked.
     pub(super) fn fits(&self, organism: &Capabilities) -> Result<(), Mistakes> {
         let mut all = Vec::new();
         let agents = organism.listeners().iter().filter(|it| it.kind == "agent");

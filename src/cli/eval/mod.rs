@@ -2,7 +2,7 @@
 //! as expected.
 //!
 //! - [`file`]: the file of cases, and every mistake in it with its place.
-//! - [`expect`]: whether an answer is as expected. Pure, but for a judge's verdict.
+//! - [`expect`]: whether an answer is as expected. Pure: a judge's verdict is passed in.
 //! - [`ask`]: asks a listener in a thread of its own, up to its answer, its time's end or a stop.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
 //! - [`play`]: one run: a case is asked, and its answer looked at.

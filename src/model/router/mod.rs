@@ -265,7 +265,7 @@ impl Model for Router {
         Box::pin(self.begin(prompt))
     }
 
-    /// The smallest of its models' windows: whichever is asked, the prompt fits.
+    /// The smallest of the known windows of its models: a prompt that fits it fits each of these.
     fn window(&self) -> Option<u32> {
         self.all(|it| it.window()).flatten().min()
     }
