@@ -1,10 +1,10 @@
 //! A collector for tests: it keeps what it is sent, and answers as it is told.
 
 use std::io::{BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -34,29 +34,17 @@ impl Collector {
             (Arc::new(AtomicU16::new(200)), Arc::new(AtomicUsize::new(usize::MAX)));
         let (take, taken) = sync_channel(1_000);
         let (take_metrics, metrics) = sync_channel(1_000);
-        let answers = (status.clone(), bytes_max.clone());
+        let answers = Answers {
+            status: status.clone(),
+            bytes_max: bytes_max.clone(),
+            taken: take,
+            metrics: take_metrics,
+        };
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut reader = BufReader::new(stream.unwrap());
-                while let Some((head, body)) = request(&mut reader) {
-                    let is_metrics = head.starts_with("POST /v1/metrics HTTP/1.1\r\n");
-                    let is_traces = head.starts_with("POST /v1/traces HTTP/1.1\r\n");
-                    assert!(is_metrics || is_traces, "{head}");
-                    assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
-                    let status = match answers.1.load(Ordering::SeqCst) < body.len() {
-                        true => 413,
-                        false => answers.0.load(Ordering::SeqCst),
-                    };
-                    // The test may be over.
-                    let take = if is_metrics { &take_metrics } else { &take };
-                    if status == 200 && take.send(body).is_err() {
-                        return;
-                    }
-                    let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
-                    if reader.get_mut().write_all(answer.as_bytes()).is_err() {
-                        break;
-                    }
-                }
+                // A client may open a second connection before it closes the first.
+                let (stream, answers) = (stream.unwrap(), answers.clone());
+                std::thread::spawn(move || answers.serve(stream));
             }
         });
         Collector { port, status, bytes_max, taken, metrics }
@@ -91,6 +79,40 @@ impl Collector {
     /// The next batch, if one comes within the time.
     pub(super) fn within(&self, time: Duration) -> Option<Vec<u8>> {
         self.taken.recv_timeout(time).ok()
+    }
+}
+
+/// What each connection is answered, and where what it sends goes.
+#[derive(Clone)]
+struct Answers {
+    status: Arc<AtomicU16>,
+    bytes_max: Arc<AtomicUsize>,
+    taken: SyncSender<Vec<u8>>,
+    metrics: SyncSender<Vec<u8>>,
+}
+
+impl Answers {
+    fn serve(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        while let Some((head, body)) = request(&mut reader) {
+            let is_metrics = head.starts_with("POST /v1/metrics HTTP/1.1\r\n");
+            let is_traces = head.starts_with("POST /v1/traces HTTP/1.1\r\n");
+            assert!(is_metrics || is_traces, "{head}");
+            assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
+            let status = match self.bytes_max.load(Ordering::SeqCst) < body.len() {
+                true => 413,
+                false => self.status.load(Ordering::SeqCst),
+            };
+            let take = if is_metrics { &self.metrics } else { &self.taken };
+            // The test may be over.
+            if status == 200 && take.send(body).is_err() {
+                return;
+            }
+            let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+            if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
     }
 }
 
