@@ -36,8 +36,8 @@ use crate::limits::RouterLimits;
 /// # Ok(()) }
 /// ```
 ///
-/// - A turn proceeds in rounds, and a round asks each model at most once. [`RouterLimits`] sets the
-///   number of rounds and the pauses between them.
+/// - A turn proceeds in rounds, and a round asks each model at most once. [`RouterLimits`] sets how
+///   many further rounds there are, and the pauses between them.
 /// - A later round asks only those models whose failure may pass. A model that refused the request,
 ///   for example for its key or its name, isn't asked again in the turn.
 /// - A model that failed is asked after the others until its pause is over.
@@ -230,8 +230,8 @@ impl Router {
         all.iter().find(has_room).or(all.first()).copied()
     }
 
-    /// The shortest time for which a model wants no request. None if any model that may be asked
-    /// again in this turn wants one.
+    /// The shortest time for which the models that may be asked again want no request. None if one
+    /// of them can be asked now.
     fn rest(&self, refused: &BTreeSet<usize>) -> Option<Duration> {
         let now_us = clock::now_us();
         let others = (0..self.backends.len()).filter(|at| !refused.contains(at));
