@@ -167,7 +167,7 @@ pub struct XmlLimits {
     pub depth_max: usize,
     /// Attributes of one element, namespace declarations not counted.
     pub attributes_max: usize,
-    /// Elements, texts and attributes together: what the tree costs in memory.
+    /// Elements, texts and attributes together. They decide how much memory the tree takes.
     #[least = 1]
     pub nodes_max: usize,
     /// Bytes of one name, prefix included. Names are compared and echoed.
@@ -335,7 +335,7 @@ pub struct ModelLimits {
     pub silence_time_max: Duration,
     /// How long a reply may take from the request to its end.
     pub reply_time_max: Duration,
-    /// How long the usage may take after the end of a reply. Also how long a refusal may take.
+    /// How long the usage may take after a reply's end. Also how long a refusal's body may take.
     pub usage_time_max: Duration,
     /// Bytes of one event of the stream.
     pub event_bytes_max: usize,
@@ -348,7 +348,7 @@ pub struct ModelLimits {
     pub refusal_bytes_max: usize,
     /// How often a request is retried whose failure may pass, before any of its reply has come.
     pub retries_max: usize,
-    /// The first pause before a retry. Each further one doubles, and each varies by up to 25 %.
+    /// The first pause before a retry, varied by up to 25 %. Each further one is twice as long.
     pub retry_time_min: Duration,
     /// The longest pause before a retry. If a server asks for a longer one, the request fails.
     pub retry_time_max: Duration,
@@ -425,12 +425,12 @@ pub struct Limits {
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
-    /// Size of a TCP connection's receive buffer. The pump doesn't know of the bytes in it. Linux
-    /// doubles the size, for its own use.
+    /// Bytes of a TCP connection's receive buffer. The pump doesn't count these. Linux doubles
+    /// the size, for its own use.
     #[least = 1]
     pub receive_buffer_bytes: usize,
-    /// Size of a TCP connection's send buffer, for bytes that its client hasn't taken yet. Linux
-    /// doubles the size, for its own use.
+    /// Bytes of a TCP connection's send buffer. The pump doesn't count these. Linux doubles
+    /// the size, for its own use.
     #[least = 1]
     pub send_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
@@ -439,8 +439,8 @@ pub struct Limits {
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
-    /// Bytes that wait for all connections of the pump to read. Beyond half of it, doors cut with
-    /// `P0024` those that have read nothing for 250 ms; close to it, any. The worst are cut first.
+    /// Bytes that wait for all clients of the pump to read. Beyond half of it, doors cut clients
+    /// with `P0024` that read nothing for 250 ms; beyond nine sixteenths, any. The worst go first.
     #[least = 1]
     pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
@@ -452,7 +452,7 @@ pub struct Limits {
     pub linger_time_max: Duration,
     /// The most bytes that a door drops after such a fault.
     pub linger_bytes_max: usize,
-    /// Unconsumed deliveries in one thread from which on further pushes wait.
+    /// Unconsumed deliveries in one thread. At this number, further pushes wait.
     #[least = 1]
     pub unconsumed_max: usize,
     /// Handlers of one listener at once; agents have a bound of their own.
@@ -464,7 +464,7 @@ pub struct Limits {
     /// How long a handler may run, unless its listener says otherwise.
     #[least = 1]
     pub handler_time_max: Duration,
-    /// What one handler may emit while it handles one message.
+    /// Payloads that a handler may emit for one message.
     #[least = 1]
     pub emissions_max: usize,
     /// Levels of child threads below a session. Agents that go deeper are mostly lost.
@@ -483,7 +483,7 @@ pub struct Limits {
     pub tree_children_max: u64,
     /// Tokens of models in one tree, as its listeners charge them.
     pub tree_tokens_max: u64,
-    /// Seconds after the opening of a session. Then no further work in its tree may begin.
+    /// Seconds for the work of one tree, from the opening of its session. Later, none may begin.
     pub tree_seconds_max: u64,
     /// Millionths of money in one tree, as its listeners charge them.
     pub tree_cost_micros_max: u64,

@@ -370,20 +370,20 @@ impl Mind {
     }
 }
 
-/// How work ends without a final response.
+/// The cause of an end of work without a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// By an interrupt.
+    /// An interrupt.
     Interrupted,
-    /// Because its turns or its budget are spent.
+    /// The agent's turns or its budget are spent.
     Spent,
-    /// For another reason.
+    /// Any other cause.
     Other,
 }
 
 impl Stop {
-    /// The way of stopping, by the reason in `agent-stopped`.
+    /// The cause, by the reason in `agent-stopped`.
     #[must_use]
     pub fn of(reason: &str) -> Stop {
         match reason {

@@ -22,9 +22,9 @@ pub struct Prompt {
     pub tools: Vec<Tool>,
     /// The format of the answer, if the answer is to be JSON. Native calls don't follow it.
     pub format: Option<Format>,
-    /// Whether the model is to call no tool in this turn. Most wires offer the tools all the same:
-    /// the messages may hold earlier calls, and providers cache prompts by their beginning. The
-    /// digest leaves this flag out.
+    /// Whether the model is to call no tool in this turn. Most wires still offer the tools, because
+    /// the messages may hold earlier calls, and because providers cache prompts by their beginning.
+    /// The digest leaves this flag out.
     pub without_calls: bool,
     /// The most tokens of the reply. None for the model's own bound.
     pub max_tokens: Option<u32>,
@@ -129,8 +129,8 @@ impl Tool {
     }
 }
 
-/// The format of an answer: JSON with a schema. Check the answer all the same: not every model can
-/// be held to a format.
+/// The format of an answer: JSON with a schema. Check the answer even so, because not every model
+/// can be held to a format.
 ///
 /// ```
 /// use pumphouse::model::{Format, Prompt};
@@ -234,8 +234,8 @@ impl Prompt {
         heard.join(", ")
     }
 
-    /// Identifies the prompt: BLAKE3 over what a provider is told, except `without_calls` and
-    /// `late_bytes`.
+    /// Identifies the prompt: BLAKE3 over the parts that a provider is sent, except `without_calls`
+    /// and `late_bytes`.
     ///
     /// Each text follows its length in bytes, and the lists of messages, tools and stop texts
     /// follow their number of items. The optional numbers follow a byte 1, or are a byte 0 alone.

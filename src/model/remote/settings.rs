@@ -416,7 +416,7 @@ impl fmt::Debug for Settings {
 pub struct NoModel {
     /// The wrong setting: `url`, `model`, `key`, `headers`, `attachments`, `authority` or `proxy`.
     pub setting: &'static str,
-    /// What is wrong with it, in a sentence.
+    /// The mistake, in a sentence.
     pub message: Box<str>,
 }
 

@@ -187,7 +187,8 @@ impl Gathered {
         self.is_over = true;
     }
 
-    /// Ends the reply. Gives out the remaining calls as they are, then the usage and the stop.
+    /// Ends the reply. Gives out the remaining calls as they are, in the order of their places,
+    /// then the usage and the stop.
     pub(crate) fn finish(&mut self) {
         let mut calls = self.calls.split_off(self.given);
         calls.sort_by_key(|it| it.place);

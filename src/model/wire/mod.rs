@@ -1,6 +1,6 @@
 //! The five wires: how providers take requests and write replies. Each has a reader of events.
 //!
-//! | wire | who speaks it | events | its end |
+//! | wire | spoken by | events | end of a reply |
 //! | --- | --- | --- | --- |
 //! | `anthropic-messages` | Anthropic | server-sent | `message_stop` |
 //! | `openai-chat` | OpenAI's chat completions, and most others | server-sent | `[DONE]` |
