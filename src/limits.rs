@@ -159,15 +159,15 @@ bounds! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct XmlLimits {
-    /// Bytes of one message. What is larger belongs in a file with a reference to it.
+    /// Bytes of one message. Larger content belongs in a file, with a reference to it.
     #[least = 1]
     pub message_bytes_max: usize,
-    /// Elements within elements. Deeper is a mistake or an attack; no schema of ours needs it.
+    /// Nesting depth of elements. No schema needs more: deeper nesting is a mistake or an attack.
     #[least = 1]
     pub depth_max: usize,
     /// Attributes of one element, namespace declarations not counted.
     pub attributes_max: usize,
-    /// Elements, texts and attributes together: what the tree costs in memory.
+    /// Elements, texts and attributes together. They decide how much memory the tree takes.
     #[least = 1]
     pub nodes_max: usize,
     /// Bytes of one name, prefix included. Names are compared and echoed.
@@ -175,7 +175,7 @@ pub struct XmlLimits {
     pub name_bytes_max: usize,
     /// Namespace declarations of one element.
     pub declarations_max: usize,
-    /// Namespace declarations in force at one place: each is looked at when a prefix is.
+    /// Namespace declarations in scope at one place. Resolving a prefix searches all of them.
     pub bindings_max: usize,
 }
 }
@@ -217,10 +217,10 @@ pub struct ReplyLimits {
     /// Bytes of one text: of a thought, of a response, or between elements.
     #[least = 1]
     pub text_bytes_max: usize,
-    /// Bytes of one tag: it is held back until it ends.
+    /// Bytes of one tag. The reply parser holds a tag back until its end.
     #[least = 1]
     pub tag_bytes_max: usize,
-    /// Thoughts within thoughts. More than any mind needs, and little enough to keep.
+    /// Thoughts within thoughts: more than any model writes, and few enough to keep in memory.
     #[least = 1]
     pub depth_max: usize,
 }
@@ -242,26 +242,26 @@ bounds! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActionLimits {
-    /// Actions of one turn; one more fails. More than any reply should need.
+    /// Actions of one turn. Any further action fails. No reply should need that many.
     #[least = 1]
     pub in_turn_max: usize,
     /// Actions of the agent that run at once in a thread; the others wait.
     #[least = 1]
     pub at_once: usize,
-    /// Actions that begin together where they are batched.
+    /// Actions that begin together, if the agent batches its actions.
     #[least = 1]
     pub batch: usize,
-    /// How long an action waits for others to begin with it, where they are batched.
+    /// How long an action waits for others to begin with it, if the agent batches its actions.
     pub batch_delay: Duration,
-    /// How long an attempt may take that doesn't say.
+    /// How long one attempt may take, unless its action says otherwise.
     #[least = 1]
     pub timeout: Duration,
-    /// How long it may take at the most, whatever an action says: who waits for days wants a timer.
+    /// The longest timeout of an attempt, whatever its action says. To wait for days, set a timer.
     #[least = 1]
     pub timeout_max: Duration,
-    /// How often an action may be tried again.
+    /// How often an action may be retried.
     pub retry_max: usize,
-    /// The pause before it is tried again; each further one is twice as long.
+    /// The pause before the first retry of an action. Each further pause is twice as long.
     #[least = 1]
     pub retry_delay: Duration,
 }
@@ -329,28 +329,28 @@ bounds! {
 pub struct ModelLimits {
     /// How long a connection to the server may take.
     pub connect_time_max: Duration,
-    /// How long the first byte of a reply may take: a long prompt is read first.
+    /// How long the first byte of a reply may take. A server reads a long prompt before it.
     pub first_byte_time_max: Duration,
     /// How long the server may say nothing in the middle of a reply.
     pub silence_time_max: Duration,
     /// How long a reply may take from the request to its end.
     pub reply_time_max: Duration,
-    /// How long the usage may take to come when the reply is over.
+    /// How long the usage may take after a reply's end. Also how long a refusal's body may take.
     pub usage_time_max: Duration,
     /// Bytes of one event of the stream.
     pub event_bytes_max: usize,
     /// Bytes of a reply: its text, reasoning and calls together.
     pub reply_bytes_max: usize,
-    /// Bytes of all replies that the process has under way, over all models: each may be as long as
-    /// there is room left, and 64 KiB whatever the others hold.
+    /// Bytes of all replies under way in the process, over all models. Each reply may be as long as
+    /// the room that is left, and always 64 KiB.
     pub replies_bytes_max: usize,
-    /// Bytes that are read of what a server says where it refuses.
+    /// Bytes that are read of a refusal's body.
     pub refusal_bytes_max: usize,
-    /// How often a request is sent again that may do better later, as long as nothing was heard.
+    /// How often a request is retried whose failure may pass, before any of its reply has come.
     pub retries_max: usize,
-    /// The first pause before a request is sent again, doubled each time; a part of it is chance.
+    /// The first pause before a retry, varied by up to 25 %. Each further one is twice as long.
     pub retry_time_min: Duration,
-    /// How long to wait at the most; a server that asks for more has refused.
+    /// The longest pause before a retry. If a server asks for a longer one, the request fails.
     pub retry_time_max: Duration,
 }
 }
@@ -379,11 +379,11 @@ bounds! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterLimits {
-    /// How often all models are asked again that may do better later.
+    /// How often a turn asks again those models whose failure may pass.
     pub retries_max: usize,
-    /// The first pause before that, doubled each time.
+    /// The first pause before models are asked again. Each further pause is twice as long.
     pub retry_time_min: Duration,
-    /// The longest pause.
+    /// The longest pause before models are asked again.
     pub retry_time_max: Duration,
 }
 }
@@ -400,16 +400,16 @@ bounds! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// What strangers may send.
+    /// Documents that clients send.
     pub door: XmlLimits,
-    /// What listeners may emit.
+    /// Documents that listeners emit.
     pub inside: XmlLimits,
-    /// Open connections at one door; for one more a silent one leaves, or it gets `P0025`.
+    /// Open connections at one door. A new one replaces a silent one, or is refused with `P0025`.
     #[least = 1]
     pub connections_max: usize,
-    /// Connections beyond `connections_max` that are told so at once; more just end.
+    /// Connections that a door is just now refusing or replacing. Further new ones end unanswered.
     pub farewells_max: usize,
-    /// How long one message may take to arrive once its first byte has.
+    /// How long a message may take after its first byte. Also how long `<authenticate>` may take.
     #[least = 1]
     pub frame_time_max: Duration,
     /// Unanswered pushes of one connection: beyond them its socket is not read.
@@ -418,19 +418,19 @@ pub struct Limits {
     /// Bytes of the unanswered pushes of one connection: beyond them its socket is not read.
     #[least = 1]
     pub push_bytes_in_flight_max: usize,
-    /// Unanswered pushes of all connections of a door: each may have as many as there is room
-    /// left, so that many share it and there is room for one more.
+    /// Unanswered pushes of all connections of a door. Each connection may have as many as the room
+    /// that is left, so that a new one always finds some room.
     #[least = 1]
     pub door_pushes_in_flight_max: usize,
     /// Bytes of the unanswered pushes of all connections of a door, shared in the same way.
     #[least = 1]
     pub door_push_bytes_in_flight_max: usize,
-    /// Bytes that the system may keep of what a TCP connection sent and the door hasn't read: what
-    /// waits there nobody hears of but its sender. Linux keeps twice as many, for its own use.
+    /// Bytes of a TCP connection's receive buffer. The pump doesn't count these. Linux doubles
+    /// the size, for its own use.
     #[least = 1]
     pub receive_buffer_bytes: usize,
-    /// Bytes that the system may keep of what a TCP connection was sent and its client hasn't
-    /// taken. Linux keeps twice as many, for its own use.
+    /// Bytes of a TCP connection's send buffer. The pump doesn't count these. Linux doubles
+    /// the size, for its own use.
     #[least = 1]
     pub send_buffer_bytes: usize,
     /// Bytes waiting for one connection to read: beyond them its socket is not read either.
@@ -439,8 +439,8 @@ pub struct Limits {
     /// Bytes waiting for one connection to read: beyond them it is cut with `P0024`.
     #[least = 1]
     pub outbound_bytes_max: usize,
-    /// Bytes that wait for all connections of the pump to read: beyond a half of them the door cuts
-    /// clients that read nothing for a moment, with `P0024`, the largest debts first.
+    /// Bytes that wait for all clients of the pump to read. Beyond half of it, doors cut clients
+    /// with `P0024` that read nothing for 250 ms; beyond nine sixteenths, any. The worst go first.
     #[least = 1]
     pub owed_bytes_max: usize,
     /// How long a connection may read nothing while something waits for it.
@@ -448,11 +448,11 @@ pub struct Limits {
     pub write_time_max: Duration,
     /// Threads that one connection follows at once.
     pub follows_max: usize,
-    /// How long a door reads on, and throws away, after a fault that closes.
+    /// How long a door keeps reading, and drops the bytes, after a fault that ends a connection.
     pub linger_time_max: Duration,
-    /// How many bytes it throws away at the most then.
+    /// The most bytes that a door drops after such a fault.
     pub linger_bytes_max: usize,
-    /// Unconsumed entries in one thread at which doors begin to wait.
+    /// Unconsumed deliveries in one thread. At this number, further pushes wait.
     #[least = 1]
     pub unconsumed_max: usize,
     /// Handlers of one listener at once; agents have a bound of their own.
@@ -461,41 +461,41 @@ pub struct Limits {
     /// Turns of one agent at once, over all threads: each waits for a model most of its time.
     #[least = 1]
     pub agents_at_once: usize,
-    /// How long a handler may run.
+    /// How long a handler may run, unless its listener says otherwise.
     #[least = 1]
     pub handler_time_max: Duration,
-    /// What one handler may emit while it handles one message.
+    /// Payloads that a handler may emit for one message.
     #[least = 1]
     pub emissions_max: usize,
-    /// Threads above one another below a session: what goes deeper is mostly lost.
+    /// Levels of child threads below a session. Agents that go deeper are mostly lost.
     pub thread_depth_max: usize,
-    /// Turns of one listener in one thread, over all that it is asked there.
+    /// Turns of one listener in one thread, over all messages to it.
     pub thread_turns_max: u64,
-    /// Timers that are set in one thread: more is a loop that sets timers.
+    /// Timers that are set in one thread. More of them mostly come from a loop.
     pub thread_timers_max: usize,
-    /// The shortest time between two ticks of one timer: shorter ones fill the log.
+    /// The shortest time between two ticks of one timer. A shorter one would fill the log.
     pub timer_every_min: Duration,
-    /// Checklists that are open in one thread: each is asked about every message of its tree.
+    /// Checklists that are open in one thread. Each is tested against every message of its tree.
     pub thread_todos_max: usize,
-    /// Messages that the listeners of one tree of threads are given, but for the pump's own.
+    /// Messages to the listeners of one tree of threads, without the pump's own.
     pub tree_messages_max: u64,
-    /// Threads of one tree that live at once, but for the session.
+    /// Threads of one tree that are open at once, without the session.
     pub tree_children_max: u64,
     /// Tokens of models in one tree, as its listeners charge them.
     pub tree_tokens_max: u64,
-    /// Seconds from the opening of a session until nothing of its tree may begin any more.
+    /// Seconds for the work of one tree, from the opening of its session. Later, none may begin.
     pub tree_seconds_max: u64,
     /// Millionths of money in one tree, as its listeners charge them.
     pub tree_cost_micros_max: u64,
-    /// How often a listener may send the same payload in a thread without anything from outside
-    /// between; at the last there is a warning, and the next is `P0043`.
+    /// How often in a row a listener may send the same payload in a thread, without a push or a
+    /// timer in between. The last time gives a warning, and the next is `P0043`.
     #[least = 1]
     pub repeats_max: usize,
-    /// How long a chain of messages among listeners may be in a thread without anything from
-    /// outside between; at its end there is a warning, and the next is `P0043`.
+    /// How many messages a chain from listener to listener may have in a thread, without a push or
+    /// a timer in between. The last one gives a warning, and the next is `P0043`.
     #[least = 1]
     pub chain_max: usize,
-    /// Steps that one tree takes before its neighbours.
+    /// Steps that one tree runs in its turn, before other trees have theirs.
     #[least = 1]
     pub steps_in_turn_max: usize,
     /// Steps that go to the log as one batch.
@@ -504,14 +504,14 @@ pub struct Limits {
     /// Batches of one worker on their way to the log at once.
     #[least = 1]
     pub batches_in_flight_max: usize,
-    /// How long a batch should take to the log: where it takes longer, less is on its way at once,
-    /// so that nobody waits long behind what others piled up. Much less than some milliseconds
-    /// costs: each commit is shared by fewer then.
+    /// How long the log should take for a batch. If it takes longer, fewer steps are on their way
+    /// at once, so that no tree waits long behind bulk writers. A target far below some
+    /// milliseconds costs throughput, because fewer steps share each commit.
     pub log_time_target: Duration,
-    /// Quiet trees that one worker keeps awake.
+    /// Trees that one worker keeps in memory. Beyond this number, it unloads quiet ones.
     #[least = 1]
     pub trees_awake_max: usize,
-    /// Entries a thread keeps at hand for its folds; what is older comes from the log.
+    /// Entries that a thread keeps in memory for its folds. Older ones are read from the log.
     #[least = 1]
     pub entries_at_hand_max: usize,
     /// Live payloads that one follower may lag behind before it misses some.

@@ -99,7 +99,7 @@ impl Refreshes {
         &self.registry
     }
 
-    /// The last answer of a feed's source.
+    /// The last good answer of a feed's source.
     pub(super) fn value(&self, agent: &str, id: &str) -> Option<&Element> {
         self.agents.get(agent)?.feeds.get(id)?.value.as_ref()
     }
@@ -115,7 +115,7 @@ impl Refreshes {
         }
     }
 
-    /// Takes note of requests to sources, and of the end of agents' work.
+    /// Notes requests to sources, answered refreshes, and the end of agents' work.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
             self.observe_call(entry);
@@ -171,7 +171,8 @@ impl Refreshes {
         effects
     }
 
-    /// The feed whose source an entry answers for, and the outcome. It removes the open request.
+    /// The feed whose source answers with an entry, and the outcome. The request is no longer open
+    /// then. None for any other entry.
     fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -343,8 +344,8 @@ impl Refreshes {
     }
 }
 
-/// Whether a waiting `feeds-due` message is delivered early: if a turn waits for it, when a
-/// `feeds-refreshed` has come in the thread.
+/// Whether the entry `came` makes the pump deliver a waiting `feeds-due` message early. It does if
+/// a turn waits for the message, and the entry is a `feeds-refreshed` in the same thread.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME

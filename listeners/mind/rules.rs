@@ -41,19 +41,19 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
-    /// It waits until something comes.
+    /// The agent waits until something comes.
     Wait,
-    /// An interrupt ends its work.
+    /// An interrupt ends the agent's work.
     Interrupt,
-    /// An interrupt came, but it has no work.
+    /// An interrupt came, but the agent has no work.
     NoWork,
-    /// It delivers its first waiting response.
+    /// The agent delivers its first waiting response.
     Deliver,
-    /// It withdraws its waiting final response, for this reason.
+    /// The agent withdraws its waiting final response, for this reason.
     Withdraw(String),
-    /// It ends its work without a final response.
+    /// The agent ends its work without a final response.
     Stop(StopReason),
-    /// It has a turn.
+    /// The agent has a turn.
     Turn,
 }
 
@@ -61,16 +61,16 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It has no turn left.
+    /// The agent has no turn left.
     Turns,
-    /// Its model failed too often, or the provider refused a request.
+    /// The agent's model failed too often, or the provider refused a request.
     Model,
-    /// Its last turns did nothing.
+    /// The agent's last turns did nothing.
     Idle,
 }
 
 impl Mind {
-    /// Decides what the agent does next. This is for times when no turn is running.
+    /// Decides what the agent does next. Call this only while no turn is running.
     #[must_use]
     pub fn next(&self, rules: &Rules) -> Next {
         let Some(work) = &self.work else {
@@ -274,9 +274,8 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// The first list has the message or tick that the work at hand began with, and the asker's
-    /// messages that are unanswered. The second list has all other messages and ticks that no turn
-    /// has shown.
+    /// Two lists of messages and ticks. The first has the one that the work at hand began with, and
+    /// the asker's unanswered messages. The second has all others that no turn has shown.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -371,20 +370,20 @@ impl Mind {
     }
 }
 
-/// How work ends without a final response.
+/// The cause of an end of work without a final response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// By an interrupt.
+    /// An interrupt.
     Interrupted,
-    /// Because its turns or its budget are spent.
+    /// The agent's turns or its budget are spent.
     Spent,
-    /// For another reason.
+    /// Any other cause.
     Other,
 }
 
 impl Stop {
-    /// The way of stopping, by the reason in `agent-stopped`.
+    /// The cause, by the reason in `agent-stopped`.
     #[must_use]
     pub fn of(reason: &str) -> Stop {
         match reason {

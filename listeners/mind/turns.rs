@@ -198,8 +198,8 @@ impl Mind {
         })
     }
 
-    /// Notes that a response was delivered. A final response ends the work. Another one that had to
-    /// wait is the first waiting one.
+    /// Notes that a response was delivered. A final response ends the work. Any other response, if
+    /// it had to wait, was the first of the waiting ones.
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
@@ -218,7 +218,7 @@ impl Mind {
     pub(in super::super) fn stop_work(&mut self, stop: Stop, until: u64) {
         let is_told = stop == Stop::Interrupted && self.interrupts.iter().all(|it| *it > until);
         if is_told {
-            // This interrupt has ended the work before. This `agent-stopped` only tells the
+            // The interrupt has ended the work already. This `agent-stopped` only answers the
             // interrupt's sender.
             return;
         }
@@ -251,8 +251,8 @@ impl Mind {
         self.interrupts.clear();
     }
 
-    /// Begins and ends a turn without calls. A handler uses this for a turn that the log doesn't
-    /// have yet.
+    /// Records a turn without calls, from its beginning to its end. A handler uses this for a turn
+    /// that the log doesn't have yet.
     pub(in super::super) fn record_silent_turn(&mut self, turn: u64, until: u64, is_last: bool) {
         self.turns = turn;
         let shown: Vec<u64> = self.shown(until);

@@ -25,11 +25,11 @@ const PAGE: usize = 256;
 const LOOK_EVERY_US: u64 = 200_000;
 /// How long a follower waits for an unreachable target: the first time, and at most.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
-/// Why a target doesn't take anything now.
+/// The error of a target that is unreachable. The text says why.
 #[derive(Debug)]
 pub(crate) struct Away(pub(crate) String);
 
-/// How much of what a target has taken it has sent.
+/// How far a target has sent the entries that it has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// Everything is sent.
@@ -51,20 +51,27 @@ pub(crate) trait Target: Send + 'static {
     /// Takes the next entry, to send it later.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes what else is to be sent after the entries up to this position, such as live payloads.
+    /// Takes other things to send after the entries up to this position, such as live payloads.
     fn take_live(&mut self, _position: u64) {}
 
-    /// Whether something was taken and isn't sent yet.
+    /// Whether something was taken and hasn't been sent yet.
     fn has_waiting(&self) -> bool;
 
-    /// Sends what was taken. The follower also calls this again after a failure, and from time to
-    /// time.
+    /// Sends the things that were taken. The follower calls this again after a failure, and from
+    /// time to time.
+    ///
+    /// # Errors
+    /// The target is unreachable.
     fn send(&mut self) -> impl Future<Output = Result<Sent, Away>> + Send;
 
-    /// Drops all that was taken and isn't sent. Notes how many entries are skipped in total.
+    /// Drops all that was taken and hasn't been sent. `_entries` is the number of entries that are
+    /// skipped.
     fn skip(&mut self, _entries: u64) {}
 
-    /// Makes durable what was sent. This comes before the follower's position is kept.
+    /// Makes the sent entries durable. The follower calls this before it keeps its position.
+    ///
+    /// # Errors
+    /// The target is unreachable.
     fn settle(&mut self) -> impl Future<Output = Result<(), Away>> + Send {
         async { Ok(()) }
     }
@@ -134,14 +141,14 @@ impl<T: Target> Follower<T> {
         Follower { log, target, position, read: at, sent: at, failures, away_us, lag }
     }
 
-    /// Waits so long for a target that is away, at first and at the most.
+    /// Sets the first and the longest wait for an unreachable target.
     #[cfg(all(test, feature = "otel"))]
     pub(crate) fn waiting(self, away_us: (u64, u64)) -> Follower<T> {
         Follower { away_us, ..self }
     }
 
-    /// Follows until `stopped` is ready. Then it sends what the log has by then, within a time
-    /// limit.
+    /// Follows until `stopped` is ready. Then sends the entries that the log has by then, for at
+    /// most `stop_time_max_us`.
     pub(crate) async fn run(
         mut self,
         stopped: impl Future<Output = ()> + Send,
@@ -169,7 +176,7 @@ impl<T: Target> Follower<T> {
         self.target.end().await;
     }
 
-    /// Makes one step after another until `stopped` is ready. It doesn't interrupt a step.
+    /// Makes one step after another until `stopped` is ready. A step isn't interrupted.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = self.away_us.0;
         loop {
@@ -261,7 +268,7 @@ impl<T: Target> Follower<T> {
         Ok(true)
     }
 
-    /// Keeps the position, after the target has made durable what was sent.
+    /// Keeps the position, after the target has made the sent entries durable.
     async fn keep(&mut self) -> Result<(), Away> {
         if self.position.is_behind(self.sent) {
             self.target.settle().await?;

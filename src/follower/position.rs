@@ -59,7 +59,10 @@ pub(crate) struct KeptPosition {
 
 impl KeptPosition {
     /// Reads the position for this log from the file. Without a file, or if the file is for another
-    /// log, it is the log's beginning.
+    /// log, the position is the log's beginning.
+    ///
+    /// # Errors
+    /// The file can't be read or holds no position, or the log can't be read.
     pub(crate) async fn read(
         log: &dyn Log,
         file: Option<PathBuf>,

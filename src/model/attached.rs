@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-/// Tokens that an image takes, about. Anthropic counts width times height by 750, and scales an
-/// image down to about 1,600 tokens ("Vision" in its documentation); tiles of OpenAI and Google
-/// come to less.
+/// Approximate tokens of an image. Anthropic counts width times height by 750, and scales an image
+/// down to about 1,600 tokens ("Vision" in its documentation). The tiles of OpenAI and Google have
+/// fewer tokens.
 const IMAGE_TOKENS: u64 = 1_600;
-/// Tokens that a page of a document takes, about: Anthropic names 1,500 to 3,000 ("PDF support" in
-/// its documentation).
+/// Approximate tokens of a document's page. Anthropic names 1,500 to 3,000 ("PDF support" in its
+/// documentation).
 const PAGE_TOKENS: u64 = 3_000;
-/// Bytes of a page of a document, about.
+/// Approximate bytes of a document's page.
 const PAGE_BYTES: u64 = 32 << 10;
 
 /// An image or a document in a message.
@@ -23,27 +23,28 @@ const PAGE_BYTES: u64 = 32 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attached {
-    /// Its media type, such as `image/png` or `application/pdf`.
+    /// The media type, such as `image/png` or `application/pdf`.
     pub media_type: String,
-    /// Its bytes, in base64.
+    /// The bytes, in base64.
     pub base64: Arc<str>,
 }
 
 impl Attached {
-    /// Bytes of a media type.
+    /// An attachment of these bytes. They aren't checked against the media type.
     #[must_use]
     pub fn new(media_type: impl Into<String>, bytes: &[u8]) -> Attached {
         let base64 = crate::schema::base64_text(bytes);
         Attached { media_type: media_type.into(), base64: base64.into() }
     }
 
-    /// Whether it is an image; else it is a document.
+    /// Whether the media type is one of images. Everything else counts as a document.
     #[must_use]
     pub fn is_image(&self) -> bool {
         self.media_type.starts_with("image/")
     }
 
-    /// A name for it as a file, for wires that want one.
+    /// A file name, for wires that want one: `attached.` and the subtype of the media type, or
+    /// `attached.txt` for plain text.
     #[must_use]
     pub fn file_name(&self) -> String {
         let kind = self.media_type.rsplit_once('/').map_or("bin", |(_, it)| it);
@@ -56,8 +57,8 @@ impl Attached {
         format!("data:{};base64,{}", self.media_type, self.base64)
     }
 
-    /// About how many tokens it takes: 1,600 for an image, 3,000 for every 32 KiB of a document.
-    /// Providers count pixels and pages, and not bytes.
+    /// Estimates the tokens of the attachment: 1,600 for an image, and 3,000 for each 32 KiB of a
+    /// document, begun ones included. Providers themselves count pixels and pages.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let bytes = self.base64.len() as u64 / 4 * 3;
@@ -65,8 +66,8 @@ impl Attached {
     }
 }
 
-/// Whether a media type is one of those that a model takes, of which `image/*` means every image.
-/// Upper and lower case mean the same.
+/// Whether a media type is in a list of accepted types, in which `image/*` stands for every image.
+/// Upper and lower case are the same.
 ///
 /// ```
 /// use pumphouse::model::takes;
@@ -87,7 +88,7 @@ pub fn takes(types: &[String], media_type: &str) -> bool {
     is_media_range(media_type) && types.iter().any(wanted)
 }
 
-/// Whether a text is a media type without parameters, or all of a kind, such as `image/*`.
+/// Whether a text is a media type without parameters, or a range of them, such as `image/*`.
 ///
 /// ```
 /// use pumphouse::model::is_media_range;
@@ -105,7 +106,8 @@ pub fn is_media_range(text: &str) -> bool {
     parts.is_some_and(|(kind, name)| is_name(kind) && (name == "*" || is_name(name)))
 }
 
-/// What bytes are by how they begin: an image in PNG, JPEG, GIF or WebP, or a PDF.
+/// The media type of bytes, recognized by their beginning: an image in PNG, JPEG, GIF or WebP, or a
+/// PDF. None for all else.
 ///
 /// ```
 /// use pumphouse::model::media_type_of;

@@ -1,4 +1,4 @@
-//! A model that is asked only so often: at once, or in a minute.
+//! Limits the requests and tokens of a model: how many at once, and how many in a minute.
 
 mod bucket;
 
@@ -12,11 +12,11 @@ use self::bucket::Bucket;
 use super::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
 use crate::clock;
 
-/// How many tokens a request is taken for at the least, before its provider has counted them.
+/// The fewest tokens that a request counts as, before its provider has counted them.
 const TOKENS_MIN: u64 = 100;
 
-/// A model with limits: who asks it beyond them waits until it may be asked again. Agents that wait
-/// are served in turn, so that one with many threads doesn't hold up the others.
+/// A model with limits. A turn beyond the limits waits until they allow it. Agents with waiting
+/// turns are served round robin, so that an agent with many threads doesn't hold up the others.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Bounded {
     gate: Arc<Gate>,
 }
 
-/// How much a model with limits is asked.
+/// The load of a model with limits.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,52 +46,55 @@ pub struct Bounded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// How many replies it has under way at the most, where that has a limit.
+    /// The most replies that may be under way at once, if there is such a limit.
     pub at_once: Option<u64>,
-    /// How many it has under way.
+    /// Replies under way.
     pub under_way: u64,
-    /// How many turns wait until they may ask it.
+    /// Turns that wait until they may ask the model.
     pub waiting: u64,
-    /// How many turns had to wait since the model was made.
+    /// Turns that have had to wait since the model was made.
     pub held_up: u64,
 }
 
 impl Bounded {
-    /// The model, without a limit yet; its name is for the traces.
+    /// Wraps a model, without a limit yet. The name is for traces.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Bounded {
         Bounded { name: name.into(), model, gate: Arc::default() }
     }
 
-    /// At most so many replies are under way at once; at least one is.
+    /// Limits the replies under way at once. 0 counts as 1.
     #[must_use]
     pub fn at_once(self, most: usize) -> Bounded {
         self.gate.state().at_once = Some(most.max(1));
         self
     }
 
-    /// At most so many requests begin in a minute, evenly, and at least one.
+    /// Limits the requests in a minute. A token bucket starts with `most` requests, and refills
+    /// evenly by `most` in a minute. 0 counts as 1.
     #[must_use]
     pub fn requests_per_minute(self, most: u64) -> Bounded {
         self.gate.state().requests = Some(Bucket::full(most, clock::now_us()));
         self
     }
 
-    /// At most so many tokens are used in a minute, of prompts and replies together, and at least
-    /// one. A request counts as its prompt until its provider has counted.
+    /// Limits the tokens in a minute, of prompts and replies together, by a token bucket as for
+    /// requests. 0 counts as 1. Until the provider has counted, a request counts as the estimated
+    /// tokens of its prompt, and as at least 100.
     #[must_use]
     pub fn tokens_per_minute(self, most: u64) -> Bounded {
         self.gate.state().tokens = Some(Bucket::full(most, clock::now_us()));
         self
     }
 
-    /// Waits until one more reply may begin.
+    /// Waits until one more reply may begin, and counts the reply as under way.
     async fn place(&self, prompt: &Prompt) -> Place {
         let tokens = match self.gate.counts_tokens() {
             true => self.model.prompt_tokens(prompt).max(TOKENS_MIN),
             false => 0,
         };
-        // Dropped behind the channel, so that a cancelled turn is seen to be gone.
+        // This is declared before the channel, and so dropped after it. If the turn is cancelled,
+        // its channel is then closed already, and `admit` sees that the turn is gone.
         let _waiting = Waiting(&self.gate);
         let (sender, mut place) = oneshot::channel();
         let agent = prompt.agent.clone();
@@ -112,7 +115,7 @@ impl Bounded {
             let wait = self.gate.admit();
             tokio::select! {
                 biased;
-                // An error says that the gate is gone, and this turn holds it.
+                // The channel can't close before a place comes: this turn keeps the gate alive.
                 Ok(place) = &mut place => return place,
                 () = retry::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 () = changed => {}
@@ -187,11 +190,11 @@ impl Model for Bounded {
     }
 }
 
-/// Who may ask a model now, and who waits.
+/// Decides which turns may ask a model now, and which wait.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<State>,
-    /// A reply has ended: those who wait look again for how long.
+    /// Notified at the end of each reply, so that waiting turns look again how long to wait.
     changed: Notify,
 }
 
@@ -202,9 +205,9 @@ struct State {
     tokens: Option<Bucket>,
     under_way: usize,
     held_up: u64,
-    /// The turns that wait, by their agents, each in the order in which they came.
+    /// The waiting turns by agent, each agent's in the order of their arrival.
     tickets: BTreeMap<Option<Arc<str>>, VecDeque<Ticket>>,
-    /// The agents that have turns here, in the order in which they are served next.
+    /// The agents with waiting turns, in the order in which they are served next.
     order: VecDeque<Option<Arc<str>>>,
 }
 
@@ -212,12 +215,12 @@ struct State {
 #[derive(Debug)]
 struct Ticket {
     agent: Option<Arc<str>>,
-    /// The tokens that its request is taken for.
+    /// The tokens that its request counts as.
     tokens: u64,
     sender: oneshot::Sender<Place>,
 }
 
-/// How long something has to wait: for a time that is known, or for the end of a reply.
+/// How long a turn has to wait. None if it waits for the end of a reply, whenever that is.
 type Wait = Option<Duration>;
 
 impl State {
@@ -231,7 +234,7 @@ impl State {
         self.held_up == 0
     }
 
-    /// What a request of so many tokens has to wait for; nothing where it may begin.
+    /// How long a request of so many tokens has to wait. None if it may begin.
     fn wait(&self, tokens: u64, now_us: u64) -> Option<Wait> {
         if self.at_once.is_some_and(|most| self.under_way >= most) {
             return Some(None);
@@ -241,7 +244,10 @@ impl State {
         requests.max(tokens).map(Some)
     }
 
-    /// Takes the next turn that may begin out of those that wait.
+    /// Takes the next turn out of the queue, and counts it as under way.
+    ///
+    /// # Errors
+    /// How long the next turn has to wait, or none if no turn waits.
     fn next(&mut self, now_us: u64) -> Result<Ticket, Wait> {
         while let Some(agent) = self.order.front() {
             let agent = agent.clone();
@@ -280,7 +286,7 @@ impl State {
 }
 
 impl Gate {
-    /// Nothing under the lock panics halfway.
+    /// A poisoned lock is ignored: no code under the lock panics halfway.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -289,13 +295,13 @@ impl Gate {
         self.state().tokens.is_some()
     }
 
-    /// Lets in who may begin, and says after which time the next one may, where that is known.
+    /// Admits all turns that may begin now. Returns how long the next one has to wait, if known.
     fn admit(self: &Arc<Gate>) -> Wait {
         loop {
             let next = self.state().next(clock::now_us());
             match next {
                 Ok(Ticket { tokens, sender, .. }) => {
-                    // A turn that is gone gives its place back: the place is in what comes back.
+                    // If the turn is gone, `send` returns the place, and dropping that frees it.
                     drop(sender.send(Place { gate: self.clone(), tokens }));
                 }
                 Err(wait) => return wait,
@@ -313,16 +319,17 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What a reply that is under way holds of a model's limits.
+/// A reply's place among those under way. Dropping it frees the place.
 #[derive(Debug)]
 struct Place {
     gate: Arc<Gate>,
-    /// The tokens that it was taken for.
+    /// The tokens that the reply has counted as so far.
     tokens: u64,
 }
 
 impl Place {
-    /// The provider has counted the tokens.
+    /// Takes the provider's count of tokens. Tokens beyond those counted so far are charged; if
+    /// there are fewer, nothing is given back.
     fn used(&mut self, tokens: u64) {
         let more = tokens.saturating_sub(self.tokens);
         self.tokens += more;

@@ -1,9 +1,9 @@
-//! Which model one is, part by part.
+//! The identity of a model, part by part.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Which model one is, part by part: what `pumphouse models` lists of it.
+/// The identity of a model, part by part, as `pumphouse models` lists it.
 ///
 /// ```
 /// use pumphouse::model::{Model, Price, PriceSource, Remote, Wire};
@@ -19,15 +19,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Details {
-    /// How it is spoken to: the name of a [wire](super::Wire) or of a
-    /// [provider](super::Provider) that has none, `scripted`, or `program` where only the program
-    /// knows.
+    /// The name of the [wire](super::Wire), or of a [provider](super::Provider) without a wire.
+    /// `scripted` for scripts, `router` for routers, and `program` for models of a program's own.
     pub wire: Cow<'static, str>,
-    /// What its server calls it, or which script it is.
+    /// The model's name at its server, the name of its script, or else its description.
     pub model: String,
-    /// The host of its server, with the port where that isn't the usual one.
+    /// The server's host, with the port unless that is the scheme's usual one.
     pub host: Option<String>,
-    /// Where its price is from; none where it has no price.
+    /// The source of the price. None if the model has no price.
     pub price_source: Option<PriceSource>,
 }
 
@@ -39,12 +38,12 @@ impl Details {
     }
 }
 
-/// Where a price is from.
+/// The source of a price.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PriceSource {
-    /// It is a setting of the model.
+    /// A setting of the model.
     Setting,
-    /// It is from a [table](super::Prices), which is described in a few words.
+    /// A [table](super::Prices), by its description in a few words.
     Table(Arc<str>),
 }

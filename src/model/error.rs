@@ -1,51 +1,52 @@
-//! Why a model didn't answer, or not to the end.
+//! The error of a model that didn't answer, or not to the end.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a model didn't answer, or not to the end. It holds no key, whatever a server repeats.
+/// The error of a model that didn't answer, or not to the end. It shows no key, even if the server
+/// quoted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// What kind of failure it is: match on this.
+    /// The kind of failure, to match on.
     pub kind: Kind,
     /// What happened, in a sentence.
     pub message: Box<str>,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// What the server said about it: the beginning.
+    /// The server's own message, cut after 500 characters.
     pub said: Option<Box<str>>,
-    /// How long to wait first, where the server said so.
+    /// How long the server asked to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// Whether the same request may do better later.
+    /// Whether the same request may succeed later.
     pub retry: bool,
-    /// Which of several models failed, where a [router](crate::model::Router) asks several.
+    /// The name of the model that failed, if a [router](crate::model::Router) asked it.
     pub model: Option<Box<str>>,
-    /// The attempts that failed before this one, the first one first.
+    /// The failed attempts before this one, the oldest first.
     pub tried: Vec<Error>,
 }
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// There is no connection: no such host, nobody listens, no TLS.
+    /// No connection: the host is unknown, nothing listens there, or TLS failed.
     Unreachable,
-    /// The server doesn't want the request: its key, its model, its form.
+    /// The server rejected the request, for example its key, its model or its form.
     Refused,
     /// The prompt is longer than the model's window.
     PromptTooLong,
-    /// Too many requests, or more than was paid for.
+    /// Too many requests, or the account's quota is used up.
     RateLimited,
     /// The server failed, before its reply or in the middle of it.
     Failed,
-    /// It took too long.
+    /// A wait took too long.
     TimedOut(Wait),
-    /// The reply ended before its end.
+    /// The connection ended before the reply was whole.
     Cut,
-    /// What came is no reply.
+    /// The server's answer isn't a reply.
     Garbled,
-    /// What came is larger than a limit, which the message names.
+    /// The server's answer is larger than a limit, which the message names.
     TooLarge,
     /// A script or a record has no further reply.
     Spent,
@@ -53,7 +54,7 @@ pub enum Kind {
     OffRecord,
 }
 
-/// What was waited for.
+/// The event that a request waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
@@ -61,14 +62,14 @@ pub enum Wait {
     Connection,
     /// The first byte of the reply.
     FirstByte,
-    /// A byte in the middle of it.
+    /// A further byte of the reply.
     NextByte,
-    /// Its end.
+    /// The end of the reply.
     End,
 }
 
 impl Kind {
-    /// In a word, as the log and scripts have it.
+    /// The kind as one word, as the log and scripts write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// Whether the same request may do better later, as a rule.
+    /// Whether the same request may succeed later, as a rule. [`Error::retry`] knows better.
     #[must_use]
     pub fn may_pass(self) -> bool {
         use Kind::{Cut, Failed, RateLimited, TimedOut, Unreachable};
@@ -95,7 +96,7 @@ impl Kind {
 }
 
 impl Error {
-    /// A failure and what happened.
+    /// An error of this kind, with a sentence on what happened.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<Box<str>>) -> Error {
         let (message, retry) = (message.into(), kind.may_pass());
@@ -111,7 +112,7 @@ impl Error {
         }
     }
 
-    /// How often it was tried.
+    /// The number of attempts, this one included.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.tried.len() + 1

@@ -30,7 +30,7 @@ pub fn prompt_bytes(prompt: &Prompt) -> u64 {
     prompt.system.len() as u64 + messages
 }
 
-/// About how many tokens the attachments of a message take.
+/// Estimates the tokens of a message's attachments.
 fn attached_tokens(it: &Said) -> u64 {
     it.attached.iter().map(Attached::tokens).sum()
 }

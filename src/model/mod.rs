@@ -1,6 +1,6 @@
-//! Minds: what is asked of a model, what it answers while it writes, and who answers.
+//! Language models: prompts, replies in pieces while they are written, and the models that reply.
 //!
-//! It knows no threads, no listeners and no engine: a prompt goes in, pieces come out.
+//! This module knows no threads, no listeners and no engine: a prompt goes in, pieces come out.
 //!
 //! ```
 //! use pumphouse::model::{Model, Piece, Prompt, Scripted};
@@ -72,92 +72,101 @@ pub use scripted::{NoScript, Repeat, Scripted};
 pub use secret::Secret;
 pub use wire::{Effort, NoEffort, NoWire, Wire};
 
-/// What a model answers: later, or why not.
+/// A future of a model's answer, or of its error.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Asks a language model: starts one turn. Every implementation passes the suite of
-/// `tests/it/model/conformance.rs`.
+/// A language model. Every implementation passes the suite of `tests/it/model/conformance.rs`.
 pub trait Model: Debug + Send + Sync {
-    /// Asks, and is done when the first piece of the reply is there. Until then nothing was heard,
-    /// so that a model may try again by itself; what it tried are the reply's first pieces.
-    /// Dropping the future ends the request.
+    /// Starts a turn. The future is done when the first piece of the reply is there. Until then, a
+    /// model may retry by itself; the reply then begins with a [`Piece::Tried`] for each failed
+    /// attempt. Dropping the future ends the request.
+    ///
+    /// # Errors
+    /// The last attempt's, with the earlier ones in it.
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
 
-    /// Asks once, also where [`turn`](Model::turn) tries again by itself: for whoever has another
-    /// model to ask.
+    /// Starts a turn with a single attempt, even if [`turn`](Model::turn) would retry. Routers use
+    /// this, as they have other models to ask.
+    ///
+    /// # Errors
+    /// The attempt's.
     fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         self.turn(prompt)
     }
 
-    /// How many tokens prompt and reply may have together, where that is known.
+    /// The most tokens that prompt and reply may have together, if known.
     fn window(&self) -> Option<u32> {
         None
     }
 
-    /// How many tokens a text is, where the model's tokenizer is at hand; see
-    /// [`prompt_tokens`](estimate) for an estimate where it isn't.
+    /// How many tokens a text has, if the model has a tokenizer. See [`prompt_tokens`](estimate)
+    /// for an estimate without one.
     fn tokens(&self, text: &str) -> Option<u64> {
         let _ = text;
         None
     }
 
-    /// How many tokens a reply has at the most where its prompt doesn't say, where that is known.
+    /// The most tokens of a reply whose prompt doesn't set them, if known.
     fn max_tokens(&self) -> Option<u32> {
         None
     }
 
-    /// Which media types of attachments it takes, such as `image/*` and `application/pdf`; see
-    /// [`takes`].
+    /// The media types of attachments that the model takes, such as `image/*` and
+    /// `application/pdf`. See [`takes`].
     fn attachments(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether it is held to the [form of an answer](Prompt::format) that its prompt asks for. One
-    /// that isn't is asked for its answer in words.
+    /// Whether the model is held to the [format](Prompt::format) of its prompt. For other models,
+    /// agents describe the format in the prompt's text.
     fn is_structured(&self) -> bool {
         false
     }
 
-    /// What its tokens cost, where that is known.
+    /// The price of the model's tokens, if known.
     fn price(&self) -> Option<Price> {
         None
     }
 
-    /// Whether a turn could begin now; one without limits always has room.
+    /// Whether a turn could begin now. A model without limits always has room.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// How much it is asked, where it has limits for that.
+    /// The load of a model with limits on requests or tokens. None for other models.
     fn load(&self) -> Option<Load> {
         None
     }
 
-    /// How often each of its models was asked, where it is a [`Router`].
+    /// How often each model of a [`Router`] was asked. Empty for other models.
     fn asking(&self) -> Vec<Asking> {
         Vec::new()
     }
 
-    /// Whether it answers the same prompt with the same words, always. A turn that a stop cut off
-    /// is taken up again only then; else the next turn is told what there was.
+    /// Whether the model always answers the same prompt with the same words. Only then a turn that
+    /// a stop of the pump cut off is resumed. Otherwise the next turn is told what there was.
     fn is_repeatable(&self) -> bool {
         false
     }
 
-    /// Which model it is, in a few words, for people and for the log. It holds no secret.
+    /// Describes the model in a few words, for people and for the log, without secrets.
     fn describe(&self) -> String;
 
-    /// Which model it is, part by part. It holds no secret either.
+    /// Describes the model part by part, without secrets.
     fn details(&self) -> Details {
         Details::new("program", self.describe())
     }
 }
 
-/// A turn's reply while it is written. Whoever reads slowly slows it down; dropping it ends the
-/// request.
+/// A turn's reply while it is written. A slow reader slows the server down. Dropping the reply ends
+/// the request.
 pub trait Reply: Debug + Send {
-    /// The next piece; none after the last one, which is a [`Piece::Stop`], and after an error.
+    /// The next piece. The last one is a [`Piece::Stop`]; after it, and after an error, there is
+    /// none.
     ///
-    /// The future may be dropped and asked for again: no piece is lost.
+    /// The future may be dropped before it is done: the next call loses no piece.
+    ///
+    /// # Errors
+    /// Why the reply ended early.
     fn next(&mut self) -> Boxed<'_, Option<Piece>>;
 }

@@ -1,4 +1,4 @@
-//! Models by name, for whoever is told only that.
+//! Models by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::model::Model;
 use crate::schema::nearest;
 
-/// Models by name, for whoever is told only that: what stands under `model` in a manifest.
+/// Models by the names that a manifest's `model` keys refer to.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::schema::nearest;
 pub struct Models(BTreeMap<String, Arc<dyn Model>>);
 
 impl Models {
-    /// Adds a model; the one that had this name before, if one had.
+    /// Adds a model. Returns the model that had this name before, if there was one.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
@@ -35,7 +35,7 @@ impl Models {
     /// The model of a name.
     ///
     /// # Errors
-    /// Which names there are, where none has this one.
+    /// No model has this name. The error lists the names that exist.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, UnknownModel> {
         let unknown = || UnknownModel { name: name.to_owned(), there: self.names().collect() };
         self.0.get(name).cloned().ok_or_else(unknown)
@@ -56,9 +56,9 @@ impl Models {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownModel {
-    /// The name that none has.
+    /// The unknown name.
     pub name: String,
-    /// Those that there are.
+    /// The names that exist.
     pub there: Vec<String>,
 }
 

@@ -1,45 +1,46 @@
-//! What a reply is made of.
+//! The pieces that a reply is made of.
 
 use serde_json::Value;
 
 use crate::model::{Error, Price, Wire};
 
-/// A piece of a reply, as it comes.
+/// A piece of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Piece {
     /// An attempt that failed before this one; such pieces come first.
     Tried(Error),
-    /// Which of several models answers, where a [router](crate::model::Router) chose it: it comes
-    /// before what that model says.
+    /// The model that answers, if a [router](crate::model::Router) chose it. This piece comes
+    /// before all that the model says.
     Answering(Answering),
-    /// Text, in the order in which it was written. Its borders mean nothing.
+    /// Text, in the order in which it was written. Where one piece ends and the next begins has no
+    /// meaning.
     Text(String),
     /// Reasoning that a provider shows beside the text.
     Reasoning(String),
-    /// Why the model declines, in its own words, where a provider tells that from text.
+    /// The model's own words on why it declines, if the provider marks them as a refusal.
     Refusal(String),
     /// A native call, whole.
     Call(Call),
-    /// A call of a tool that the provider has run itself: nobody else runs it.
+    /// A call of a tool that the provider runs itself. Agents don't run it.
     ServerCall(Call),
-    /// What the provider signed, and wants back beside the calls.
+    /// Data that the provider signed, and wants back beside the calls.
     Signed(Signed),
-    /// What the turn has used.
+    /// The tokens that the turn has used.
     Usage(Usage),
     /// Why the reply is over: the last piece.
     Stop(Stop),
 }
 
-/// The model that answers a turn, of several.
+/// The one of a router's models that answers a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answering {
-    /// Its name among them.
+    /// The model's name in the router.
     pub name: String,
-    /// What it is, as [`Model::describe`](crate::model::Model::describe) says it.
+    /// Its description, from [`Model::describe`](crate::model::Model::describe).
     pub model: String,
-    /// What its tokens cost, where that is known.
+    /// The price of its tokens, if known.
     pub price: Option<Price>,
 }
 
@@ -47,11 +48,12 @@ pub struct Answering {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
-    /// What the provider calls it; empty where it doesn't.
+    /// The provider's id of the call. Empty if the provider gives none.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// Its arguments as the model wrote them: JSON, if the model kept to it and wasn't stopped.
+    /// The arguments as the model wrote them. They may be broken JSON, for example if the reply was
+    /// cut off.
     pub arguments: String,
 }
 
@@ -67,8 +69,8 @@ impl Call {
     }
 }
 
-/// Something that a provider signed or encrypted, mostly reasoning, and that it wants back as it is
-/// where the calls of the reply go back. Other wires don't know it.
+/// Data that a provider signed or encrypted, mostly reasoning. The provider wants it back unchanged
+/// when the calls of the reply go back. Other wires can't read it.
 ///
 /// ```
 /// use pumphouse::model::{Signed, Wire};
@@ -80,22 +82,24 @@ impl Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Signed {
-    /// The wire that knows it.
+    /// The wire that the data belongs to.
     pub wire: Wire,
-    /// Where it stands: 0 before the reply's text, 1 behind it, 2 behind the first call, and so on.
+    /// Its position: 0 before the reply's text, 1 behind the text, 2 behind the first call, and so
+    /// on.
     pub place: u64,
-    /// What goes back: JSON, as the wire has it.
+    /// The data as JSON, in the wire's own form.
     pub json: String,
 }
 
 impl Signed {
-    /// Something that a wire wants back, and where.
+    /// Data that a wire wants back, with its position.
     #[must_use]
     pub fn new(wire: Wire, place: u64, json: impl Into<String>) -> Signed {
         Signed { wire, place, json: json.into() }
     }
 
-    /// What goes back at a place over a wire: another wire's isn't in it.
+    /// The data that goes back over a wire at the positions that `place` accepts. Data of other
+    /// wires is skipped.
     pub(crate) fn at(
         all: &[Signed],
         wire: Wire,
@@ -110,22 +114,22 @@ impl Signed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub input: u64,
-    /// Of the reply, reasoning included.
+    /// Tokens of the reply, reasoning included.
     pub output: u64,
-    /// Of the prompt, those that the provider had kept.
+    /// Tokens of the prompt that came from the provider's cache.
     pub cached: u64,
-    /// Of the prompt, those that the provider keeps for later prompts.
+    /// Tokens of the prompt that the provider wrote to its cache.
     pub cache_written: u64,
-    /// Of the reply, those of reasoning.
+    /// Tokens of the reply that were reasoning.
     pub reasoning: u64,
-    /// What it cost in millionths of the provider's money, where it says so.
+    /// The turn's cost in millionths of the provider's currency, if the provider says it.
     pub cost_micros: Option<u64>,
 }
 
 impl Usage {
-    /// So many tokens of the prompt and of the reply.
+    /// A usage of these tokens of the prompt and of the reply, and nothing else.
     #[must_use]
     pub fn new(input: u64, output: u64) -> Usage {
         Usage { input, output, ..Usage::default() }
@@ -136,22 +140,23 @@ impl Usage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The model had said what it had to say, or one of the prompt's stop texts came.
+    /// The model was done, or wrote one of the prompt's stop texts.
     End,
-    /// One of the prompt's stop texts came, where a provider tells that from `End`.
+    /// The model wrote one of the prompt's stop texts, if the provider distinguishes that from
+    /// `End`.
     StopText,
-    /// As many tokens as it was allowed, or as fit its window: it stopped in the middle.
+    /// The reply reached its limit of tokens, or the model's window. It ends in the middle.
     MaxTokens,
-    /// It waits for the results of its native calls.
+    /// The model waits for the results of its native calls.
     Calls,
-    /// The provider held the rest back.
+    /// The provider's content filter held the rest back.
     Filtered,
-    /// Something that a provider has a word of its own for.
+    /// A reason of the provider's own, in the provider's word.
     Other(String),
 }
 
 impl Stop {
-    /// In a word, as the log has it.
+    /// The reason as one word, as the log writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -165,7 +170,7 @@ impl Stop {
     }
 }
 
-/// Of its own word; whatever is no word of ours is a provider's.
+/// Parses the word of [`Stop::as_str`]. Any other word becomes [`Stop::Other`].
 impl From<&str> for Stop {
     fn from(word: &str) -> Stop {
         match word {

@@ -1,4 +1,4 @@
-//! A known reply, given out as if it were written just now.
+//! Plays a scripted reply as if a model were writing it now.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::model::script::{End, Script};
 use crate::model::{Boxed, Error, Piece, Reply};
 
-/// A time to wait for.
+/// A future that is done after a pause.
 pub(super) type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What lets time pass: tokio's clock, or a simulator's.
+/// Makes pauses, by tokio's clock or a simulator's.
 #[derive(Clone)]
 pub(super) struct Sleeper(Arc<dyn Fn(Duration) -> Pause + Send + Sync>);
 
@@ -40,7 +40,7 @@ impl fmt::Debug for Sleeper {
     }
 }
 
-/// Begins to give a reply out: done when its first piece is there.
+/// Starts to play a reply. The future is done when the first piece is there.
 pub(super) async fn play(script: Script, sleeper: Sleeper) -> Result<Box<dyn Reply>, Error> {
     let mut play = Play::new(script, sleeper);
     if let Some(first) = play.step().await? {
@@ -49,16 +49,16 @@ pub(super) async fn play(script: Script, sleeper: Sleeper) -> Result<Box<dyn Rep
     Ok(Box::new(play))
 }
 
-/// A reply that is given out.
+/// A reply that is being played.
 struct Play {
-    /// What is left of it.
+    /// The steps that are left.
     steps: VecDeque<Step>,
     sleeper: Sleeper,
-    /// The time that passes now. It is kept here, since whoever waits may give up and come again.
+    /// The pause at hand. It is kept here because the future of `step` may be dropped meanwhile.
     pause: Option<Pause>,
 }
 
-/// What happens next.
+/// A step of a reply.
 enum Step {
     Pause(Duration),
     Piece(Piece),
@@ -129,7 +129,8 @@ impl fmt::Debug for Play {
     }
 }
 
-/// Texts in pieces of so many characters; what is no text is whole.
+/// Cuts a text into pieces of at most `characters`. Other pieces stay whole, as does a text where
+/// `characters` is 0.
 fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     let cut = |text: String, make: fn(String) -> Piece| {
         let all: Vec<char> = text.chars().collect();
@@ -143,7 +144,7 @@ fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     }
 }
 
-/// No longer than what is left, of which it takes its part.
+/// Cuts a text to the characters that are left, and takes its characters off them.
 fn shortened(mut piece: Piece, left: &mut usize) -> Piece {
     if let Piece::Text(it) | Piece::Reasoning(it) | Piece::Refusal(it) = &mut piece {
         if let Some((end, _)) = it.char_indices().nth(*left) {

@@ -1,8 +1,8 @@
-//! What a model's tokens cost.
+//! The price of a model's tokens.
 
 use crate::model::Usage;
 
-/// What a model's tokens cost, in whatever money the operator counts in.
+/// The price of a model's tokens, in whatever currency the operator uses.
 ///
 /// ```
 /// use pumphouse::model::{Price, Usage};
@@ -19,21 +19,21 @@ use crate::model::Usage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Price {
-    /// Of a million tokens of prompts, in millionths.
+    /// Price of a million tokens of prompts, in millionths.
     pub input_micros: u64,
-    /// Of a million tokens of replies, in millionths.
+    /// Price of a million tokens of replies, in millionths.
     pub output_micros: u64,
-    /// Of a million tokens of prompts that the provider had kept, in millionths; that of other
-    /// tokens of prompts where it is none.
+    /// Price of a million prompt tokens that come from the provider's cache, in millionths. If
+    /// none, they cost as much as other prompt tokens.
     pub cached_micros: Option<u64>,
-    /// Of a million tokens of prompts that the provider kept for later, in millionths; that of
-    /// other tokens of prompts where it is none.
+    /// Price of a million prompt tokens that the provider writes to its cache, in millionths. If
+    /// none, they cost as much as other prompt tokens.
     pub cache_write_micros: Option<u64>,
 }
 
 impl Price {
-    /// So much for a million tokens of prompts, and for a million tokens of replies. Less than a
-    /// millionth is rounded, and less than nothing is nothing.
+    /// A price for a million tokens of prompts, and one for a million tokens of replies. Both are
+    /// rounded to millionths; negative ones become 0.
     #[must_use]
     pub fn new(input: f64, output: f64) -> Price {
         Price {
@@ -44,21 +44,20 @@ impl Price {
         }
     }
 
-    /// So much for a million tokens of prompts that the provider had kept from an earlier one.
+    /// Sets the price of a million prompt tokens that come from the provider's cache.
     #[must_use]
     pub fn with_cached(self, cached: f64) -> Price {
         Price { cached_micros: Some(micros(cached)), ..self }
     }
 
-    /// So much for a million tokens of prompts that the provider keeps for later ones.
+    /// Sets the price of a million prompt tokens that the provider writes to its cache.
     #[must_use]
     pub fn with_cache_write(self, written: f64) -> Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
-    /// The higher of two prices, field by field. Where one price has none for tokens of a cache,
-    /// its
-    /// price of the prompt counts for them.
+    /// The higher of two prices, field by field. If only one of them has a price for tokens of a
+    /// cache, the other's price of prompt tokens is compared with it.
     #[must_use]
     pub fn max(self, other: Price) -> Price {
         let input = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -73,15 +72,15 @@ impl Price {
         }
     }
 
-    /// What so many tokens cost together, in millionths, where none of the prompt was kept; a part
-    /// of one counts as a whole one.
+    /// The cost of these tokens, in millionths, without any use of the provider's cache. Rounded up
+    /// to a whole millionth.
     #[must_use]
     pub fn cost(self, input: u64, output: u64) -> u64 {
         self.cost_of(&Usage::new(input, output))
     }
 
-    /// What a turn cost, in millionths: tokens that the provider had kept, or keeps for later, have
-    /// prices of their own. A part of a millionth counts as a whole one.
+    /// The cost of a turn, in millionths, with the prices of tokens read from the provider's cache
+    /// and written to it. Rounded up to a whole millionth.
     #[must_use]
     pub fn cost_of(self, usage: &Usage) -> u64 {
         let cached = usage.cached.min(usage.input);
@@ -94,8 +93,7 @@ impl Price {
         u64::try_from(whole.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// What so many tokens cost at the most, in millionths, whatever the provider keeps of the
-    /// prompt.
+    /// The most that these tokens can cost, in millionths, however the provider uses its cache.
     #[must_use]
     pub fn cost_max(self, input: u64, output: u64) -> u64 {
         let of_prompt = [self.cached_micros, self.cache_write_micros].into_iter().flatten();
@@ -104,8 +102,8 @@ impl Price {
         flat.cost(input, output)
     }
 
-    /// How many tokens of a reply can be had for so much, behind a prompt, whatever the provider
-    /// keeps of that.
+    /// The most reply tokens that an amount in millionths pays for, after a prompt of `input`
+    /// tokens, however the provider uses its cache.
     #[must_use]
     pub fn reply_for(self, micros: u64, input: u64) -> u64 {
         let left = micros.saturating_sub(self.cost_max(input, 0));
@@ -114,7 +112,7 @@ impl Price {
     }
 }
 
-/// Millionths. A cast stops at the bounds of what it casts to.
+/// An amount in millionths. The cast saturates: negative amounts and NaN become 0.
 fn micros(amount: f64) -> u64 {
     (amount * 1e6).round() as u64
 }
@@ -144,7 +142,7 @@ mod tests {
         assert_eq!(kept.max(kept), kept);
     }
 
-    /// A turn with so many tokens of the prompt, of which some were kept and others are now.
+    /// The usage of a prompt, some tokens of which were in the cache, and others are written to it.
     fn usage(input: u64, cached: u64, cache_written: u64) -> Usage {
         Usage { cached, cache_written, ..Usage::new(input, 0) }
     }

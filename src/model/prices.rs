@@ -1,5 +1,5 @@
-//! A table of what the models of providers cost. One ships with the crate, and a file may stand in
-//! its place.
+//! Tables of prices of providers' models. One table ships with the crate, and a file may replace
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use crate::limits::PRICES_BYTES_MAX;
 use crate::model::Price;
 
-/// What the models of providers cost, and how long their windows are.
+/// A table of the prices and windows of providers' models.
 ///
 /// ```
 /// use pumphouse::model::{Price, Prices};
@@ -36,9 +36,9 @@ use crate::model::Price;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// The day whose prices these are.
+    /// The day on which these prices held.
     as_of: String,
-    /// Where they are from.
+    /// The source of the prices.
     from: String,
     providers: BTreeMap<String, Provider>,
 }
@@ -47,11 +47,11 @@ pub struct Prices {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PriceEntry {
-    /// What its tokens cost.
+    /// The price of the model's tokens.
     pub price: Price,
-    /// How many tokens prompt and reply may have together, where the table says so.
+    /// The most tokens that prompt and reply may have together, if the table says it.
     pub window: Option<u32>,
-    /// Which table it is, in a few words.
+    /// The table's description: its source, and the day of its prices.
     pub table: Arc<str>,
 }
 
@@ -73,7 +73,7 @@ impl Prices {
     /// Reads a table from a file.
     ///
     /// # Errors
-    /// The file can't be read, is too large, or holds no table.
+    /// The file can't be read, has more than [`PRICES_BYTES_MAX`] bytes, or holds no table.
     pub fn read(file: impl AsRef<Path>) -> Result<Prices, NoPrices> {
         let file = file.as_ref();
         let wrong = |text: &dyn fmt::Display| NoPrices(format!("{}: {text}", file.display()));
@@ -113,12 +113,12 @@ impl Prices {
         PriceEntry { price: row.price(), window: row.window, table }
     }
 
-    /// The providers that it has.
+    /// The names of the table's providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
     }
 
-    /// The day whose prices these are, as the table says it.
+    /// The day on which these prices held, as the table writes it.
     #[must_use]
     pub fn as_of(&self) -> &str {
         &self.as_of
@@ -152,7 +152,7 @@ impl fmt::Display for Prices {
     }
 }
 
-/// A provider, and what its models cost.
+/// A provider's hosts, and the prices of its models.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Provider {
@@ -177,7 +177,7 @@ impl Provider {
     }
 }
 
-/// Rows in their order, which decides between two that a name fits.
+/// Rows in their order: if a name fits several rows, the first counts.
 #[derive(Clone, Debug)]
 struct Rows(Vec<(String, Row)>);
 
@@ -205,7 +205,8 @@ impl<'de> Deserialize<'de> for Rows {
     }
 }
 
-/// A model: its prices for a million tokens, and the patterns that its names fit.
+/// A model's prices for a million tokens, and the patterns of its names. Without patterns, the
+/// row's key is the pattern. A name that fits a pattern with a leading `!` doesn't fit the row.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {

@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! Prompts of models.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,44 +10,44 @@ use crate::limits::XmlLimits;
 use crate::model::{Attached, Call, Signed};
 use crate::xml::{self, Child, Profile, View};
 
-/// What a model is asked: everything that its answer depends on.
+/// A prompt: everything that a model's answer depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// What it is told before everything else; nothing where empty.
+    /// The system text. Empty if there is none.
     pub system: String,
-    /// What was said, in order.
+    /// The messages of the conversation, in order.
     pub messages: Vec<Said>,
-    /// What it may call natively.
+    /// The tools that the model may call natively.
     pub tools: Vec<Tool>,
-    /// The form of its answer, where that is to be JSON; its calls have none of it.
+    /// The format of the answer, if the answer is to be JSON. Native calls don't follow it.
     pub format: Option<Format>,
-    /// Whether it is to call none of them now. They are offered all the same, because earlier
-    /// calls may stand in its messages, and because a provider keeps a prompt by its beginning. It
-    /// isn't in the digest.
+    /// Whether the model is to call no tool in this turn. Most wires still offer the tools, because
+    /// the messages may hold earlier calls, and because providers cache prompts by their beginning.
+    /// The digest leaves this flag out.
     pub without_calls: bool,
-    /// How many tokens the reply may have; the model's own bound unless said.
+    /// The most tokens of the reply. None for the model's own bound.
     pub max_tokens: Option<u32>,
-    /// Texts at which the reply ends, without them.
+    /// Stop texts: the reply ends before the first of them.
     pub stop: Vec<String>,
-    /// How freely it chooses: 0 is not at all.
+    /// The sampling temperature. At 0, the model takes the likeliest token.
     pub temperature: Option<f64>,
-    /// From how much of the likely words it chooses, from 0 to 1.
+    /// The share of likely tokens to sample from (nucleus sampling), from 0 to 1.
     pub top_p: Option<f64>,
-    /// Where its chance begins, for providers that know that.
+    /// The seed of sampling, for providers that take one.
     pub seed: Option<u64>,
     /// How many bytes at the end of the last message's text are for this turn alone: later prompts
-    /// of the conversation don't have them. A provider that keeps a prompt by its beginning is told
-    /// to keep it up to there. It isn't in the digest.
+    /// of the conversation don't have them. Wires with cache marks set the mark before these bytes.
+    /// The digest leaves this number out.
     pub late_bytes: usize,
-    /// Which turn of a conversation this is, from 1; 0 where nobody counts. No provider is told
-    /// it, and it isn't in the digest.
+    /// The number of this turn in its conversation, from 1. 0 if it isn't counted. It isn't sent to
+    /// providers, and the digest leaves it out.
     pub turn: u64,
-    /// The agent that asks, where one does: agents that wait for a model are served in turn. No
-    /// provider is told it, and it isn't in the digest.
+    /// The agent that asks, if there is one. [`Bounded`](crate::model::Bounded) models serve agents
+    /// round robin by it. It isn't sent to providers, and the digest leaves it out.
     pub agent: Option<Arc<str>>,
-    /// The conversation that it belongs to: who watches a provider's events tells conversations
-    /// apart by it. No provider is told it, and it isn't in the digest.
+    /// The conversation that the prompt belongs to. Watchers of provider events tell conversations
+    /// apart by it. It isn't sent to providers, and the digest leaves it out.
     pub conversation: Option<Arc<str>>,
 }
 
@@ -55,23 +55,23 @@ pub struct Prompt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "who and what: there is no more to a message")]
 pub struct Said {
-    /// By whom.
+    /// The role of the speaker.
     pub role: Role,
-    /// What.
+    /// The text of the message.
     pub text: String,
-    /// The native calls behind the text, where a model made some. The result of each is a message
-    /// of its own behind this one, by [`Role::Tool`].
+    /// The model's native calls behind the text. The result of each call is a later message, with
+    /// [`Role::Tool`].
     pub calls: Vec<Call>,
-    /// The id of the call that this is the result of.
+    /// The id of the call whose result this message is.
     pub of: Option<String>,
-    /// What the provider signed beside the calls, and wants back.
+    /// Data that the provider signed beside the calls, and wants back.
     pub signed: Vec<Signed>,
     /// Images and documents behind the text.
     pub attached: Vec<Attached>,
 }
 
 impl Said {
-    /// A text without calls.
+    /// A message with a text and nothing else.
     #[must_use]
     pub fn new(role: Role, text: impl Into<String>) -> Said {
         Said {
@@ -85,20 +85,20 @@ impl Said {
     }
 }
 
-/// Who said it.
+/// The role of a message's speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a conversation has two sides, and tools")]
 pub enum Role {
-    /// Whoever speaks to the model.
+    /// The side that speaks to the model.
     User,
     /// The model.
     Assistant,
-    /// A tool, of which this is a result.
+    /// A tool: the message is the result of a call.
     Tool,
 }
 
 impl Role {
-    /// In a word, as providers have it.
+    /// The role as one word, as most providers write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -109,28 +109,28 @@ impl Role {
     }
 }
 
-/// What a model may call natively.
+/// A tool that a model may call natively.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Tool {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the tool, for the model.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: Value,
 }
 
 impl Tool {
-    /// A tool by its name, what it is for, and the JSON Schema of its arguments.
+    /// A tool of this name and description, whose arguments have this JSON Schema.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Tool {
         Tool { name: name.into(), description: description.into(), parameters }
     }
 }
 
-/// The form that an answer is to have: JSON by a schema. A model that can't be held to it may
-/// answer otherwise, so the answer is to be checked.
+/// The format of an answer: JSON with a schema. Check the answer even so, because not every model
+/// can be held to a format.
 ///
 /// ```
 /// use pumphouse::model::{Format, Prompt};
@@ -142,16 +142,16 @@ impl Tool {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Format {
-    /// What it is called, in letters, digits, `_` and `-`.
+    /// The format's name, of letters, digits, `_` and `-`.
     pub name: String,
-    /// What it is.
+    /// The meaning of the answer, for the model.
     pub description: String,
-    /// The JSON Schema of the answer: of an object.
+    /// The JSON Schema of the answer, which is an object.
     pub schema: Value,
 }
 
 impl Format {
-    /// A form by its name, what it is, and its JSON Schema.
+    /// A format of this name and description, with this JSON Schema.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Format {
         Format { name: name.into(), description: description.into(), schema }
@@ -159,40 +159,41 @@ impl Format {
 }
 
 impl Prompt {
-    /// A prompt that begins with what the model is told.
+    /// A prompt with this system text, and no messages yet.
     #[must_use]
     pub fn new(system: impl Into<String>) -> Prompt {
         Prompt { system: system.into(), ..Prompt::default() }
     }
 
-    /// What was said to the model next.
+    /// Adds a message to the model.
     #[must_use]
     pub fn user(self, text: impl Into<String>) -> Prompt {
         self.said(Role::User, text)
     }
 
-    /// What the model said next.
+    /// Adds a message of the model.
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Prompt {
         self.said(Role::Assistant, text)
     }
 
-    /// What somebody said next.
+    /// Adds a message of a role.
     #[must_use]
     pub fn said(mut self, role: Role, text: impl Into<String>) -> Prompt {
         self.messages.push(Said::new(role, text));
         self
     }
 
-    /// Which turn of its conversation it is: as it says, or else one more than the model has had.
+    /// The number of the turn in its conversation: the field `turn`, or, if that is 0, one more
+    /// than the model's messages in the prompt.
     #[must_use]
     pub fn turn(&self) -> u64 {
         let had = || self.messages.iter().filter(|it| it.role == Role::Assistant).count() as u64;
         if self.turn > 0 { self.turn } else { had() + 1 }
     }
 
-    /// The text of the last message as later prompts have it, and what only this prompt says behind
-    /// it; none where it says no such thing.
+    /// The last message's text as later prompts repeat it, and the late text behind it, which only
+    /// this prompt has. None if there is no late text, or if the last message isn't the user's.
     pub(crate) fn late(&self) -> Option<(&str, &str)> {
         let last = self.messages.last().filter(|it| it.role == Role::User)?;
         let at = last.text.len().checked_sub(self.late_bytes)?;
@@ -201,9 +202,8 @@ impl Prompt {
         (!late.is_empty()).then_some((kept, late))
     }
 
-    /// What the model was told last, in words: the texts of the newest message that isn't its own,
-    /// without markup, attributes and lines that say who it is from, `[From ada]`; each on one
-    /// line, several with commas between them.
+    /// The plain text of the newest message to the model. Markup, attributes and lines such as
+    /// `[From ada]` are left out. Each text is on one line, and commas separate several texts.
     ///
     /// ```
     /// use pumphouse::model::Prompt;
@@ -234,8 +234,8 @@ impl Prompt {
         heard.join(", ")
     }
 
-    /// Identifies the prompt: BLAKE3 over what a provider is told, except `without_calls` and
-    /// `late_bytes`.
+    /// Identifies the prompt: BLAKE3 over the parts that a provider is sent, except `without_calls`
+    /// and `late_bytes`.
     ///
     /// Each text follows its length in bytes, and the lists of messages, tools and stop texts
     /// follow their number of items. The optional numbers follow a byte 1, or are a byte 0 alone.
@@ -302,7 +302,7 @@ impl Prompt {
 const RESULTS: [(&str, &str); 2] =
     [("<action-result ", "</action-result>"), ("<thread-result ", "</thread-result>")];
 
-/// The texts of something that is elements, or is a text itself.
+/// Adds the texts of elements, or the text itself if it isn't elements.
 fn words(said: &str, to: &mut Vec<String>) {
     let elements = said.starts_with('<').then(|| format!("<all>{said}</all>"));
     if let Some(all) = elements.and_then(|it| xml::read(it, Profile::Wire, &XmlLimits::INSIDE).ok())
@@ -440,13 +440,13 @@ mod tests {
         check("[From ada]\none\n\n[From bob]\ntwo", "one, two");
         check("[From a]\n<x xmlns=\"urn:x\" y=\"1\">a &lt; <z>b</z> </x>", "a <, b");
         check("<r id=\"a\">1</r>\n\n<r id=\"b\">2</r>", "1, 2");
-        // A result may stand behind a text, and what stands in it may be no markup.
+        // A result may follow a text, and its content needn't be well-formed markup.
         let result =
             |text: &str| format!("<action-result id=\"a\" status=\"ok\">{text}</action-result>");
         check(&format!("Well?\n{}\nAnd now?", result("42")), "Well?, 42, And now?");
         check(&format!("{}\n{}", result("1 <b> 2"), result("3")), "1 <b> 2, 3");
         check(&format!("Well?\n{}", result("a\n<p>b")), "Well?, a <p>b");
-        // What isn't markup is text.
+        // Text that isn't markup stays as it is.
         check("1 < 2 &amp; 3", "1 < 2 &amp; 3");
         check("<3 is a heart", "<3 is a heart");
         check("[fetch: failed]", "[fetch: failed]");

@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-/// The bytes of events that wait for one watcher.
+/// The most bytes of events that wait for one watcher.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// An event of a provider's stream, as the provider sent it; the whole reply where it isn't
-/// streamed. Keys and the values of headers are hidden in it.
+/// An event of a provider's stream, as the provider sent it. For a reply that isn't streamed, the
+/// whole reply. Keys and the values of headers are hidden in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderEvent {
-    /// The conversation that the prompt belongs to, where it says one.
+    /// The conversation that the prompt belongs to, if the prompt names one.
     pub conversation: Option<Arc<str>>,
-    /// What a manifest or a program calls the model.
+    /// The model's name in the manifest or program.
     pub model: Arc<str>,
-    /// The event's data; JSON with each of today's providers.
+    /// The event's data. For the built-in wires it is JSON, or an end mark.
     pub data: Arc<str>,
 }
 
-/// Where models put the events of their providers, and sinks take them. Clones are the same place.
+/// Takes the events of providers from models, and gives them to sinks. All clones share them.
 ///
 /// ```
 /// use pumphouse::model::{ProviderEvents, Remote, Wire};
@@ -35,12 +35,13 @@ pub struct ProviderEvent {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Nothing is kept where nobody watches.
+/// Without a watcher, no event is kept.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderEvents(Arc<Mutex<Vec<Weak<EventQueue>>>>);
 
 impl ProviderEvents {
-    /// Has a queue of at most so many events; it gets what comes from now on.
+    /// Begins to watch. Returns a queue of at most `events_max` events, which gets all events from
+    /// now on.
     pub(crate) fn watch(&self, events_max: usize) -> Arc<EventQueue> {
         let queue = Arc::new(EventQueue {
             state: Mutex::default(),
@@ -53,7 +54,7 @@ impl ProviderEvents {
         queue
     }
 
-    /// Shows an event to all who watch.
+    /// Puts an event into all queues. `event` is called only if there is a queue.
     pub(crate) fn show(&self, event: impl FnOnce() -> ProviderEvent) {
         let queues: Vec<Arc<EventQueue>> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +68,7 @@ impl ProviderEvents {
     }
 }
 
-/// The events that wait for one watcher. The oldest is dropped where there are too many.
+/// The events that wait for one watcher. If there are too many, the oldest are dropped.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     state: Mutex<Queued>,
@@ -99,14 +100,14 @@ impl EventQueue {
         self.grown.notify_one();
     }
 
-    /// Takes what waits, and says what was dropped.
+    /// Takes the waiting events, and the numbers of those dropped since the last call.
     pub(crate) fn take(&self) -> (DroppedEvents, VecDeque<ProviderEvent>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = 0;
         (std::mem::take(&mut state.dropped), std::mem::take(&mut state.waiting))
     }
 
-    /// Waits until there is more.
+    /// Waits until an event has come since the last wait.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;
     }

@@ -1,4 +1,4 @@
-//! A model that says again what was recorded.
+//! A model that repeats recorded replies.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::play::{Sleeper, play};
 use crate::model::{Boxed, Digest, Error, Kind, Model, Prompt, Reply, Script};
 
-/// A model that gives the replies of a record again, each to the prompt that it was the reply to.
+/// A model that repeats the replies of a record, each to the prompt that it was recorded for.
 ///
 /// ```
 /// use pumphouse::model::{Kind, Model, Prompt, Recorded, Script, Take};
@@ -21,48 +21,48 @@ use crate::model::{Boxed, Digest, Error, Kind, Model, Prompt, Reply, Script};
 /// # }
 /// ```
 ///
-/// Threads that ran beside one another may ask in another order than they did. Of several replies
-/// to the same prompt the first is given first, and each once.
+/// Each reply is given once. Replies to the same prompt are given in their order. Different prompts
+/// may come in any order, as concurrent threads don't repeat theirs.
 pub struct Recorded {
     takes: Vec<Take>,
-    /// Which of them were given.
+    /// For each reply, whether it was given.
     given: Mutex<Vec<bool>>,
     sleeper: Sleeper,
     window: Option<u32>,
 }
 
-/// A reply of a record, and what it was the reply to.
+/// A recorded reply, with the digest of its prompt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Take {
     /// The digest of the prompt.
     pub prompt: Digest,
-    /// What was said, and how it ended. The record has no times: it comes at once.
+    /// The reply and its end. A reply without pauses is given at once.
     pub reply: Arc<Script>,
 }
 
 impl Take {
-    /// A reply to the prompt of this digest.
+    /// A recorded reply to the prompt of this digest.
     pub fn new(prompt: Digest, reply: impl Into<Script>) -> Take {
         Take { prompt, reply: Arc::new(reply.into()) }
     }
 }
 
 impl Recorded {
-    /// Gives these replies, in order.
+    /// A model with these replies, in the order of the record.
     pub fn new(takes: impl IntoIterator<Item = Take>) -> Recorded {
         let takes: Vec<Take> = takes.into_iter().collect();
         let given = Mutex::new(vec![false; takes.len()]);
         Recorded { takes, given, sleeper: Sleeper::default(), window: None }
     }
 
-    /// Says that it has a window of so many tokens, as the recorded one had.
+    /// Sets the window in tokens, as the recorded model had it.
     #[must_use]
     pub fn with_window(self, tokens: u32) -> Recorded {
         Recorded { window: Some(tokens), ..self }
     }
 
-    /// How many replies were not given yet.
+    /// The number of replies that haven't been given yet.
     #[must_use]
     pub fn left(&self) -> usize {
         self.given().iter().filter(|it| !**it).count()

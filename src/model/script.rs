@@ -1,10 +1,10 @@
-//! A reply that is known before it is asked for.
+//! Scripted replies: replies that are written in advance.
 
 use std::time::Duration;
 
 use crate::model::{Call, Error, Kind, Piece, Stop, Usage};
 
-/// A reply that is known before it is asked for: what it says, how fast, and how it ends.
+/// A reply that is written in advance: its pieces, its speed, and its end.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::model::{Call, Error, Kind, Piece, Stop, Usage};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     pub(super) pieces: Vec<Piece>,
-    /// Characters of a piece; 0 is all at once.
+    /// The most characters of a piece. 0 if texts aren't cut.
     pub(super) chunk: usize,
     pub(super) after: Duration,
     pub(super) every: Duration,
@@ -30,22 +30,22 @@ pub struct Script {
 /// How a reply ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
-    /// As it should.
+    /// With a stop reason.
     Stop(Stop),
-    /// With an error, after so many characters.
+    /// With an error, after a number of characters.
     Error(usize, Error),
-    /// Not at all: after so many characters nothing more comes.
+    /// Never: after a number of characters, nothing more comes.
     Never(usize),
 }
 
 impl Script {
-    /// A reply of this text, all at once.
+    /// A reply of this text, in one piece.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Script {
         Script::new().then(Piece::Text(text.into()))
     }
 
-    /// A reply that says nothing.
+    /// An empty reply.
     #[must_use]
     pub fn new() -> Script {
         Script {
@@ -58,7 +58,7 @@ impl Script {
         }
     }
 
-    /// Says this next. A `Usage` or a `Stop` takes its place at the end.
+    /// Adds a piece. A `Usage` or a `Stop` comes at the end of the reply, whenever it is added.
     #[must_use]
     pub fn then(mut self, piece: Piece) -> Script {
         match piece {
@@ -69,52 +69,52 @@ impl Script {
         self
     }
 
-    /// Reasons next.
+    /// Adds reasoning.
     #[must_use]
     pub fn reasoning(self, text: impl Into<String>) -> Script {
         self.then(Piece::Reasoning(text.into()))
     }
 
-    /// Calls a tool next.
+    /// Adds a call of a tool.
     #[must_use]
     pub fn call(self, call: Call) -> Script {
         self.then(Piece::Call(call))
     }
 
-    /// Comes in pieces of so many characters; 0 is all at once.
+    /// Cuts texts into pieces of at most so many characters. 0 leaves them whole.
     #[must_use]
     pub fn chunks(mut self, characters: usize) -> Script {
         self.chunk = characters;
         self
     }
 
-    /// Lets so much time pass before it begins.
+    /// Pauses before the first piece.
     #[must_use]
     pub fn after(mut self, time: Duration) -> Script {
         self.after = time;
         self
     }
 
-    /// Lets so much time pass before each piece but the first.
+    /// Pauses before each further piece of text, reasoning or calls.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Script {
         self.every = time;
         self
     }
 
-    /// Says what it has used.
+    /// Sets the usage.
     #[must_use]
     pub fn usage(self, usage: Usage) -> Script {
         self.then(Piece::Usage(usage))
     }
 
-    /// Stops for this reason.
+    /// Sets the stop reason.
     #[must_use]
     pub fn stop(self, stop: Stop) -> Script {
         self.then(Piece::Stop(stop))
     }
 
-    /// Fails after so many characters.
+    /// Fails after so many characters, with an error of this kind.
     #[must_use]
     pub fn fails(self, at_characters: usize, kind: Kind) -> Script {
         let message = format!("the script fails here: {}", kind.as_str());
@@ -128,7 +128,7 @@ impl Script {
         self
     }
 
-    /// Says nothing more after so many characters, and doesn't end either.
+    /// Hangs after so many characters: nothing more comes, and the reply doesn't end.
     #[must_use]
     pub fn hangs(mut self, at_characters: usize) -> Script {
         self.end = End::Never(at_characters);
@@ -137,7 +137,7 @@ impl Script {
 }
 
 impl Script {
-    /// The same, with words in a placeholder's stead; in a call they stand within JSON.
+    /// Replaces a placeholder with words. In a call's arguments, the words are escaped for JSON.
     pub(super) fn filled(mut self, placeholder: &str, words: &str) -> Script {
         for piece in &mut self.pieces {
             match piece {

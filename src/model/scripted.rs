@@ -1,5 +1,4 @@
-//! A model whose replies somebody has written: for tests, for demonstrations, for trying things
-//! out without a bill.
+//! A model with scripted replies, for tests, demonstrations, and experiments without a bill.
 
 mod file;
 
@@ -15,7 +14,7 @@ use file::Written;
 
 pub use file::NoScript;
 
-/// A model whose replies somebody has written.
+/// A model with scripted replies.
 ///
 /// ```
 /// use pumphouse::model::{Scripted, Script};
@@ -30,7 +29,8 @@ pub use file::NoScript;
 /// # let _ = (fixed, echo);
 /// ```
 ///
-/// Which reply it gives depends on nothing but the prompt, so it is the same after a restart.
+/// The reply of a list or a file depends on the prompt alone, so it is the same after a restart. A
+/// function should keep to that as well.
 #[derive(Clone)]
 pub struct Scripted {
     answer: Arc<Answer>,
@@ -44,34 +44,34 @@ pub struct Scripted {
 
 type Answer = dyn Fn(&Prompt, u64) -> Result<Script, Error> + Send + Sync;
 
-/// What comes after the last of several replies.
+/// What a list of replies does after its last reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a list ends, stays at its end or begins again")]
 pub enum Repeat {
-    /// Nothing: the next turn fails with [`Kind::Spent`].
+    /// The next turn fails with [`Kind::Spent`].
     #[default]
     Never,
-    /// The last one again.
+    /// The last reply is repeated.
     Last,
-    /// The first one.
+    /// The list begins again.
     All,
 }
 
 impl Scripted {
-    /// Replies as a function says, which is told the prompt and which turn of its conversation it
-    /// is, from 1: [`Prompt::turn`].
+    /// A model whose replies a function makes, from the prompt and the number of the turn in its
+    /// conversation, from 1: [`Prompt::turn`].
     pub fn new<S: Into<Script>>(
         answer: impl Fn(&Prompt, u64) -> S + Send + Sync + 'static,
     ) -> Scripted {
         Scripted::of("a function", move |prompt, turn| Ok(answer(prompt, turn).into()))
     }
 
-    /// Gives these replies, one a turn, and then none.
+    /// A model that gives these replies, one for each turn, and then fails.
     pub fn replies<S: Into<Script>>(replies: impl IntoIterator<Item = S>) -> Scripted {
         Scripted::repeating(replies, Repeat::Never)
     }
 
-    /// Gives these replies, one a turn, and then what `repeat` says.
+    /// A model that gives these replies, one for each turn, and goes on as `repeat` says.
     pub fn repeating<S: Into<Script>>(
         replies: impl IntoIterator<Item = S>,
         repeat: Repeat,
@@ -80,10 +80,10 @@ impl Scripted {
         Scripted::of("a list", move |_, turn| nth(&replies, turn, repeat).cloned())
     }
 
-    /// Gives the replies of a text; `docs/models.md` says how it is written.
+    /// Reads a model's replies from a text. `docs/models.md` describes the form.
     ///
     /// # Errors
-    /// What is wrong with it, and in which line.
+    /// The first mistake, with its line.
     pub fn parse(text: &str) -> Result<Scripted, NoScript> {
         let file::Sheet { replies, repeat, window } = file::parse(text)?;
         let (fitting, plain): (Vec<_>, Vec<_>) =
@@ -103,20 +103,20 @@ impl Scripted {
         Ok(Scripted { window, ..Scripted::of("a text", answer) })
     }
 
-    /// Gives the replies of a file.
+    /// Reads a model's replies from a file.
     ///
     /// # Errors
-    /// Where it can't be read, or what is wrong with it, and in which line.
+    /// The file can't be read, or the first mistake, with its line.
     pub fn read(file: impl AsRef<Path>) -> Result<Scripted, NoScript> {
         let file = file.as_ref();
         let text = std::fs::read_to_string(file).map_err(|it| NoScript::unread(file, &it))?;
         let parsed = Scripted::parse(&text).map_err(|it| it.of(file))?;
-        // Whoever may read a thread learns its model's name, and not where files are.
+        // Readers of a thread see the model's name. They should see no path in it.
         let name = file.file_name().unwrap_or(file.as_os_str());
         Ok(parsed.named(name.display().to_string()))
     }
 
-    /// Lets time pass another way than by tokio's clock: a simulator's.
+    /// Replaces tokio's clock for pauses, for example by a simulator's.
     #[must_use]
     pub fn sleeping<F: Future<Output = ()> + Send + 'static>(
         self,
@@ -125,26 +125,26 @@ impl Scripted {
         Scripted { sleeper: Sleeper::new(move |time| Box::pin(sleep(time))), ..self }
     }
 
-    /// Says that it has a window of so many tokens.
+    /// Sets the window, in tokens.
     #[must_use]
     pub fn with_window(self, tokens: u32) -> Scripted {
         Scripted { window: Some(tokens), ..self }
     }
 
-    /// Says what its tokens cost.
+    /// Sets the price of its tokens.
     #[must_use]
     pub fn with_price(self, price: Price) -> Scripted {
         Scripted { price: Some(price), ..self }
     }
 
-    /// Says that its replies have the [form of an answer](Prompt::format) that is asked for, as
-    /// their author wrote them so.
+    /// Declares that its replies keep to the [format](Prompt::format) of their prompts. That is up
+    /// to their author.
     #[must_use]
     pub fn with_structure(self) -> Scripted {
         Scripted { is_structured: true, ..self }
     }
 
-    /// Says which media types of attachments it takes, such as `image/*`.
+    /// Sets the media types of attachments that the model takes, such as `image/*`.
     #[must_use]
     pub fn with_attachments<T: Into<String>>(self, types: impl IntoIterator<Item = T>) -> Scripted {
         Scripted { attachments: types.into_iter().map(Into::into).collect(), ..self }
@@ -165,7 +165,7 @@ impl Scripted {
     }
 }
 
-/// The reply of a turn.
+/// The reply of a turn, counted from 1.
 fn nth<T>(replies: &[T], turn: u64, repeat: Repeat) -> Result<&T, Error> {
     let count = replies.len() as u64;
     let at = turn.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What must not be shown.
+//! Secrets, and how they are hidden in texts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// What is shorter isn't looked for in what others write.
+    /// A shorter secret isn't searched for in texts: it would be found in ordinary words.
     const BYTES_MIN: usize = 6;
 
-    /// Keeps a text to itself.
+    /// Makes a secret of a text.
     pub fn new(text: impl Into<Arc<str>>) -> Secret {
         Secret(text.into())
     }
 
-    /// The credential of a header that has a scheme before it, such as `Bearer`. A server may quote
-    /// it without the scheme.
+    /// The credential of a header's value with a scheme, such as `Bearer`, before it. A server may
+    /// quote the credential without the scheme.
     pub(super) fn behind_scheme(&self) -> Option<Secret> {
         let (_, credential) = self.0.trim().split_once(' ')?;
         Some(Secret::new(credential.trim()))
@@ -28,7 +28,8 @@ impl Secret {
         &self.0
     }
 
-    /// A text that somebody else wrote, without this in it, however JSON or XML escapes it.
+    /// A text with each occurrence of the secret replaced by `…`, even if JSON or XML escapes
+    /// characters of it. A secret of less than 6 bytes stays.
     #[must_use]
     pub fn hidden_in(&self, text: &str) -> String {
         let Some(secret) = self.telling() else { return text.to_owned() };
@@ -46,7 +47,7 @@ impl Secret {
         shown
     }
 
-    /// How many bytes at a text's end this may begin with.
+    /// How many bytes at a text's end may be the beginning of the secret.
     pub(super) fn begun_in(&self, text: &str) -> usize {
         let Some(secret) = self.telling() else { return 0 };
         let longest = secret.chars().count() * SPELLING_BYTES_MAX;
@@ -55,21 +56,21 @@ impl Secret {
         near.find(|it| found(secret, it) == Found::Begun).map_or(0, str::len)
     }
 
-    /// The text, where finding it tells something: a header's `1` or `true` stands everywhere.
+    /// The text to search for. None if it is too short: a header's `1` or `true` is in many texts.
     fn telling(&self) -> Option<&str> {
         Some(self.0.trim()).filter(|it| it.len() >= Secret::BYTES_MIN)
     }
 }
 
-/// The longest spelling of a character that is looked for: `&#x10ffff;`.
+/// Bytes of the longest spelling of a character that is searched for: `&#x10ffff;`.
 const SPELLING_BYTES_MAX: usize = 10;
 
-/// What of a secret stands at the beginning of a text.
+/// How much of a secret is at the beginning of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// All of it, in so many bytes.
+    /// The whole secret, in this number of bytes.
     Whole(usize),
-    /// The text ends before it does.
+    /// The text ends within the secret.
     Begun,
     Nothing,
 }
@@ -88,7 +89,7 @@ fn found(secret: &str, text: &str) -> Found {
     Found::Whole(text.len() - rest.len())
 }
 
-/// A character at the beginning of a text: as it is, as JSON escapes it, or as XML does.
+/// Looks for a character at the beginning of a text: as it is, or escaped by JSON or XML.
 fn spelled(it: char, text: &str) -> Found {
     if text.starts_with(it) && !matches!(it, '\\' | '&') {
         return Found::Whole(it.len_utf8());
@@ -109,12 +110,12 @@ fn spelled(it: char, text: &str) -> Found {
     }
 }
 
-/// No escape goes on behind this.
+/// Whether an escape can't continue with this character.
 fn ends_an_escape(it: char) -> bool {
     !it.is_ascii_alphanumeric() && it != '#'
 }
 
-/// What stands behind a backslash, and its bytes.
+/// The character that an escape of JSON stands for, and the escape's bytes behind the backslash.
 fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     if first != 'u' {
@@ -124,7 +125,7 @@ fn of_json(text: &str) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, 5))
 }
 
-/// What stands behind an `&`, and its bytes.
+/// The character that an escape of XML stands for, and the escape's bytes behind the `&`.
 fn of_xml(text: &str) -> Option<(char, usize)> {
     let (name, _) = text.split_at_checked(text.find(';')?)?;
     let said = match name {

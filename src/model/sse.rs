@@ -1,8 +1,11 @@
 //! Server-sent events: bytes in any chunks, events out.
 //!
-//! As the WHATWG standard has it (read by the crate `sse-stream`), but for three things: an event
-//! without data is given out, for whoever wants to know of it; no event may be larger than a limit;
-//! and bytes that are no UTF-8 end the stream.
+//! The format is that of the WHATWG standard, as the crate `sse-stream` reads it. There are three
+//! differences:
+//!
+//! - An event without data is returned if it has a type.
+//! - An event larger than a limit is an error.
+//! - Bytes that aren't UTF-8 end the stream.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,7 +19,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use memchr::memchr2;
 use sse_stream::{Sse, SseByteStream};
 
-/// Takes events out of bytes.
+/// Decodes events from bytes.
 ///
 /// ```
 /// use pumphouse::model::sse::Decoder;
@@ -35,7 +38,7 @@ pub struct Decoder {
     event_bytes_max: usize,
     /// Bytes of the event that has begun.
     begun: usize,
-    /// What the reader takes its bytes from: a line at a time, so that it never has two events.
+    /// Passes bytes to the reader, a line at a time, so that the reader never holds two events.
     lines: mpsc::SyncSender<Bytes>,
     reader: SseByteStream<BoxStream<'static, Result<Bytes, Infallible>>>,
     id: String,
@@ -46,25 +49,25 @@ pub struct Decoder {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// What kind it is; empty where it doesn't say.
+    /// The type of the event. Empty if it has none.
     pub kind: String,
-    /// What it says, without the last line end; none where it has no line of data. The standard
-    /// knows no such events: whoever goes by it skips them.
+    /// The data, without the last line end. None if the event has no line of data. By the standard,
+    /// such an event is skipped.
     pub data: Option<String>,
-    /// The last id that was sent, with this event or before it; empty where none was.
+    /// The last id that was sent, with this event or before it. Empty if there was none.
     pub id: String,
 }
 
-/// What came can't be read any further.
+/// The error of a stream that can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// An event, or what comes between two, is larger than it may be.
+    /// An event, or the bytes between two events, are larger than the limit.
     TooLarge {
         /// The most bytes of an event.
         event_bytes_max: usize,
     },
-    /// An event is no UTF-8.
+    /// An event isn't UTF-8.
     NotUtf8,
 }
 
@@ -101,10 +104,10 @@ impl Decoder {
         Decoder { event_bytes_max, begun: 0, lines, reader, id: String::new(), retry: None }
     }
 
-    /// Takes bytes away until an event is whole; none where it needs more.
+    /// Takes bytes off `bytes` until an event is whole. None if the bytes are used up before.
     ///
     /// # Errors
-    /// Where an event is larger than it may be, or no UTF-8.
+    /// An event is larger than the limit, or isn't UTF-8.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
         while !bytes.is_empty() {
             let end = memchr2(b'\r', b'\n', bytes).map_or(bytes.len(), |at| at + 1);
@@ -121,13 +124,13 @@ impl Decoder {
         Ok(None)
     }
 
-    /// What the stream ended in the middle of: an event without the blank line behind it. The
-    /// standard throws it away; whether it is whole only its reader can tell.
+    /// The event that the stream ended in: the blank line behind it is missing. The standard drops
+    /// such an event. Only the caller can tell whether it is whole.
     pub fn end(&mut self) -> Option<Event> {
         self.read(b"\n\n").ok().flatten()
     }
 
-    /// How long to wait before connecting again, if the server said so.
+    /// How long the server asked to wait before connecting again. None if it didn't ask.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
@@ -167,7 +170,7 @@ mod tests {
         Ok(events)
     }
 
-    /// The same events, however the bytes are cut.
+    /// Checks that the events are the same however the bytes are cut.
     fn check(text: &[u8], expected: &[(&str, Option<&str>, &str)]) {
         let expected: Vec<_> = expected
             .iter()
@@ -236,7 +239,7 @@ mod tests {
         assert!(read(&[&line(30), b"\n", &line(31), b"\n\n"]).is_ok());
         assert_eq!(read(&[&line(30), b"\n", &line(32), b"\n\n"]), too_large);
         assert_eq!(read(&[b"event:", &[b'a'; 58], b"\ndata:aa\n\n"]), too_large);
-        // Events don't add up.
+        // The limit is for each event, not for all together.
         let many = b"data: a\n\n".repeat(100);
         assert_eq!(read(&[&many]).unwrap().len(), 100);
     }

@@ -1,4 +1,4 @@
-//! A reply without what must not be shown, also where that comes in several pieces.
+//! Hides secrets in a reply, even if a secret is spread over several pieces.
 
 use std::collections::VecDeque;
 use std::mem::{discriminant, take};
@@ -6,11 +6,11 @@ use std::mem::{discriminant, take};
 use super::secret::Secret;
 use super::{Call, Piece};
 
-/// Hides secrets in the pieces of one reply. What may be the beginning of one waits for what
-/// follows.
+/// Hides secrets in the pieces of one reply. The end of a text that may be the beginning of a
+/// secret is held back until the next piece.
 pub(super) struct Veil {
     secrets: Vec<Secret>,
-    /// A piece whose whole text may be the beginning of a secret.
+    /// The piece that is held back. Its whole text may be the beginning of a secret.
     held: Option<Piece>,
 }
 
@@ -19,7 +19,7 @@ impl Veil {
         Veil { secrets: secrets.collect(), held: None }
     }
 
-    /// Takes the next piece, and adds what can be shown by now.
+    /// Takes the next piece, and adds to `shown` what can be shown by now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
         if let Piece::Call(Call { name, arguments, .. }) = &mut piece {
@@ -50,7 +50,7 @@ impl Veil {
         }
     }
 
-    /// What waited for more, where no more comes.
+    /// The piece that is held back, at the end of the reply.
     pub(super) fn rest(&mut self) -> Option<Piece> {
         self.held.take()
     }
@@ -65,7 +65,7 @@ impl Veil {
     }
 }
 
-/// The text of a piece that others may follow.
+/// The text of a piece that is part of a longer text.
 fn text(piece: &mut Piece) -> Option<&mut String> {
     match piece {
         Piece::Text(it) | Piece::Reasoning(it) | Piece::Refusal(it) => Some(it),

@@ -52,7 +52,7 @@ fn is_of(entry: &Entry, digest: &str) -> bool {
     entry.decode_if::<Attachment>().is_some_and(|it| it.computed() == digest)
 }
 
-/// What a call needs to keep its attachments and to show its progress.
+/// The contexts with which a call keeps its attachments and shows its progress.
 #[derive(FromContext)]
 pub(super) struct Outlets {
     kept: Fold<Attachments>,
@@ -85,7 +85,7 @@ impl Outlets {
         if let Some(id) = self.kept.0.0.get(&digest) {
             return Ok(id.clone());
         }
-        // An earlier attempt to handle the same message may have kept it.
+        // An earlier attempt to handle the same message may have kept the attachment.
         if let Some(id) = self.sent(&digest).await? {
             return Ok(id);
         }

@@ -3,17 +3,18 @@
 
 use serde::Deserialize;
 
-/// Bytes of one line that a server writes: a message is one.
+/// Bytes of one line of a server, which is a message. Over HTTP: of one event, or of one body.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 /// Pages of a list of tools.
 pub(super) const PAGES_MAX: usize = 32;
 /// Tools of one server.
 pub(super) const TOOLS_MAX: usize = 256;
-/// Bytes of what all its tools are described by.
+/// Bytes of the definitions of all tools of one server.
 pub(super) const DEFINITIONS_BYTES_MAX: usize = 4 << 20;
-/// Bytes of its standard error that go into one line of the traces.
+/// Bytes of one line of a server's standard error. Of a longer line, the traces show at most the
+/// end.
 pub(super) const ERROR_BYTES_MAX: usize = 2 << 10;
-/// How often a stream that breaks off is taken up again.
+/// How often a stream that breaks off is resumed.
 pub(super) const RECONNECTS_MAX: usize = 8;
 /// Attachments of one answer.
 pub(super) const ATTACHMENTS_MAX: usize = 16;
@@ -23,23 +24,23 @@ pub(super) const ENTRIES_SEARCHED_MAX: usize = 10_000;
 pub(super) const PROGRESS_MAX: usize = 16;
 /// Bytes of one message of progress that are shown.
 pub(super) const PROGRESS_BYTES_MAX: usize = 1 << 10;
-/// The longest wait before a server that fails again and again is begun once more.
+/// The longest wait, in seconds, before a server that failed several times is started again.
 pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 
-/// What one call may come to.
+/// The limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct McpLimits {
     /// How long a call may take, in seconds.
     pub seconds_max: u64,
-    /// How long a server has to begin and to list its tools, in seconds.
+    /// How long a server may take to start and to list its tools, in seconds.
     pub start_seconds_max: u64,
-    /// Bytes of text that are answered; the rest is cut.
+    /// Bytes of an answer's text. A longer text is cut.
     pub text_bytes_max: usize,
-    /// Bytes of structured content that are answered; more is left out.
+    /// Bytes of an answer's structured content. Larger content is left out.
     pub data_bytes_max: usize,
-    /// Bytes of one image, sound or file that are kept; of a larger one, nothing is.
+    /// Bytes of one image, sound or file. A larger one is left out.
     pub attachment_bytes_max: usize,
     /// Bytes of memory that each process of the server may have of its own.
     pub memory_bytes_max: u64,

@@ -51,7 +51,7 @@ use super::command::{Bounds, Given, Network, programs};
 
 /// The listener's default name.
 const NAME: &str = "mcp";
-/// What stands before the listener's name in the payloads' namespace.
+/// The part of the payloads' namespace before the listener's name.
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
@@ -108,39 +108,39 @@ pub enum Reason {
     Changed,
 }
 
-/// Whose descriptions of tools are taken as they come.
+/// Which descriptions of tools are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Trust {
-    /// Those that are recorded.
+    /// Those in the record.
     Recorded,
-    /// All.
+    /// Those that the server gives, whatever the record says.
     All,
 }
 
-/// What stands under `settings` of `use: mcp`.
+/// The `settings` of `use: mcp` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The server's program and its arguments; or else `url`.
+    /// The server's program and its arguments. Give either this or `url`.
     #[serde(default)]
     pub command: Vec<Beside>,
-    /// Where the server is, if it isn't begun here.
+    /// The server's URL, if the pump doesn't start the server.
     pub url: Option<Beside>,
     /// The bearer token that is sent to a server at a URL.
     pub bearer: Option<String>,
-    /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
+    /// Variables of the program's environment, beside `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The tools that are offered, by name, where `*` stands for anything; all unless said.
+    /// The names of the tools to offer. `*` stands for any text. Empty for all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Where it runs; the manifest's folder unless said.
+    /// The folder that the program runs in. By default, it is the manifest's folder.
     pub root: Option<Beside>,
-    /// `all` takes any tools as they come.
+    /// Which descriptions of tools are accepted. By default, those in the record.
     pub trust: Option<Trust>,
-    /// How much it may take.
+    /// The limits of a call.
     #[serde(default)]
     pub limits: McpLimits,
 }
@@ -259,7 +259,8 @@ fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<Str
     changed.map(|(name, _)| (name.clone(), there.get(name).cloned().unwrap_or_default())).collect()
 }
 
-/// A listener that knows no tool yet: it takes anything under one name, and refuses it.
+/// A listener for a server whose tools aren't known yet. It takes a payload of one name, with any
+/// content, and refuses it.
 fn unknown(server: &str) -> Listener {
     let name = Name::new(NAMESPACE, "unknown-tool");
     let text = "A tool of the server; which there are is known once the pump has run.";
@@ -348,7 +349,7 @@ async fn call(
     };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // If the call's time is over, that is no failure of the server. So it is kept apart from the
+    // A call that takes too long isn't a failure of the server. So a timeout is kept apart from the
     // server's answers.
     let called = async {
         tokio::select! {

@@ -55,7 +55,7 @@ impl Launch {
                         wire.close().await;
                         Ok(())
                     };
-                    // A server that doesn't react in time isn't waited for.
+                    // If the server doesn't close the connection in time, it is left alone.
                     let _ = within(CLOSE_TIME, closed).await;
                     tools
                 };

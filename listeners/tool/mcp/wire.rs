@@ -200,7 +200,7 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Valu
         }
         let line = message.to_string() + "\n";
         if to.write_all(line.as_bytes()).await.is_err() {
-            // The server takes no more messages, but what it still writes is read.
+            // The server takes no more messages. Messages that it still writes are read.
             std::future::pending::<()>().await;
         }
     }
@@ -228,7 +228,7 @@ async fn read(
         let Ok(text) = std::str::from_utf8(&line) else { continue };
         match pumphouse::schema::json::read(text) {
             Ok(message) => heard(message, shared, writes),
-            // It can't be known which request this line answers, so the connection ends.
+            // Nothing tells which request this line answers, so the connection ends.
             Err(error) if text.starts_with('{') => {
                 return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
             }

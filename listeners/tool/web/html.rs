@@ -38,11 +38,11 @@ pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
     writer.finish(most)
 }
 
-/// What becomes of an element's text.
+/// How an element's text is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextMode {
     Shown,
-    /// Shown with its white space as it is.
+    /// Shown, with white space kept.
     As,
     Title,
     /// Left out until the end of the element of this name.

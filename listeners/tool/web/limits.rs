@@ -8,25 +8,25 @@ use serde::Deserialize;
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
-/// How much longer than its request a handler may take.
+/// How much longer than its request's time limit a handler may take.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What one request may come to.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct WebLimits {
-    /// How long a request and its answer may take, redirects and all, in seconds.
+    /// How long a request may take, with its redirects and its answer, in seconds.
     pub seconds_max: u64,
-    /// How long a connection may take, in seconds.
+    /// How long the connection to a host may take, in seconds.
     pub connect_seconds_max: u64,
     /// Bytes of a URL.
     pub url_bytes_max: usize,
     /// Bytes of the body that a request sends.
     pub sent_bytes_max: usize,
-    /// Bytes of the body that an answer has: it is in memory meanwhile.
+    /// Bytes of an answer's body, which is held in memory as a whole.
     pub body_bytes_max: usize,
-    /// Bytes of the text that one answer shows: a good part of what a model reads at once.
+    /// Bytes of the text that one answer shows. The default is a good part of a model's window.
     pub text_bytes_max: usize,
     /// Redirects that are followed one after another.
     pub redirects_max: usize,
@@ -47,7 +47,7 @@ impl Default for WebLimits {
 }
 
 impl WebLimits {
-    /// How long a handler may take whose request takes all of its time.
+    /// The timeout of a handler that makes one request.
     pub(in super::super) fn listener_time(&self) -> Duration {
         Duration::from_secs(self.seconds_max).saturating_add(GRACE)
     }

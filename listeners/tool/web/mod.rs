@@ -86,8 +86,8 @@ impl Web {
         Ok(Web { client, reach, limits })
     }
 
-    /// Gets what is at a URL, through redirects. The URL of each redirect is checked like the
-    /// first.
+    /// Gets the answer of a URL, and follows redirects. The URL of each redirect is checked like
+    /// the first.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Refusal> {
         self.in_time(self.follow(url)).await
     }

@@ -37,7 +37,7 @@ impl Refusal {
         Refusal { status: Some(status.as_u16()), ..Refusal::new(Reason::Status, text) }
     }
 
-    /// The same refusal for a URL that a server redirects to.
+    /// Says in this refusal that a server redirected to the refused URL.
     pub(super) fn redirected(self) -> Refusal {
         Refusal { text: format!("the server redirects: {}", self.text), ..self }
     }
@@ -85,7 +85,7 @@ fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(error.to_string());
     }
-    // The `source` of an I/O error isn't the error that it wraps, but that error's source. So the
-    // wrapped error is taken here.
+    // The `source` of an I/O error isn't the wrapped error, but the wrapped error's source. So
+    // `get_ref` is used here.
     error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|it| tls(it))
 }

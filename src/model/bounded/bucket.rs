@@ -1,20 +1,20 @@
-//! So much in a minute.
+//! A token bucket that limits an amount in a minute.
 
 use std::time::Duration;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// A token bucket: it holds what a minute allows, and fills again evenly.
+/// A token bucket. It holds at most the amount of one minute, and refills evenly.
 #[derive(Debug)]
 pub(super) struct Bucket {
     per_minute: u64,
-    /// What is left, in millionths; less than nothing where more was used than was there.
+    /// The amount left at `at_us`, in millionths. Negative if more was taken than was left.
     level: i128,
     at_us: u64,
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket. An amount of 0 counts as 1.
     pub(super) fn full(per_minute: u64, now_us: u64) -> Bucket {
         let per_minute = per_minute.max(1);
         Bucket { per_minute, level: micros(per_minute), at_us: now_us }
@@ -26,8 +26,8 @@ impl Bucket {
         (self.level + filled).min(micros(self.per_minute))
     }
 
-    /// How long it takes until so much is there. What is more than a minute allows may begin with
-    /// a full bucket.
+    /// How long it takes until the bucket holds an amount. None if it does now. For an amount
+    /// beyond that of a minute, a full bucket will do.
     pub(super) fn wait(&self, amount: u64, now_us: u64) -> Option<Duration> {
         let missing = micros(amount.min(self.per_minute)) - self.level(now_us);
         if missing <= 0 {
@@ -38,7 +38,7 @@ impl Bucket {
         Some(Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX)))
     }
 
-    /// Takes so much, whether it is there or not.
+    /// Takes an amount, even if the bucket holds less.
     pub(super) fn take(&mut self, amount: u64, now_us: u64) {
         self.level = self.level(now_us) - micros(amount);
         self.at_us = now_us.max(self.at_us);

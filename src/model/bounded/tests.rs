@@ -1,11 +1,11 @@
-//! Who waits for a model with limits, and for how long.
+//! Tests which turns wait for a model with limits, and for how long.
 
 use futures_util::FutureExt as _;
 
 use super::*;
 use crate::model::{Script, Scripted, Usage};
 
-/// Replies under way, turns that wait, turns that had to.
+/// Replies under way, turns that wait, and turns that have had to wait.
 fn load(model: &Bounded) -> (u64, u64, u64) {
     let load = model.load().unwrap();
     (load.under_way, load.waiting, load.held_up)

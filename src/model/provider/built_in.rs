@@ -1,4 +1,4 @@
-//! The descriptions that are built in, each with a sample of a stream.
+//! The built-in provider files of the wires, each with a sample stream.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use crate::model::provider::file::Format;
 use crate::model::provider::{Provider, ProviderFile};
 use crate::model::wire::Framing;
 
-/// What providers and wires are called, and which wire each is.
+/// The names of built-in providers and wires, each with its wire.
 pub(super) const NAMES: [(&str, Wire); 8] = [
     ("anthropic", Wire::AnthropicMessages),
     ("openai", Wire::OpenAiChat),
@@ -22,12 +22,12 @@ pub(super) const NAMES: [(&str, Wire); 8] = [
     ("ollama", Wire::Ollama),
 ];
 
-/// The wire of a provider that is built in.
+/// The wire of a built-in provider or wire of this name.
 pub(super) fn wire_of(name: &str) -> Option<Wire> {
     NAMES.iter().find(|(it, _)| *it == name).map(|(_, wire)| *wire)
 }
 
-/// A wire's description as a file.
+/// The text of a wire's provider file.
 pub(super) fn text(wire: Wire) -> &'static str {
     match wire {
         Wire::AnthropicMessages => include_str!("built_in/anthropic-messages.yaml"),
@@ -48,7 +48,7 @@ fn sample_text(wire: Wire) -> &'static str {
     }
 }
 
-/// A wire's description.
+/// A wire's provider file, parsed.
 pub(super) fn description(wire: Wire) -> &'static ProviderFile {
     static ALL: LazyLock<[ProviderFile; 5]> = LazyLock::new(|| {
         Wire::ALL.map(|wire| {
@@ -60,7 +60,7 @@ pub(super) fn description(wire: Wire) -> &'static ProviderFile {
     &ALL[at(wire)]
 }
 
-/// The provider that speaks a wire, and nothing else.
+/// The provider of a wire, without additions of its own.
 pub(crate) fn of_wire(wire: Wire) -> &'static Arc<Provider> {
     static ALL: LazyLock<[Arc<Provider>; 5]> = LazyLock::new(|| {
         Wire::ALL.map(|wire| {
@@ -72,7 +72,7 @@ pub(crate) fn of_wire(wire: Wire) -> &'static Arc<Provider> {
     &ALL[at(wire)]
 }
 
-/// Where a wire is asked for a stream.
+/// The URL of a wire's streamed requests. `{model}` in it stands for the model's name.
 pub(crate) fn api_url(wire: Wire) -> &'static str {
     &description(wire).provider.api_url
 }
@@ -81,7 +81,7 @@ fn at(wire: Wire) -> usize {
     Wire::ALL.iter().position(|it| *it == wire).unwrap_or_default()
 }
 
-/// The events of a reply that reasons, says something and calls a tool, as a wire writes it.
+/// The events of a sample reply with reasoning, text and a tool call, as the wire writes them.
 pub(super) fn sample(wire: Wire) -> Vec<Value> {
     let bytes_max = ModelLimits::default().event_bytes_max;
     let mut framing = match description(wire).stream.format {

@@ -1,4 +1,4 @@
-//! A provider file as it is written.
+//! The keys of a provider file, as serde reads them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct ProviderFile {
     pub(super) whole: WholeFile,
 }
 
-/// Who is asked, and where.
+/// The server: its name, wire, URL and headers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Server {
@@ -46,7 +46,7 @@ pub(super) enum WireName {
     Ollama,
 }
 
-/// What a request holds: a template, and the shapes of what it repeats.
+/// The template of a request's body, and the shapes of the parts that a body repeats.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestFile {
@@ -97,13 +97,13 @@ pub(super) struct StreamFile {
     pub(super) stops: BTreeMap<String, StopWord>,
     #[serde(default)]
     pub(super) end_mark: Option<String>,
-    /// The manifest reads these: a model doesn't know sinks.
+    /// The manifest reads the sinks, since a model doesn't know them.
     #[serde(default)]
     #[expect(dead_code, reason = "the key is known here, and its value is read elsewhere")]
     pub(super) sinks: Option<IgnoredAny>,
 }
 
-/// How a reply is read that isn't streamed.
+/// How a reply that isn't streamed is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WholeFile {
@@ -113,14 +113,14 @@ pub(super) struct WholeFile {
     pub(super) extract: Extract,
 }
 
-/// How events are told apart.
+/// How the bytes of a stream are split into events.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Format {
     /// Server-sent events.
     #[default]
     Sse,
-    /// A line of JSON each.
+    /// One line of JSON for each event.
     Ndjson,
 }
 
@@ -128,16 +128,16 @@ pub(super) enum Format {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// An event's type says what it is: blocks begin, grow and end.
+    /// Each event has a type. Blocks begin, grow and end by events of different types.
     EventTyped,
-    /// Events are chunks of one message, and calls are merged by their index.
+    /// Events are parts of one message. The parts of a call are merged by their index.
     DeltaMerge,
-    /// What is in an event is whole: a call stands in one event.
+    /// Each event holds whole parts: a call is in a single event.
     #[default]
     CompleteChunks,
 }
 
-/// Where the parts of a reply stand in an event.
+/// The paths to the parts of a reply in an event.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Extract {
@@ -151,7 +151,7 @@ pub(super) struct Extract {
     pub(super) tool_calls: Paths,
     #[serde(default)]
     pub(super) server_calls: Paths,
-    /// More of the arguments of the call at `index`.
+    /// Further text of the arguments of the call at `index`.
     #[serde(default)]
     pub(super) arguments: Paths,
     #[serde(default)]
@@ -166,7 +166,7 @@ pub(super) struct Extract {
     pub(super) end: Paths,
 }
 
-/// Where counts of tokens stand. Several paths of one are added up.
+/// The paths to the counts of tokens. The numbers that several paths of one count find are added.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsagePaths {
@@ -180,7 +180,7 @@ pub(super) struct UsagePaths {
     pub(super) reasoning: Paths,
 }
 
-/// Where the parts of a call stand in what `tool_calls` finds.
+/// The paths to the parts of a call, in a value that `tool_calls` or `server_calls` finds.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallPaths {
@@ -194,7 +194,7 @@ pub(super) struct CallPaths {
     pub(super) index: Paths,
 }
 
-/// What a provider's own word for the end means.
+/// The meaning of a provider's own stop reason.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum StopWord {
@@ -230,7 +230,7 @@ impl Extract {
         self.paths().iter().all(|(_, it)| it.is_empty())
     }
 
-    /// Takes out the paths that another has under the same key.
+    /// Removes the paths that `other` has under the same key.
     pub(super) fn without(&mut self, other: &Extract) {
         let mine = [
             &mut self.text,

@@ -1,6 +1,6 @@
-//! Providers as data: where a model is asked, what a request holds, and where the parts of a reply
-//! stand. The wires that are built in are such descriptions, too; their readers and the bodies of
-//! their requests are written in Rust, for speed and for what no path says.
+//! Providers as data: the URL of requests, the template of a request, and the paths to the parts of
+//! a reply. The built-in wires have such descriptions, too. Their readers and the bodies of their
+//! requests are written in Rust, for speed, and for what paths can't express.
 
 mod built_in;
 mod file;
@@ -31,8 +31,8 @@ use template::Template;
 pub(crate) use built_in::{api_url, of_wire};
 pub(crate) use file::ProviderFile;
 
-/// A provider: where its models are asked, how, and how their replies are read. `docs/models.md`
-/// says what a provider file holds.
+/// A provider: the URL, headers and bodies of requests to its models, and how their replies are
+/// read. `docs/models.md` describes provider files.
 ///
 /// ```
 /// use pumphouse::model::{Provider, Remote, Wire};
@@ -55,16 +55,16 @@ pub struct Provider {
     name: String,
     wire: Option<Wire>,
     api_url: String,
-    /// Where a reply is asked for that isn't streamed, where that is somewhere else.
+    /// The URL for replies that aren't streamed, if it is a different one.
     whole_url: Option<String>,
     headers: Vec<(String, String)>,
-    /// None where requests are those of a wire.
+    /// None if the wire writes the requests.
     template: Option<Template>,
     is_streamed: bool,
     format: Format,
-    /// How a stream is read; beside a wire's own reader, what that doesn't have.
+    /// How a stream is read. With a wire, only what its own reader doesn't read.
     rules: Rules,
-    /// The same of a reply that isn't streamed.
+    /// How a reply that isn't streamed is read. With a wire, again only what its reader doesn't.
     whole: Rules,
 }
 
@@ -72,14 +72,14 @@ pub struct Provider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unmatched {
-    /// The key under which it stands, such as `stream.extract.text`.
+    /// The path's key in the file, such as `stream.extract.text`.
     pub key: String,
-    /// The path, as it is evaluated.
+    /// The path in the form that is evaluated, with `@.` in its filters.
     pub path: String,
 }
 
 impl Provider {
-    /// The description of a provider or a wire that is built in, as a provider file; see
+    /// The provider file of a built-in provider or wire. None if the name isn't one of
     /// [`built_in_names`](Provider::built_in_names).
     ///
     /// ```
@@ -93,25 +93,25 @@ impl Provider {
         built_in::wire_of(name).map(built_in::text)
     }
 
-    /// The names of providers and wires that are built in.
+    /// The names of the built-in providers and wires.
     pub fn built_in_names() -> impl Iterator<Item = &'static str> {
         built_in::NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// What it is called.
+    /// The provider's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The wire that its requests and replies are written in; none where its file says all.
+    /// The wire of its requests and replies. None if its file describes both by itself.
     #[must_use]
     pub fn wire(&self) -> Option<Wire> {
         self.wire
     }
 
-    /// The paths that find nothing in the sample stream of its wire: probably the provider doesn't
-    /// write what they are for. Always empty without a wire.
+    /// The paths of the file that find nothing in the sample stream of its wire. They are probably
+    /// wrong, or meant for something that the sample lacks. Always empty without a wire.
     #[must_use]
     pub fn unmatched(&self) -> Vec<Unmatched> {
         let Some(wire) = self.wire else { return Vec::new() };
@@ -119,7 +119,7 @@ impl Provider {
         all.into_iter().map(|(key, path)| Unmatched { key, path }).collect()
     }
 
-    /// Where a request goes.
+    /// The URL of a request.
     pub(super) fn address(&self, model: &str, is_streamed: bool) -> String {
         let url = self.whole_url.as_ref().filter(|_| !is_streamed).unwrap_or(&self.api_url);
         template::filled_text(url, &|_| model.into())
@@ -129,8 +129,8 @@ impl Provider {
         self.is_streamed
     }
 
-    /// Its headers for a model, and those for the key where there is one: what is in them isn't
-    /// shown. A header that would need a key is left out.
+    /// The headers of a request, with the model and the key filled in. Their values are secrets.
+    /// Without a key, headers that need one are left out.
     pub(super) fn headers(&self, model: &str, key: Option<&Secret>) -> Vec<(String, Secret)> {
         let known = |name: &str| match (name, key) {
             ("model", _) => model.into(),
@@ -143,7 +143,7 @@ impl Provider {
             .collect()
     }
 
-    /// What its headers hold by themselves that is a secret, by their names.
+    /// The values of headers without placeholders whose names suggest a secret, such as `X-Token`.
     pub(super) fn secret_headers(&self) -> Vec<Secret> {
         let words = ["auth", "key", "token", "secret", "cookie"];
         let is_secret = |(name, value): &&(String, String)| {
@@ -153,7 +153,7 @@ impl Provider {
         self.headers.iter().filter(is_secret).map(|(_, it)| Secret::new(it.as_str())).collect()
     }
 
-    /// Whether a key can be shown to it.
+    /// Whether one of its headers takes the key.
     pub(super) fn takes_key(&self) -> bool {
         self.headers.iter().any(|(_, value)| has_key(value))
     }
@@ -171,7 +171,7 @@ impl Provider {
         }
     }
 
-    /// Reads a reply; `is_whole` of one that isn't streamed.
+    /// A reader for a reply. `is_whole` is for a reply that isn't streamed.
     pub(crate) fn reader(&self, is_whole: bool) -> Box<dyn Reader> {
         let rules = if is_whole { &self.whole } else { &self.rules };
         match self.wire {
@@ -181,12 +181,12 @@ impl Provider {
         }
     }
 
-    /// Whether events are lines.
+    /// Whether each event is a line.
     pub(crate) fn has_lines(&self) -> bool {
         self.format == Format::Ndjson
     }
 
-    /// How events are told apart.
+    /// How the bytes of a stream are split into events.
     pub(crate) fn framing(&self, event_bytes_max: usize) -> Framing {
         match self.format {
             Format::Sse => Framing::events(event_bytes_max),
@@ -194,7 +194,7 @@ impl Provider {
         }
     }
 
-    /// Whether the reply says its end only by saying why it ended.
+    /// Whether a reply has no end mark: a stop reason is the only sign that it is whole.
     pub(crate) fn ends_with_its_reason(&self) -> bool {
         let has_end = |it: &Rules| {
             it.end_mark.is_some() || it.sets().any(|(_, extract)| !extract.end.is_empty())
@@ -210,16 +210,19 @@ fn has_key(header: &str) -> bool {
     template::names(header).any(|it| it == "key")
 }
 
-/// What is wrong with a provider file: keys, each with what is wrong there.
+/// The mistakes of a provider file, each with its key.
 type Complaints = Vec<(String, String)>;
 
 impl ProviderFile {
-    /// The provider, where its values are right together.
+    /// Checks the values together, and makes a provider of them.
+    ///
+    /// # Errors
+    /// All mistakes of the file.
     pub(crate) fn provider(self) -> Result<Provider, Complaints> {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
-        // What isn't said is as the wire has it.
+        // The wire's own file is the default of what this file leaves out.
         let of_wire = wire.map(built_in::description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);
@@ -260,7 +263,8 @@ impl ProviderFile {
     }
 }
 
-/// How a stream is read; what isn't said is as a wire has it.
+/// How a stream is read. `usual`, a wire's own file, is the default for the type's path and for the
+/// paths of calls.
 fn rules(stream: StreamFile, mode: Option<Mode>, usual: Option<&StreamFile>) -> Rules {
     let or = |it: Paths, usual: Option<&Paths>| match usual {
         Some(usual) if it.is_empty() => usual.clone(),
@@ -284,7 +288,8 @@ fn rules(stream: StreamFile, mode: Option<Mode>, usual: Option<&StreamFile>) -> 
     }
 }
 
-/// Each header once: what the file says counts more than what its wire has.
+/// The headers of a file, and those of its wire that the file doesn't replace. A header with the
+/// key in it replaces the wire's header with the key, whatever its name.
 fn headers(
     own: BTreeMap<String, String>,
     of_wire: Option<&BTreeMap<String, String>>,
@@ -301,7 +306,7 @@ fn headers(
     all
 }
 
-/// Looks at what a request's head is made of.
+/// Checks the URLs and the headers.
 fn check_server(server: &file::Server, whole: &file::WholeFile, wrong: &mut Complaints) {
     let urls =
         [("provider.api_url", Some(&server.api_url)), ("whole.api_url", whole.api_url.as_ref())];
@@ -320,7 +325,7 @@ fn check_server(server: &file::Server, whole: &file::WholeFile, wrong: &mut Comp
     }
 }
 
-/// Looks at a file that has to say all by itself.
+/// Checks a file without a wire, which has to describe everything by itself.
 fn check_alone(
     mode: Option<Mode>,
     is_streamed: bool,
@@ -329,7 +334,7 @@ fn check_alone(
     wrong: &mut Complaints,
 ) {
     let mut complain = |key: &str, text: &str| wrong.push((key.to_owned(), text.to_owned()));
-    // Without paths of its own a whole reply is read as an event of a stream.
+    // Without paths of its own, a whole reply is read as an event of a stream.
     if whole.extract.is_empty() {
         whole.extract = rules.extract.clone();
     }
@@ -383,7 +388,7 @@ impl From<WireName> for Wire {
 impl FromStr for Provider {
     type Err = NoProvider;
 
-    /// Reads a provider file without variables.
+    /// Parses a provider file. Variables in it aren't replaced.
     fn from_str(text: &str) -> Result<Provider, NoProvider> {
         let file: ProviderFile =
             serde_yaml::from_str(text).map_err(|it| NoProvider(it.to_string()))?;
@@ -399,7 +404,8 @@ impl FromStr for Provider {
 pub struct NoProvider(String);
 
 impl NoProvider {
-    /// That no provider of this name is built in, and which are.
+    /// The error that no provider of this name is built in, with the name that is probably meant,
+    /// or with all names.
     #[must_use]
     pub fn not_built_in(name: &str) -> NoProvider {
         let way = match nearest(name, Provider::built_in_names()) {

@@ -1,4 +1,4 @@
-//! JSONPath, by RFC 9535, as a provider file writes it.
+//! The JSONPath of provider files: RFC 9535, and a short form of filters.
 
 use std::fmt;
 
@@ -9,13 +9,16 @@ use serde_json_path::JsonPath;
 /// One path.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// As it is evaluated.
+    /// The text in the form that is evaluated, with `@.` in its filters.
     text: String,
     path: JsonPath,
 }
 
 impl Path {
-    /// Parses a path. A filter that names a member without `@.` is read as if that stood there.
+    /// Parses a path. In filters, `@.` may be left out before a member's name.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, and at which character.
     pub(crate) fn parse(text: &str) -> Result<Path, String> {
         let text = with_current_node(text);
         match JsonPath::parse(&text) {
@@ -28,12 +31,12 @@ impl Path {
         }
     }
 
-    /// As it is evaluated.
+    /// The text in the form that is evaluated, with `@.` in its filters.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// All values that it finds.
+    /// All values that the path finds.
     pub(crate) fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         self.path.query(value).all()
     }
@@ -63,7 +66,8 @@ impl<'de> Deserialize<'de> for Path {
     }
 }
 
-/// A path, or several of which the first counts that finds something.
+/// A path, or several alternatives in their order. Most methods use the first path that finds
+/// something; `sum` adds up all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Paths(Vec<Path>);
 
@@ -76,12 +80,12 @@ impl Paths {
         self.0.iter()
     }
 
-    /// Those that aren't among others.
+    /// Removes the paths that `others` has as well.
     pub(crate) fn without(&mut self, others: &Paths) {
         self.0.retain(|it| !others.0.contains(it));
     }
 
-    /// What the first path finds that finds something but null.
+    /// The values of the first path that finds any but null, without nulls.
     pub(crate) fn first<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         let found = self.0.iter().map(|path| {
             let mut all = path.all(value);
@@ -91,7 +95,7 @@ impl Paths {
         found.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
     }
 
-    /// The texts that the first path finds that finds one that isn't empty, joined.
+    /// The joined texts of the first path that finds a text that isn't empty.
     pub(crate) fn joined_text(&self, value: &Value) -> String {
         let texts = |path: &Path| -> String {
             path.all(value).into_iter().filter_map(Value::as_str).collect()
@@ -99,7 +103,7 @@ impl Paths {
         self.0.iter().map(texts).find(|it| !it.is_empty()).unwrap_or_default()
     }
 
-    /// The last text that isn't empty of the first path that finds one.
+    /// The last text that isn't empty, of the first path that finds such a text.
     pub(crate) fn last_text<'v>(&self, value: &'v Value) -> Option<&'v str> {
         let last = |path: &Path| {
             let mut texts = path.all(value).into_iter().filter_map(Value::as_str);
@@ -108,7 +112,7 @@ impl Paths {
         self.0.iter().find_map(last)
     }
 
-    /// The sum of the numbers that the paths find: of each path the last one.
+    /// The sum of the paths' numbers, of each path the last number. None if no path finds one.
     pub(crate) fn sum(&self, value: &Value) -> Option<u64> {
         let number =
             |path: &Path| path.all(value).into_iter().filter_map(Value::as_u64).next_back();
@@ -142,10 +146,11 @@ impl<'de> Deserialize<'de> for Paths {
     }
 }
 
-/// Puts `@.` before each member that a filter names bare: `[?type=='x']` is `[?@.type=='x']`.
+/// Puts `@.` before each bare name of a member in a filter: `[?type=='x']` becomes
+/// `[?@.type=='x']`.
 fn with_current_node(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    // Whether each open bracket is that of a filter, and whether an operand comes next.
+    // For each open bracket, whether it is a filter's; and whether an operand comes next.
     let (mut brackets, mut is_operand) = (Vec::new(), false);
     let mut rest = text;
     while let Some(next) = rest.chars().next() {
@@ -181,7 +186,7 @@ fn with_current_node(text: &str) -> String {
     out
 }
 
-/// How long the quoted text is that a text begins with.
+/// The length in bytes of the quoted text at the beginning of a text, quotes included.
 fn quoted(text: &str) -> usize {
     let mut chars = text.char_indices();
     let quote = chars.next().map(|(_, it)| it);

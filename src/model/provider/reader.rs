@@ -1,4 +1,4 @@
-//! Replies that are read by paths: alone, or beside a wire's own reader.
+//! Readers of replies by paths, alone or beside a wire's own reader.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::model::provider::rules::{Found, Progress, Rules, end};
 use crate::model::wire::{Gathered, Reader, garbled, object};
 use crate::model::{Error, Piece};
 
-/// What some servers send behind a stream, whichever wire that is of.
+/// The end mark of chat completions, which some servers send on other wires, too.
 const DONE: &str = "[DONE]";
 
-/// A reply that is read by paths alone.
+/// Reads a reply by paths alone.
 #[derive(Debug)]
 pub(super) struct ByPaths {
     rules: Rules,
@@ -56,7 +56,8 @@ impl Reader for ByPaths {
     }
 }
 
-/// A wire's own reader, and paths for what that doesn't find in an event.
+/// Reads a reply by a wire's own reader, and by paths for the parts that the reader doesn't find in
+/// an event.
 pub(super) struct WithPaths {
     reader: Box<dyn Reader>,
     rules: Rules,

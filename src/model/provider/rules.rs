@@ -1,4 +1,4 @@
-//! How the events of a reply are read by paths.
+//! Reads the events of a reply by paths.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use crate::model::{Call, Error, Piece, Stop};
 pub(super) struct Rules {
     pub(super) mode: Mode,
     pub(super) event_type: Paths,
-    /// For every event.
+    /// The paths for every event.
     pub(super) extract: Extract,
-    /// For events of a type.
+    /// Further paths for events of a type.
     pub(super) events: BTreeMap<String, Extract>,
     pub(super) tool_call: CallPaths,
     pub(super) stops: BTreeMap<String, StopWord>,
-    /// The data of the event that ends the reply, where that is no JSON.
+    /// The data of the event that ends the reply, if that event isn't JSON.
     pub(super) end_mark: Option<String>,
 }
 
 impl Rules {
-    /// Everything that may be found in an event.
+    /// The paths for an event: those for every event, and those for its type.
     fn of<'a>(&'a self, event: &Value) -> impl Iterator<Item = &'a Extract> + use<'a> {
         let kind = self.event_type.last_text(event);
         let typed = kind.and_then(|it| self.events.get(it));
         [&self.extract].into_iter().chain(typed)
     }
 
-    /// Every set of paths, with the key under which it stands.
+    /// Every set of paths, with its key in the file.
     pub(super) fn sets(&self) -> impl Iterator<Item = (String, &Extract)> {
         let typed = self.events.iter().map(|(kind, it)| (format!("stream.events.{kind}"), it));
         [("stream.extract".to_owned(), &self.extract)].into_iter().chain(typed)
@@ -43,7 +43,7 @@ impl Rules {
         self.end_mark.is_none() && self.sets().all(|(_, it)| it.is_empty())
     }
 
-    /// Takes out what a wire's own description has.
+    /// Removes the paths and the end mark that a wire's own file has as well.
     pub(super) fn without(&mut self, own: &StreamFile) {
         self.end_mark = self.end_mark.take().filter(|it| own.end_mark.as_ref() != Some(it));
         self.extract.without(&own.extract);
@@ -68,7 +68,7 @@ impl Rules {
         all
     }
 
-    /// What a word for the end means: as the file says it, else as most providers use it.
+    /// The meaning of a stop reason: as the file says it, or else as most providers use the word.
     fn stop(&self, word: &str, has_calls: bool) -> Stop {
         match self.stops.get(word) {
             Some(StopWord::End) => return Stop::End,
@@ -92,16 +92,16 @@ impl Rules {
     }
 }
 
-/// What is known of a reply beside what was gathered.
+/// The places of a reply's calls, beside what was gathered.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Where the call stands that began last at each index.
+    /// For each index, the place of the call that began there last.
     places: BTreeMap<u64, u64>,
-    /// Where the next call stands.
+    /// The place of the next call.
     next: u64,
 }
 
-/// What of an event isn't read by paths, since the wire itself has found it there.
+/// The parts of an event that the wire's own reader has found. Paths for them are skipped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub(super) text: bool,
@@ -113,12 +113,15 @@ pub(super) struct Found {
 }
 
 impl Progress {
-    /// Calls stand behind all others.
+    /// Progress beside a wire's own reader. Calls found by paths are placed behind the reader's.
     pub(super) fn behind() -> Progress {
         Progress { next: 1 << 40, ..Progress::default() }
     }
 
-    /// Takes an event in, but for what was found in it already.
+    /// Reads the parts of an event that `found` doesn't name.
+    ///
+    /// # Errors
+    /// The error that the event reports.
     pub(super) fn read(
         &mut self,
         rules: &Rules,
@@ -169,7 +172,7 @@ impl Progress {
         }
     }
 
-    /// A call, or a part of one that began at this index.
+    /// Begins a call, or adds to the call that began at this index.
     fn call(
         &mut self,
         rules: &Rules,
@@ -183,7 +186,7 @@ impl Progress {
         let (id, name) = (word(&paths.id), word(&paths.name));
         let arguments = match paths.arguments.first(node).first() {
             Some(Value::String(text)) => text.clone(),
-            // Where arguments follow, an empty object holds their place.
+            // An empty object stands for arguments that follow.
             Some(Value::Object(it)) if it.is_empty() && rules.mode == Mode::EventTyped => {
                 String::new()
             }
@@ -220,10 +223,11 @@ impl Progress {
         }
     }
 
-    /// Counts are of the whole reply so far; those that aren't said stay.
+    /// Takes the counts of tokens. Each is for the whole reply so far. Counts that the event
+    /// doesn't have stay as they are.
     fn used(&mut self, extract: &Extract, event: &Value, gathered: &mut Gathered) {
         let paths = &extract.usage;
-        // Counts that a wire's own reader found stay where these paths find none.
+        // These may be counts that the wire's own reader found.
         let mut usage = gathered.usage.unwrap_or_default();
         let counts = [
             (&paths.input, &mut usage.input),
@@ -248,7 +252,7 @@ fn is_end(extract: &Extract, event: &Value) -> bool {
     extract.end.first(event).into_iter().any(says_yes)
 }
 
-/// Takes in why the reply is over, and that it is.
+/// Takes the stop reason and the end of the reply, if the event has them.
 fn ended(rules: &Rules, extract: &Extract, event: &Value, found: Found, gathered: &mut Gathered) {
     if let (Some(word), false) = (extract.stop_reason.last_text(event), found.stop) {
         let stop = rules.stop(word, gathered.calls() > 0);
@@ -259,7 +263,7 @@ fn ended(rules: &Rules, extract: &Extract, event: &Value, found: Found, gathered
     }
 }
 
-/// The reply has come to its end, also where nobody said why.
+/// Ends the reply. Without a stop reason, it stops for its calls if it has any, or else as done.
 pub(super) fn end(gathered: &mut Gathered) {
     if !gathered.is_stopped() {
         let has_calls = gathered.calls() > 0;

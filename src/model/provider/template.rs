@@ -1,4 +1,4 @@
-//! A prompt as the request that a provider file describes.
+//! Writes a prompt as the request that a provider file describes.
 
 use serde_json::{Map, Value, json};
 
@@ -28,11 +28,11 @@ const CALL: [&str; 4] = ["id", "name", "arguments", "input"];
 const TOOL: [&str; 3] = ["name", "description", "parameters"];
 const ATTACHMENT: [&str; 3] = ["media_type", "base64", "data_url"];
 
-/// A request: its body, and the shapes of what that repeats.
+/// A request's body, and the shapes of the parts that it repeats.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     body: Value,
-    /// None where the body has a place for the system text.
+    /// None if the body itself has a place for the system text.
     system: Option<Value>,
     user: Value,
     assistant: Value,
@@ -43,7 +43,8 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// A shape that isn't said is that of chat completions. What is wrong has its key.
+    /// Makes a template of the file's shapes. The default shapes are those of chat completions.
+    /// Mistakes are added to `wrong`, each with its key.
     pub(super) fn new(file: RequestFile, wrong: &mut Vec<(String, String)>) -> Template {
         let RequestFile { body, messages, call, tool, attachment } = file;
         if !body.is_object() {
@@ -83,7 +84,7 @@ impl Template {
         self.attachment.is_some() && holds(&self.user, "attachments")
     }
 
-    /// A prompt as the JSON object of a request.
+    /// Writes a prompt as the JSON object of a request.
     pub(super) fn body(&self, asked: &Asked<'_>) -> Map<String, Value> {
         let prompt = asked.prompt;
         let value = |name: &str| match name {
@@ -97,7 +98,7 @@ impl Template {
             "stop" => prompt.stop.as_slice().into(),
             "effort" => asked.effort.map(|it| it.as_str()).into(),
             "stream" => asked.is_streamed.into(),
-            // A file has no word for calling nothing: then no tools are offered.
+            // A file can't say that tools are offered but not to be called.
             "tools" if prompt.without_calls => Value::Null,
             "tools" => prompt.tools.iter().filter_map(|it| self.tool(it)).collect(),
             _ => Value::Null,
@@ -119,7 +120,7 @@ impl Template {
         system.chain(prompt.messages.iter().filter_map(|it| self.said(it, &calls))).collect()
     }
 
-    /// A message. A result may name the tool, which only its call knows.
+    /// Fills in the shape of a message. A result's tool is looked up in its call.
     fn said(&self, said: &Said, all: &[&Call]) -> Option<Value> {
         let id = said.of.as_deref().unwrap_or_default();
         let value = |name: &str| match name {
@@ -182,7 +183,7 @@ fn fill(template: &Value, value: &dyn Fn(&str) -> Value) -> Option<Value> {
         },
         Value::Array(items) => {
             let each = items.iter().flat_map(|it| match (it, fill(it, value)) {
-                // A placeholder of several stands for each of them.
+                // A placeholder for a list is replaced by the items of the list.
                 (Value::String(_), Some(Value::Array(all))) => all,
                 (_, it) => it.into_iter().collect(),
             });
@@ -197,7 +198,7 @@ fn fill(template: &Value, value: &dyn Fn(&str) -> Value) -> Option<Value> {
     }
 }
 
-/// A text with what its placeholders stand for.
+/// Replaces the placeholders in a text.
 pub(super) fn filled_text(text: &str, value: &dyn Fn(&str) -> Value) -> String {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, name, after)) = next(rest) {
@@ -212,7 +213,7 @@ pub(super) fn filled_text(text: &str, value: &dyn Fn(&str) -> Value) -> String {
     filled + rest
 }
 
-/// The placeholder that a text is nothing but, if it is.
+/// The name of the placeholder that is the whole text, if it is one.
 fn only(text: &str) -> Option<&str> {
     match next(text)? {
         ("", name, "") => Some(name),
@@ -220,7 +221,7 @@ fn only(text: &str) -> Option<&str> {
     }
 }
 
-/// The next placeholder of a text, with what stands before and behind it.
+/// The name of the first placeholder in a text, between the texts before and behind it.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|it| from + it) {
@@ -247,7 +248,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a template has a placeholder somewhere.
+/// Whether a template has a placeholder of this name somewhere.
 fn holds(template: &Value, name: &str) -> bool {
     match template {
         Value::String(text) => names(text).any(|it| it == name),
@@ -257,7 +258,7 @@ fn holds(template: &Value, name: &str) -> bool {
     }
 }
 
-/// Every placeholder of a text.
+/// The names of all placeholders in a text.
 pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -267,7 +268,7 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Finds placeholders that nobody fills in.
+/// Complains of placeholders in a template that aren't known.
 fn check(template: &Value, key: &str, known: &[&str], wrong: &mut Vec<(String, String)>) {
     match template {
         Value::String(text) => check_text(text, key, known, wrong),
@@ -282,7 +283,7 @@ fn check(template: &Value, key: &str, known: &[&str], wrong: &mut Vec<(String, S
     }
 }
 
-/// The same in a text.
+/// Complains of placeholders in a text that aren't known.
 pub(super) fn check_text(text: &str, key: &str, known: &[&str], wrong: &mut Vec<(String, String)>) {
     for name in names(text).filter(|it| !known.contains(it)) {
         let near = crate::schema::nearest(name, known.iter().copied());

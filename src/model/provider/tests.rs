@@ -1,4 +1,4 @@
-//! Provider files: what they say, and what is read and asked by them.
+//! Tests provider files: their checks, their requests, and how they read replies.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn wrong(text: &str) -> String {
     text.parse::<Provider>().unwrap_err().to_string()
 }
 
-/// All that a reader makes of events.
+/// The pieces that a reader makes of events, the stop reason, and whether an end mark came.
 fn read(mut reader: Box<dyn Reader>, events: &[&str]) -> (Vec<Piece>, Option<String>, bool) {
     events.iter().for_each(|it| reader.read(it).unwrap());
     let gathered: &mut Gathered = reader.gathered_mut();
@@ -132,7 +132,7 @@ fn a_document_in_which_no_path_finds_anything_is_no_reply() {
     assert!(reader.read(r#"{"detail":"nope"}"#).is_err());
 }
 
-/// A description that is built in, without the wire that it brings.
+/// A wire's provider file under another name, so that it is read by its paths alone.
 fn by_paths(wire: Wire) -> Provider {
     let named = format!("name: {wire}\n");
     provider(&built_in::text(wire).replace(&named, "name: made-up\n"))

@@ -1,4 +1,4 @@
-//! A prompt as a request, and what becomes of a request that gets no answer.
+//! Writes a prompt as a request, sends requests, and explains why a request got no answer.
 
 use std::error::Error as StdError;
 use std::io;
@@ -13,7 +13,7 @@ use crate::model::wire::Asked;
 use crate::model::{Error, Kind, Prompt, Wait};
 use crate::trust;
 
-/// What is sent: as the wire has it, and what the settings put over that.
+/// The body of a request: as the provider writes it, with the settings' `extra` keys put over it.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     let asked = Asked {
         model: &settings.model,
@@ -34,7 +34,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     body.into()
 }
 
-/// Sends it, and waits for the head of the answer.
+/// Sends a request, and waits for the head of the answer.
 pub(super) async fn send(
     client: &Client,
     url: &Url,
@@ -44,7 +44,7 @@ pub(super) async fn send(
     request.header(CONTENT_TYPE, "application/json").body(body).send().await
 }
 
-/// Why no answer came.
+/// The error of a request that got no answer.
 pub(super) fn unsent(error: &reqwest::Error, url: &Url, settings: &Settings) -> Error {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
@@ -65,24 +65,24 @@ pub(super) fn unsent(error: &reqwest::Error, url: &Url, settings: &Settings) -> 
     Error::new(Kind::Unreachable, text)
 }
 
-/// An error and what it came from.
+/// An error and its causes.
 fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |it: &&'a (dyn StdError + 'static)| (*it).source())
 }
 
-/// What it came from in the end: what stands before may hold a URL.
+/// The text of the last cause. The errors before it may show a URL.
 pub(super) fn root(error: &reqwest::Error) -> String {
     causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
 }
 
-/// What is wrong with TLS, if that is it.
+/// What is wrong with TLS, if the error comes from TLS.
 fn tls(error: &(dyn StdError + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(trust::explained(error).map_or_else(|| error.to_string(), str::to_owned));
     }
-    // An error of IO names as its source not what is in it, but the source of that.
+    // The `source` of an IO error isn't the error inside it, but that error's source.
     error.downcast_ref::<io::Error>()?.get_ref().and_then(|it| tls(it))
 }
 

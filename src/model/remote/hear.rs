@@ -1,4 +1,4 @@
-//! A reply as it comes from a server.
+//! Reads a reply as it comes from a server.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,30 +15,29 @@ use crate::model::veil::Veil;
 use crate::model::wire::{Framing, Gathered, Reader};
 use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
-/// A reply as it comes from a server. The socket is read when somebody asks for a piece, and not
-/// before.
+/// A reply as it comes from a server. The socket is read only while a piece is asked for.
 pub(super) struct Heard {
     response: Response,
     framing: Framing,
-    /// What came and wasn't read yet.
+    /// Bytes that came and haven't been read yet.
     bytes: Bytes,
     reader: Box<dyn Reader>,
-    /// Pieces that can be shown, and what is hidden in them.
+    /// Pieces that are ready, with secrets hidden by `veil`.
     shown: VecDeque<Piece>,
     veil: Veil,
-    /// What it holds of the room of all replies.
+    /// Its share of the memory of all replies.
     part: Part,
     timers: Timers,
     settings: Settings,
-    /// The conversation that it belongs to.
+    /// The conversation that the reply belongs to.
     conversation: Option<Arc<str>>,
     is_over: bool,
-    /// Why it is over, until that was told.
+    /// The error that ended the reply, until it is returned.
     error: Option<Error>,
 }
 
 impl Heard {
-    /// A reply of which only the head is there.
+    /// A reply whose head has come.
     pub(super) fn new(
         response: Response,
         timers: Timers,
@@ -46,7 +45,7 @@ impl Heard {
         conversation: Option<Arc<str>>,
     ) -> Heard {
         let framing = match refusal::media(response.headers()).as_str() {
-            // A server that doesn't stream.
+            // The server doesn't stream.
             "application/json" if !settings.has_lines() => Framing::whole(),
             _ => settings.provider.framing(settings.limits.event_bytes_max),
         };
@@ -70,7 +69,7 @@ impl Heard {
         self.reader.gathered()
     }
 
-    /// Waits until there is a piece.
+    /// Waits until there is a piece, or until the reply is over.
     pub(super) async fn first(&mut self) -> Result<(), Error> {
         let headers = self.response.headers();
         if refusal::is_html(headers) {
@@ -85,7 +84,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Gives these out before everything else.
+    /// Puts pieces before all others.
     pub(super) fn precede(&mut self, pieces: impl DoubleEndedIterator<Item = Piece>) {
         pieces.rev().for_each(|it| self.reader.gathered_mut().pieces.push_front(it));
     }
@@ -114,8 +113,8 @@ impl Heard {
         }
     }
 
-    /// Reads an event, or some bytes. Between what it waits for and what it does with that,
-    /// nothing is lost where its future is dropped.
+    /// Reads an event out of bytes that came, or else waits for more bytes. Dropping the future
+    /// loses no bytes.
     async fn read(&mut self) -> Result<(), Error> {
         if !self.bytes.is_empty() {
             return self.take();
@@ -130,7 +129,7 @@ impl Heard {
             }
             Ok(Ok(None)) => self.end(None),
             Ok(Err(error)) => self.end(Some(&error)),
-            // Only the usage was missing.
+            // The reply is whole, and only its usage may be missing.
             Err(_) if self.gathered().is_stopped() => {
                 self.finish();
                 Ok(())
@@ -139,7 +138,7 @@ impl Heard {
         }
     }
 
-    /// Takes an event out of the bytes that came.
+    /// Takes an event out of the bytes that came, and reads it.
     fn take(&mut self) -> Result<(), Error> {
         let data = self.framing.next(&mut self.bytes)?;
         let (bytes, max) = (self.framing.whole_bytes(), self.settings.limits.reply_bytes_max);
@@ -159,7 +158,7 @@ impl Heard {
             return Ok(());
         }
         let was_stopped = self.gathered().is_stopped();
-        // Before anything of it is cut.
+        // Secrets are hidden before any text is cut: half a secret wouldn't be found.
         let data = self.settings.hide(data);
         for (events, model) in &self.settings.events {
             events.show(|| ProviderEvent {
@@ -178,7 +177,7 @@ impl Heard {
         self.grow_to(self.gathered().bytes())
     }
 
-    /// Ends the reply where it is longer than the room that all replies leave it.
+    /// Checks the reply's length against the memory that the other replies leave.
     fn grow_to(&mut self, bytes: usize) -> Result<(), Error> {
         let max = self.settings.limits.replies_bytes_max;
         if self.part.grow_to(bytes, max) {
@@ -191,11 +190,12 @@ impl Heard {
         Err(Error::new(Kind::TooLarge, text))
     }
 
-    /// The connection ended; whether the reply had ended before, it must have said itself.
+    /// Ends the reply at the end of the connection. If the reply hasn't stopped by its own words,
+    /// it was cut off.
     fn end(&mut self, error: Option<&reqwest::Error>) -> Result<(), Error> {
         let is_whole = self.framing.is_whole() && error.is_none();
         if let Some(data) = self.framing.end()? {
-            // Cut in the middle it is no event; that it is cut is told below.
+            // A garbled event here was cut in the middle. The error of that is made below.
             match self.event(&data) {
                 Err(error) if error.kind != Kind::Garbled || is_whole => return Err(error),
                 _ => {}
@@ -212,7 +212,7 @@ impl Heard {
     fn finish(&mut self) {
         if !std::mem::replace(&mut self.is_over, true) {
             self.reader.gathered_mut().finish();
-            // Where the end has come already, the connection can be used again.
+            // If the end of the body has come already, taking it frees the connection for reuse.
             drop(self.response.chunk().now_or_never());
         }
     }

@@ -1,4 +1,4 @@
-//! A model behind a server, whichever wire that speaks: requests, retries, replies as they come.
+//! Models behind servers, over any wire: requests, retries, and replies as they come.
 
 mod ask;
 mod hear;
@@ -22,8 +22,8 @@ use crate::model::{
 
 pub use settings::{NoModel, Settings};
 
-/// A model behind a server, which speaks one of the [wires](Wire): a provider's own, or
-/// llama.cpp, vLLM or Ollama on one's own machine.
+/// A model behind a server that speaks one of the [wires](Wire), or as a provider file describes.
+/// The server may be a provider's, or llama.cpp, vLLM or Ollama on one's own machine.
 ///
 /// ```
 /// use pumphouse::model::{Remote, Secret, Wire};
@@ -37,26 +37,26 @@ pub use settings::{NoModel, Settings};
 /// # Ok::<(), pumphouse::model::remote::NoModel>(())
 /// ```
 ///
-/// A request that fails before anything of its reply was heard is sent again, where that may help:
-/// [`ModelLimits`] says how often, and how long it waits.
+/// A request that fails before any piece of its reply has come is retried if that may help.
+/// [`ModelLimits`] sets how often, and after which pauses.
 pub struct Remote {
     client: Client,
-    /// Where requests go.
+    /// The URL of requests.
     url: Url,
     settings: Settings,
 }
 
-/// The conversation of a prompt, where it says one.
+/// The conversation of a prompt, if the prompt names one.
 type Conversation = Option<Arc<str>>;
 
 impl Remote {
-    /// The model of a name at a server: its address ends where the wire's path begins, mostly in
-    /// `/v1`; with the path it is right, too.
+    /// Settings for a model at a server. The URL mostly ends in `/v1`: the wire's path is added,
+    /// unless the URL ends with it already.
     pub fn at(wire: Wire, url: impl Into<String>, model: impl Into<String>) -> Settings {
         Settings::new(wire, url.into(), model.into())
     }
 
-    /// The model of a name at a provider: see [`Provider`].
+    /// Settings for a model of a [`Provider`].
     pub fn of_provider(provider: Provider, model: impl Into<String>) -> Settings {
         Settings::of_provider(provider, model.into())
     }
@@ -94,8 +94,8 @@ impl Remote {
         ask::body(&self.settings, prompt).to_string().into()
     }
 
-    /// Asks once, and waits for the first piece. An error holds no secret, whatever the server
-    /// repeats.
+    /// Sends the request once, and waits for the first piece. Errors show no secret, even if the
+    /// server quoted one.
     async fn attempt(&self, body: Bytes, conversation: Conversation) -> Result<Heard, Error> {
         let heard = self.request(body, conversation).await;
         heard.map_err(|error| self.settings.secrets().fold(error, without))
@@ -113,7 +113,7 @@ impl Remote {
         Ok(heard)
     }
 
-    /// How long to wait until it is asked again; none where that's no use.
+    /// The pause before the next attempt. None if there is to be no further attempt.
     fn wait(&self, error: &Error, tried: usize) -> Option<Duration> {
         let ModelLimits { retries_max, retry_time_min, retry_time_max, .. } = *self.limits();
         if !error.retry || tried >= retries_max {
@@ -126,7 +126,7 @@ impl Remote {
     }
 }
 
-/// An error without a secret in it.
+/// Hides a secret in an error.
 fn without(mut error: Error, secret: &Secret) -> Error {
     error.message = secret.hidden_in(&error.message).into();
     error.said = error.said.map(|it| secret.hidden_in(&it).into());

@@ -1,4 +1,4 @@
-//! What a server says instead of a reply, and what kind of failure that is.
+//! Reads what a server says instead of a reply, and decides what kind of failure that is.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::limits::ModelLimits;
 use crate::model::remote::Settings;
 use crate::model::{Error, Kind, retry};
 
-/// Characters of what a server said that an error repeats.
+/// The most characters of a server's message that an error repeats.
 const SAID_MAX: usize = 500;
 
-/// Reads what a server says that doesn't reply.
+/// Reads an answer that isn't a success.
 pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     let limits = &settings.limits;
     let (status, headers) = (response.status(), response.headers().clone());
@@ -26,12 +26,12 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     error
 }
 
-/// What a page for people is about.
+/// The title of an HTML page.
 pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option<Box<str>> {
     said(&settings.hide(title(&text(response, &settings.limits).await)))
 }
 
-/// The beginning of what a server says.
+/// The beginning of a body: at most `refusal_bytes_max` bytes, as far as they come in time.
 async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     let mut body = Vec::new();
     let all = async {
@@ -43,7 +43,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
             }
         }
     };
-    // Whatever there is by then has to do.
+    // The bytes that have come when the time is over have to do.
     tokio::select! {
         () = all => {}
         () = retry::sleep(limits.usage_time_max) => {}
@@ -51,7 +51,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// An error that stands in the stream of a reply.
+/// The error that an event of a reply's stream reports.
 pub(crate) fn within(error: &Value) -> Error {
     let told = Told::of(error);
     let status = told.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
@@ -69,13 +69,13 @@ pub(super) fn is_html(headers: &HeaderMap) -> bool {
     media(headers) == "text/html"
 }
 
-/// What kind of document comes, without its parameters.
+/// The media type of a body, in lower case and without parameters.
 pub(super) fn media(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// What an error in JSON says, wherever servers put it.
+/// The parts of an error in JSON, from the places where servers put them.
 #[derive(Debug, Default)]
 struct Told {
     message: Option<String>,
@@ -102,7 +102,7 @@ impl Told {
         }
     }
 
-    /// What kind of failure it is, and whether it may pass.
+    /// The kind of the failure, and whether a retry may help.
     fn kind(&self, status: Option<StatusCode>) -> (Kind, bool) {
         let words =
             format!("{} {} {}", self.code, self.kind, self.message.as_deref().unwrap_or(""));
@@ -120,7 +120,7 @@ impl Told {
         };
         match status {
             StatusCode::PAYLOAD_TOO_LARGE => (Kind::PromptTooLong, false),
-            // What was paid for is used up: that doesn't pass by itself.
+            // A used-up quota doesn't come back by itself.
             StatusCode::TOO_MANY_REQUESTS => {
                 (Kind::RateLimited, !has(&["insufficient_quota", "billing"]))
             }
@@ -153,7 +153,7 @@ fn refused(status: StatusCode, told: &Told, headers: &HeaderMap, url: &Url) -> E
     Error { status: Some(status.as_u16()), retry, ..Error::new(kind, message) }
 }
 
-/// The beginning of what was said, on one line.
+/// The beginning of a message, on one line. None if it is empty.
 pub(crate) fn said(text: &str) -> Option<Box<str>> {
     let words: Vec<&str> = text
         .split(|it: char| it.is_whitespace() || it.is_control())
@@ -167,7 +167,7 @@ pub(crate) fn said(text: &str) -> Option<Box<str>> {
     }
 }
 
-/// The title of a page, or all of it.
+/// The title of a page, or the whole page if it has none.
 fn title(page: &str) -> &str {
     let lower = page.to_ascii_lowercase();
     let title = lower.find("<title>").and_then(|at| {
@@ -178,7 +178,8 @@ fn title(page: &str) -> &str {
     title.filter(|it| !it.trim().is_empty()).unwrap_or(page)
 }
 
-/// How long to wait first: seconds, or a time of day.
+/// How long the server asks to wait before a retry. Its header has milliseconds, seconds, or a
+/// date.
 fn retry_after(headers: &HeaderMap, now_us: u64) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|it| it.parse::<u64>().ok()) {
@@ -221,7 +222,7 @@ mod tests {
         check(400, long, Kind::PromptTooLong, false);
         let long = json!({"message": "This model's maximum context length is 8192 tokens"});
         check(400, long, Kind::PromptTooLong, false);
-        // In a stream there is no status but in the error itself.
+        // In a stream, only the error itself can have a status.
         check(0, json!({"error": {"type": "rate_limit_exceeded"}}), Kind::RateLimited, true);
         check(0, json!({"error": {"type": "invalid_request_error"}}), Kind::Refused, false);
         check(0, json!({"error": "boom"}), Kind::Failed, true);

@@ -1,4 +1,4 @@
-//! Where a model is, and how it is asked.
+//! Settings of a model behind a server.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,13 +17,14 @@ use crate::model::{
 };
 use crate::trust;
 
-/// Where a model is, and how it is asked. `Debug` shows no key.
+/// Settings of a model behind a server: its URL, key, limits, price and defaults. `Debug` shows no
+/// key.
 #[derive(Clone)]
 pub struct Settings {
     pub(super) provider: Arc<Provider>,
-    /// Where the API is; of a provider that says it by itself, where requests go.
+    /// The URL of the API. For a provider file, the URL of requests.
     pub(super) url: String,
-    /// Whether the URL is the whole address.
+    /// Whether the URL comes from a provider file, so that no path is added.
     is_whole_url: bool,
     pub(super) model: String,
     pub(super) key: Option<Secret>,
@@ -48,10 +49,10 @@ pub struct Settings {
     proxy: Proxy,
 }
 
-/// What stands between us and the server.
+/// The proxy between us and the server.
 #[derive(Clone)]
 enum Proxy {
-    /// What the environment says, but nothing to this machine itself.
+    /// The proxy that the environment names; none for servers on this machine.
     Environment,
     None,
     At(Secret),
@@ -96,14 +97,14 @@ impl Settings {
         Settings { provider, is_whole_url: true, is_streamed, credentials, ..usual }
     }
 
-    /// Shows this key to the server, in the header that its wire has for that: mostly as
+    /// Sets the key. It is sent in the provider's header for keys, mostly as
     /// `Authorization: Bearer KEY`.
     #[must_use]
     pub fn key(self, key: Secret) -> Settings {
         Settings { key: Some(key), ..self }
     }
 
-    /// Sends a further header; its value isn't shown.
+    /// Adds a header to each request. Its value is kept secret.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Settings {
         self.credentials.extend(value.behind_scheme());
@@ -111,71 +112,70 @@ impl Settings {
         self
     }
 
-    /// Says how many tokens prompt and reply may have together.
+    /// Sets the window: the most tokens that prompt and reply may have together.
     #[must_use]
     pub fn window(self, tokens: u32) -> Settings {
         Settings { window: Some(tokens), ..self }
     }
 
-    /// Says what counts the tokens of a prompt before it is sent; a quarter of its bytes counts
-    /// unless said.
+    /// Sets the tokenizer that counts a prompt's tokens before the prompt is sent. Without one,
+    /// they are estimated as a quarter of the bytes.
     #[must_use]
     pub fn tokenizer(self, it: Tokenizer) -> Settings {
         Settings { tokenizer: Some(Arc::new(it)), ..self }
     }
 
-    /// Says how many tokens a reply may have where its prompt doesn't.
+    /// Sets the most tokens of a reply whose prompt doesn't set them.
     #[must_use]
     pub fn max_tokens(self, tokens: u32) -> Settings {
         Settings { max_tokens: Some(tokens), ..self }
     }
 
-    /// Says how freely the model chooses where its prompt doesn't.
+    /// Sets the sampling temperature for prompts that don't set one.
     #[must_use]
     pub fn temperature(self, temperature: f64) -> Settings {
         Settings { temperature: Some(temperature), ..self }
     }
 
-    /// Says how much the model is to reason before it answers; its own choice unless said.
+    /// Sets how much the model is to reason before it answers. By default, the model decides.
     #[must_use]
     pub fn effort(self, effort: Effort) -> Settings {
         Settings { effort: Some(effort), ..self }
     }
 
-    /// Asks for whole replies: nothing of one is heard before its end.
+    /// Asks for whole replies: no piece of a reply comes before the reply's end.
     #[must_use]
     pub fn whole(self) -> Settings {
         Settings { is_streamed: false, ..self }
     }
 
-    /// Never tells the server the [form of an answer](crate::model::Prompt::format): for servers
-    /// that don't know it.
+    /// Never sends a prompt's [format](crate::model::Prompt::format), for servers that don't
+    /// support formats.
     #[must_use]
     pub fn unstructured(self) -> Settings {
         Settings { is_structured: false, ..self }
     }
 
-    /// Asks for replies while they are written, which is usual unless a provider file says
-    /// otherwise.
+    /// Asks for streamed replies. This is the default, unless a provider file says otherwise.
     #[must_use]
     pub fn streamed(self) -> Settings {
         Settings { is_streamed: true, ..self }
     }
 
-    /// Says what its tokens cost.
+    /// Sets the price of the model's tokens.
     #[must_use]
     pub fn price(self, price: Price) -> Settings {
         Settings { price: Some((price, PriceSource::Setting)), ..self }
     }
 
-    /// Says that nobody knows what its tokens cost.
+    /// Removes the price: it is unknown.
     #[must_use]
     pub fn no_price(self) -> Settings {
         Settings { price: None, ..self }
     }
 
-    /// Takes its price and its window from a table, as far as they aren't said and the table has
-    /// this model at this host.
+    /// Takes the price and the window from a table, if the table has this model at this host.
+    /// Values that are set already stay.
     ///
     /// ```
     /// use pumphouse::model::{Model, Prices, Remote, Wire};
@@ -194,7 +194,7 @@ impl Settings {
         }
     }
 
-    /// Takes its price and its window from an entry of a table, as far as they aren't said.
+    /// Takes the price and the window from an entry of a table. Values that are set already stay.
     #[must_use]
     pub fn listed(self, entry: PriceEntry) -> Settings {
         let window = self.window.or(entry.window);
@@ -202,20 +202,21 @@ impl Settings {
         Settings { window, price, ..self }
     }
 
-    /// Says which media types of attachments the model takes, such as `image/*` and
-    /// `application/pdf`; none unless said.
+    /// Sets the media types of attachments that the model takes, such as `image/*` and
+    /// `application/pdf`. There are none by default.
     #[must_use]
     pub fn attachments<T: Into<String>>(self, types: impl IntoIterator<Item = T>) -> Settings {
         Settings { attachments: types.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Puts these into each request, over what would stand there; `null` takes a key out.
+    /// Puts these keys into the body of each request, in place of those there. `null` removes a
+    /// key.
     #[must_use]
     pub fn extra(self, extra: Map<String, Value>) -> Settings {
         Settings { extra, ..self }
     }
 
-    /// Sets the limits.
+    /// Sets the limits of time, memory and retries.
     #[must_use]
     pub fn limits(self, limits: ModelLimits) -> Settings {
         Settings { limits, ..self }
@@ -228,28 +229,28 @@ impl Settings {
         self
     }
 
-    /// Trusts who issued the certificates of a file, instead of those whom this system trusts.
+    /// Trusts the certificate authorities in a file, instead of those that this system trusts.
     #[must_use]
     pub fn authority(self, file: impl AsRef<Path>) -> Settings {
         Settings { authority: Some(file.as_ref().to_owned()), ..self }
     }
 
-    /// Goes through this proxy, instead of those that the environment names.
+    /// Sends requests through this proxy, instead of those that the environment names.
     #[must_use]
     pub fn proxy(self, url: Secret) -> Settings {
         Settings { proxy: Proxy::At(url), ..self }
     }
 
-    /// Goes through no proxy, whatever the environment names.
+    /// Sends requests through no proxy, whatever the environment names.
     #[must_use]
     pub fn no_proxy(self) -> Settings {
         Settings { proxy: Proxy::None, ..self }
     }
 
-    /// The model. Nothing is sent yet.
+    /// Makes the model. Nothing is sent yet.
     ///
     /// # Errors
-    /// What won't do of the settings.
+    /// The first setting that is wrong.
     pub fn build(self) -> Result<Remote, NoModel> {
         let url = self.address()?;
         if !self.attachments.is_empty() && !self.provider.takes_attachments() {
@@ -284,7 +285,7 @@ impl Settings {
         Ok(Remote { client, url, settings: self })
     }
 
-    /// How the model is spoken to, in a word.
+    /// The name of the wire, or of the provider if it has no wire.
     pub(super) fn spoken(&self) -> String {
         match self.provider.wire() {
             Some(wire) => wire.name().to_owned(),
@@ -292,23 +293,23 @@ impl Settings {
         }
     }
 
-    /// Whether the reply comes in lines, whatever its head says.
+    /// Whether replies are read as lines even if their `Content-Type` is JSON.
     pub(super) fn has_lines(&self) -> bool {
         self.provider.wire().is_none() && self.provider.has_lines() && self.is_streamed
     }
 
-    /// All that must not be shown.
+    /// All secrets: the key, the values of headers, and credentials.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let of_headers = self.headers.iter().map(|(_, value)| value);
         self.key.iter().chain(of_headers).chain(&self.credentials)
     }
 
-    /// A text that the server wrote, without what must not be shown.
+    /// A text of the server, with all secrets hidden.
     pub(super) fn hide(&self, text: &str) -> String {
         self.secrets().fold(text.to_owned(), |text, it| it.hidden_in(&text))
     }
 
-    /// Where requests go.
+    /// The URL of requests.
     fn address(&self) -> Result<Url, NoModel> {
         let wrong = |text: &str| NoModel::of("url", text);
         let whole = self.is_whole_url.then(|| self.provider.address(&self.model, self.is_streamed));
@@ -370,7 +371,8 @@ impl Settings {
     }
 }
 
-/// A URL without what may be a secret in it.
+/// A URL of requests for people and for the log: without its query, which may hold a secret, and
+/// without the wire's path.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
@@ -381,13 +383,13 @@ pub(super) fn shown(url: &Url) -> String {
     shown.split("/models/").next().unwrap_or_default().to_owned()
 }
 
-/// Its host, with the port where that isn't the usual one.
+/// The host of a URL, with the port unless that is the scheme's usual one.
 pub(super) fn host(url: &Url) -> Option<String> {
     let host = url.host_str()?;
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// Whether it is this machine itself, which no proxy has to do with.
+/// Whether a URL's host is this machine itself, which is never reached through a proxy.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -408,13 +410,13 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Why settings are none of a model.
+/// The error of settings that make no model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoModel {
-    /// Which of them: `url`, `model`, `key`, `headers`, `attachments`, `authority` or `proxy`.
+    /// The wrong setting: `url`, `model`, `key`, `headers`, `attachments`, `authority` or `proxy`.
     pub setting: &'static str,
-    /// What is wrong with it, in a sentence.
+    /// The mistake, in a sentence.
     pub message: Box<str>,
 }
 

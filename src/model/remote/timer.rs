@@ -1,4 +1,4 @@
-//! How long is waited for a server.
+//! Timeouts of a request to a model's server.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -11,12 +11,12 @@ use crate::limits::ModelLimits;
 use crate::model::retry::sleep;
 use crate::model::{Error, Kind, Wait};
 
-/// The times of one request. They go on while nobody waits, so that whoever gives up and comes
-/// again gains no time.
+/// The timers of one request. They keep running between calls of `watch`, so that dropping a future
+/// and asking again gains no time.
 #[derive(Debug)]
 pub(super) struct Timers {
     end: Timer,
-    /// What is waited for next; none until it is waited for.
+    /// The timer of the next bytes. None until something waits for them.
     next: Option<Timer>,
     silence: Duration,
 }
@@ -42,7 +42,7 @@ impl Timer {
     }
 }
 
-/// What took too long, and by which limit.
+/// The error of a wait that took longer than its limit.
 pub(super) fn late(wait: Wait, (name, limit): (&str, Duration)) -> Error {
     let what = match wait {
         Wait::Connection => "there was no connection in time",
@@ -54,7 +54,7 @@ pub(super) fn late(wait: Wait, (name, limit): (&str, Duration)) -> Error {
 }
 
 impl Timers {
-    /// A request begins.
+    /// The timers of a request that begins now.
     pub(super) fn new(limits: &ModelLimits) -> Timers {
         let ModelLimits { first_byte_time_max, silence_time_max, reply_time_max, .. } = *limits;
         let first = Timer::new(Wait::FirstByte, "first_byte_time_max", first_byte_time_max);
@@ -65,10 +65,13 @@ impl Timers {
         }
     }
 
-    /// Waits as long as it may.
+    /// Waits for a future.
+    ///
+    /// # Errors
+    /// A limit of time was reached before the future was done.
     pub(super) async fn watch<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Error> {
         let mut future = pin!(future);
-        // What is there already costs no timer.
+        // A future that is ready needs no timer.
         if let Poll::Ready(it) = poll_fn(|it| Poll::Ready(future.as_mut().poll(it))).await {
             return Ok(it);
         }
@@ -77,12 +80,12 @@ impl Timers {
         end.watch(next.get_or_insert_with(silent).watch(future)).await?
     }
 
-    /// Something came.
+    /// Ends the wait for the next bytes: they have come.
     pub(super) fn heard(&mut self) {
         self.next = None;
     }
 
-    /// The reply is over; what is waited for now is only its usage.
+    /// Sets how long the next wait may take, at the end of a reply whose usage may still come.
     pub(super) fn hurry(&mut self, time: Duration) {
         self.silence = time;
         self.heard();

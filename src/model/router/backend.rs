@@ -1,4 +1,4 @@
-//! One of a router's models: whether it may be asked, and how it did.
+//! One of a router's models, with its health: whether it may be asked, and how often it failed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,15 +17,15 @@ pub(super) struct Backend {
     health: Mutex<Health>,
 }
 
-/// How a model did.
+/// The health of a model.
 #[derive(Debug, Default)]
 struct Health {
     under_way: usize,
     /// Failures since its last complete reply, without rate limits and prompts that were too long.
     failures: usize,
-    /// Until when it is asked last.
+    /// The end of the pause after its latest failure. Until then, it is asked after all others.
     failing_until_us: u64,
-    /// Until when it wants no request.
+    /// The end of the time for which it asked for no request. Until then, it isn't asked.
     out_until_us: u64,
     answered: u64,
     failed: u64,
@@ -37,24 +37,24 @@ impl Backend {
         Backend { name, model, health: Mutex::default() }
     }
 
-    /// Nothing under the lock panics halfway.
+    /// A poisoned lock is ignored: no code under the lock panics halfway.
     fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks it once; an error has its name.
+    /// Asks the model once. An error gets the model's name.
     pub(super) async fn ask(&self, prompt: Prompt) -> Result<Box<dyn Reply>, Error> {
         let _under_way = UnderWay::on(self);
         let asked = self.model.turn_once(prompt).await;
         asked.map_err(|error| Error { model: Some(self.name.as_str().into()), ..error })
     }
 
-    /// Notes that it failed, and for how long it is asked last, or not at all.
+    /// Records a failure, and for how long the model is asked last, or not at all.
     pub(super) fn fails(&self, error: &Error, limits: &RouterLimits) {
         let now_us = clock::now_us();
         let mut health = self.health();
         health.failed += 1;
-        // Of a prompt that is too long the model is no worse.
+        // A prompt that is too long says nothing about the model's health.
         if error.kind == Kind::PromptTooLong {
             return;
         }
@@ -68,28 +68,28 @@ impl Backend {
         health.failures += 1;
     }
 
-    /// Notes that its reply has come to its end.
+    /// Records that a reply has come to its end.
     fn is_well(&self) {
         let mut health = self.health();
         (health.failures, health.failing_until_us) = (0, 0);
     }
 
-    /// Notes that another model answered the turn in which it failed.
+    /// Records that another model answered a turn in which this one had failed.
     pub(super) fn fails_over(&self) {
         self.health().failed_over += 1;
     }
 
-    /// Whether it wants no request now.
+    /// Whether the model asked for no request until later.
     pub(super) fn is_out(&self, now_us: u64) -> bool {
         self.health().out_until_us > now_us
     }
 
-    /// For how long it wants no request, where that is so.
+    /// For how long the model still wants no request. None if it may be asked.
     pub(super) fn rest_us(&self, now_us: u64) -> Option<u64> {
         self.health().out_until_us.checked_sub(now_us).filter(|rest| *rest > 0)
     }
 
-    /// Whether it has failed just now.
+    /// Whether the pause after its latest failure isn't over.
     pub(super) fn is_failing(&self, now_us: u64) -> bool {
         self.health().failing_until_us > now_us
     }
@@ -108,7 +108,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A request that counts as under way until this is dropped.
+/// Counts a request of a model as under way until it is dropped.
 #[derive(Debug)]
 struct UnderWay<T: std::borrow::Borrow<Backend>>(T);
 
@@ -128,7 +128,7 @@ impl<T: std::borrow::Borrow<Backend>> Drop for UnderWay<T> {
 /// A reply of one of a router's models.
 #[derive(Debug)]
 pub(super) struct Routed {
-    /// What was tried before, and who answers.
+    /// The failed attempts before, and the model that answers.
     first: VecDeque<Piece>,
     reply: Box<dyn Reply>,
     backend: UnderWay<Arc<Backend>>,

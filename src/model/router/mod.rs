@@ -1,4 +1,4 @@
-//! One model made of several: where one fails, the next is asked.
+//! One model made of several: if one fails, the next is asked.
 
 mod backend;
 
@@ -14,7 +14,7 @@ use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry, tak
 use crate::clock;
 use crate::limits::RouterLimits;
 
-/// One model made of several: each turn is one model's, and where that fails before its reply
+/// One model made of several. One of them answers each turn: if a model fails before its reply
 /// begins, the next is asked.
 ///
 /// ```
@@ -36,22 +36,25 @@ use crate::limits::RouterLimits;
 /// # Ok(()) }
 /// ```
 ///
-/// Within a turn no model is asked twice before all have been asked. Those whose failure may pass
-/// are asked again then: [`RouterLimits`] says how often, and after which pauses. A model that
-/// refuses a request, by its key, its name or its form, isn't asked again in that turn. One that
-/// failed is asked last until its pause is over. One that said how long it wants no request isn't
-/// asked before; where that is so of all of them, the turn fails with the shortest of these times.
+/// - A turn proceeds in rounds, and a round asks each model at most once. [`RouterLimits`] sets how
+///   many further rounds there are, and the pauses between them.
+/// - A later round asks only those models whose failure may pass. A model that refused the request,
+///   for example for its key or its name, isn't asked again in the turn.
+/// - A model that failed is asked after the others until its pause is over.
+/// - A model that asked to wait isn't asked before that time. If all models that are left did so,
+///   the router waits as well, or, if the shortest time is longer than its own pause, the turn
+///   fails with that time.
 #[derive(Debug)]
 pub struct Router {
     name: String,
     policy: Policy,
     backends: Vec<Arc<Backend>>,
     limits: RouterLimits,
-    /// How many turns there were: where `round_robin` begins.
+    /// The number of turns so far. `round_robin` begins at it.
     turns: AtomicUsize,
 }
 
-/// Which of several models is asked first.
+/// The order in which a router asks its models.
 ///
 /// ```
 /// use pumphouse::model::Policy;
@@ -61,12 +64,12 @@ pub struct Router {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// The first in order that can answer.
+    /// In the order of the list.
     #[default]
     Failover,
-    /// Each in turn.
+    /// Each turn begins with another model.
     RoundRobin,
-    /// The one with the fewest replies under way.
+    /// The models with the fewest replies under way first.
     LeastLoaded,
 }
 
@@ -74,7 +77,7 @@ impl Policy {
     /// Every policy.
     pub const ALL: [Policy; 3] = [Policy::Failover, Policy::RoundRobin, Policy::LeastLoaded];
 
-    /// What a manifest calls it.
+    /// The policy's name in manifests.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -115,14 +118,14 @@ pub struct Asking {
     pub name: String,
     /// Requests whose reply began.
     pub answered: u64,
-    /// Requests that failed before, and replies that failed halfway.
+    /// Requests that failed before their reply began, and replies that failed halfway.
     pub failed: u64,
-    /// Turns that another model answered, because this one had failed.
+    /// Turns that another model answered after this one had failed.
     pub failed_over: u64,
 }
 
 impl Router {
-    /// A router without models yet; its name is for the log and the traces.
+    /// A router without models yet. Its name is for traces and errors.
     #[must_use]
     pub fn new(name: impl Into<String>, policy: Policy) -> Router {
         Router {
@@ -134,14 +137,14 @@ impl Router {
         }
     }
 
-    /// Adds a model, behind those that it has.
+    /// Adds a model to the end of the list.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Router {
         self.backends.push(Arc::new(Backend::new(name.into(), model)));
         self
     }
 
-    /// How often it asks again, and when.
+    /// Sets how often models are asked again, and after which pauses.
     #[must_use]
     pub fn limits(self, limits: RouterLimits) -> Router {
         Router { limits, ..self }
@@ -196,7 +199,7 @@ impl Router {
                 _ => {}
             }
         }
-        // What may pass says more than a model that will always refuse.
+        // A failure that may pass is reported before one that won't.
         let at = tried.iter().rposition(|error| error.retry).or(tried.len().checked_sub(1));
         let Some(at) = at else {
             let text = format!("the router {} has no models", self.name);
@@ -206,7 +209,7 @@ impl Router {
         Err(Error { tried, ..last })
     }
 
-    /// The model that is asked next, of those that weren't.
+    /// The next model to ask, of those that `asked` doesn't hold.
     fn next(&self, first: usize, asked: &BTreeSet<usize>) -> Option<usize> {
         let now_us = clock::now_us();
         let may_be_asked = |at: &usize| !self.backends[*at].is_out(now_us);
@@ -221,13 +224,14 @@ impl Router {
                 all[..well].sort_by_key(|at| self.backends[*at].under_way());
             }
         }
-        // One that would have to wait for its own limits is asked where no other has room.
+        // A model without room under its own limits is asked only if no model has room.
         all.retain(|at| !asked.contains(at));
         let has_room = |at: &&usize| self.backends[**at].model.has_room();
         all.iter().find(has_room).or(all.first()).copied()
     }
 
-    /// Where all models that may be asked again want no request for a while: the shortest time.
+    /// The shortest time for which the models that may be asked again want no request. None if one
+    /// of them can be asked now.
     fn rest(&self, refused: &BTreeSet<usize>) -> Option<Duration> {
         let now_us = clock::now_us();
         let others = (0..self.backends.len()).filter(|at| !refused.contains(at));
@@ -265,12 +269,12 @@ impl Model for Router {
         Box::pin(self.begin(prompt))
     }
 
-    /// The smallest of the known windows of its models: a prompt that fits it fits each of these.
+    /// The smallest known window of its models. A prompt that fits it fits each of them.
     fn window(&self) -> Option<u32> {
         self.all(|it| it.window()).flatten().min()
     }
 
-    /// As the model counts that makes most of it, of those that count.
+    /// The highest count of those models that have a tokenizer.
     fn tokens(&self, text: &str) -> Option<u64> {
         self.all(|it| it.tokens(text)).flatten().max()
     }
@@ -279,7 +283,7 @@ impl Model for Router {
         self.all(|it| it.max_tokens()).flatten().max()
     }
 
-    /// What all of its models take: whichever is asked, it takes the prompt.
+    /// The media types that all of its models take, so that any of them can be asked.
     fn attachments(&self) -> Vec<String> {
         let all: Vec<Vec<String>> = self.all(|it| it.attachments()).collect();
         let mut common: Vec<String> = all.concat();
@@ -289,13 +293,13 @@ impl Model for Router {
         common
     }
 
-    /// Whether all of its models are: whichever is asked, the answer has that form.
+    /// Whether all of its models are held to formats, so that any of them can be asked.
     fn is_structured(&self) -> bool {
         self.all(|it| it.is_structured()).all(|it| it)
     }
 
-    /// The highest of its models' prices: that is reserved, and what a turn costs goes by the model
-    /// that answered it.
+    /// The highest known price of its models. Budgets reserve by it. A turn's cost goes by the
+    /// price of the model that answered.
     fn price(&self) -> Option<Price> {
         self.all(|it| it.price()).flatten().reduce(Price::max)
     }

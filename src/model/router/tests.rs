@@ -1,4 +1,4 @@
-//! Which of its models a router asks, and what becomes of those that fail.
+//! Tests which of its models a router asks, and when it asks failed models again.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ fn limits() -> RouterLimits {
     RouterLimits { retry_time_min: Duration::from_millis(4), ..RouterLimits::default() }
 }
 
-/// A model that says its name.
+/// A model that replies with its name.
 fn says(name: &'static str) -> Arc<dyn Model> {
     Arc::new(Scripted::new(move |_, _| Script::text(name).usage(Usage::new(1, 1))))
 }
 
-/// A model whose first replies fail so, and that says its name then.
+/// A model whose first `times` replies fail with this error, and that then replies with `well`.
 fn fails(times: u64, error: Error) -> Arc<dyn Model> {
     let count = AtomicUsize::new(0);
     Arc::new(Scripted::new(move |_, _| {
@@ -29,7 +29,7 @@ fn failure(kind: Kind) -> Error {
     Error::new(kind, "it failed")
 }
 
-/// Who was tried, who answered and what it said; or the error.
+/// The models that failed before, and the answering model's name with its text; or the error.
 async fn turn(router: &Router) -> Result<(Vec<String>, String), Error> {
     let mut reply = router.turn(Prompt::new("Go.")).await?;
     let (mut tried, mut said) = (Vec::new(), String::new());
@@ -54,7 +54,7 @@ async fn failover_asks_the_first_model_that_can_answer() {
     let router = Router::new("best", Policy::Failover).limits(limits());
     let router = router.model("a", down).model("b", says("b"));
     assert_eq!(turn(&router).await.unwrap(), (vec!["a".to_owned()], "b: b".to_owned()));
-    // For a moment the one that failed is asked last.
+    // Until its pause is over, the model that failed is asked last.
     assert_eq!(said(&router).await, "b: b");
     retry::sleep(Duration::from_millis(10)).await;
     assert_eq!(said(&router).await, "a: well");
@@ -106,7 +106,7 @@ async fn all_are_asked_again_so_often_and_the_error_has_every_attempt() {
     let router = router.model("a", fails(9, failure(Kind::Cut)));
     let router = router.model("b", fails(9, failure(Kind::Failed)));
     let error = turn(&router).await.unwrap_err();
-    // Whichever's pause ends first is asked first in a round.
+    // In a round, the model whose pause ends first is asked first.
     let times = |name: &str| {
         let all = error.tried.iter().chain([&error]);
         all.filter(|it| it.model.as_deref() == Some(name)).count()
@@ -129,7 +129,7 @@ async fn a_model_that_wants_no_request_is_left_out_and_only_all_of_them_make_the
     let error = turn(&router).await.unwrap_err();
     assert_eq!((error.kind, error.retry, error.attempts()), (Kind::RateLimited, true, 2));
     assert!(error.retry_after.is_some_and(|it| (9..=10).contains(&it.as_secs())), "{error:?}");
-    // Nobody is asked meanwhile.
+    // Meanwhile, no model is asked.
     assert_eq!(turn(&router).await.unwrap_err().attempts(), 1);
     assert_eq!(router.asking().iter().map(|it| it.failed).collect::<Vec<_>>(), [1, 1]);
 }

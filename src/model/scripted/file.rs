@@ -1,4 +1,4 @@
-//! Replies in a text that people write and read.
+//! Parses the text form of scripted replies.
 
 use std::fmt;
 use std::path::Path;
@@ -7,32 +7,32 @@ use std::time::Duration;
 use crate::model::{Call, Kind, Piece, Repeat, Script, Stop, Usage, Wait};
 use crate::schema::nearest;
 
-/// What a text of replies says.
+/// The content of a text of replies.
 pub(super) struct Sheet {
     pub(super) replies: Vec<Written>,
     pub(super) repeat: Repeat,
     pub(super) window: Option<u32>,
 }
 
-/// A reply as it is written.
+/// One reply of a text.
 #[derive(Clone)]
 pub(super) struct Written {
-    /// What the last message must hold for it to be given out of turn.
+    /// A text. The reply is given, out of turn, if the last message contains it.
     pub(super) when: Option<String>,
-    /// What stands in it for the words of the last message.
+    /// The placeholder for the words of the last message.
     pub(super) heard: Option<String>,
     pub(super) script: Script,
 }
 
-/// What is wrong with a text of replies.
+/// The error of a text of replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoScript {
-    /// The file, where it is from one.
+    /// The file, if the text is from one.
     pub file: Option<Box<Path>>,
-    /// The line, from 1; 0 where it couldn't be read at all.
+    /// The line, from 1. 0 if the file couldn't be read at all.
     pub line: usize,
-    /// What is wrong, in a sentence.
+    /// The mistake, in a sentence.
     pub message: Box<str>,
 }
 
@@ -64,16 +64,16 @@ impl fmt::Display for NoScript {
 
 impl std::error::Error for NoScript {}
 
-/// What begins a line that is no text.
+/// The beginning of a line that isn't text.
 const MARK: &str = "%%";
-/// What may stand behind it.
+/// The words that may follow the mark.
 const HEADS: [&str; 5] = ["script", "reply", "text", "reasoning", "call"];
-/// What a script may set for all its replies.
+/// The options of a script, for all its replies.
 const OF_SCRIPT: [&str; 4] = ["chunk", "every", "repeat", "window"];
-/// What a reply may set.
+/// The options of a reply.
 const OF_REPLY: [&str; 9] =
     ["when", "heard", "after", "chunk", "every", "stop", "usage", "fail", "at"];
-/// What a call may set.
+/// The options of a call.
 const OF_CALL: [&str; 2] = ["name", "id"];
 
 pub(super) fn parse(text: &str) -> Result<Sheet, NoScript> {
@@ -82,7 +82,7 @@ pub(super) fn parse(text: &str) -> Result<Sheet, NoScript> {
     let mut part: Option<Part> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let Some(head) = line.strip_prefix(MARK).filter(|it| !it.starts_with('%')) else {
-            // A mark that means itself has a further sign.
+            // `%%%` at the beginning of a text's line stands for `%%`.
             let line = if line.starts_with(MARK) { &line[1..] } else { line };
             match &mut part {
                 Some(part) => part.lines.push(line),
@@ -139,7 +139,7 @@ impl Part<'_> {
         Part { lines: Vec::new(), make: Box::new(make) }
     }
 
-    /// The reply has it, without blank lines at its beginning and its end.
+    /// Adds the part to the last reply, without blank lines at its beginning and its end.
     fn close(self, sheet: &mut Sheet) {
         let is_blank = |it: &&str| it.trim().is_empty();
         let first = self.lines.iter().position(|it| !is_blank(it));
@@ -152,7 +152,7 @@ impl Part<'_> {
     }
 }
 
-/// What stands behind a head: `key=value`, the value in double quotes where it has spaces.
+/// The options behind a head: `key=value`. A value with spaces is in double quotes.
 struct Options<'a> {
     line: usize,
     all: Vec<(&'a str, &'a str)>,
@@ -195,7 +195,7 @@ impl<'a> Options<'a> {
         self.all.iter().find(|it| it.0 == key).map(|it| it.1)
     }
 
-    /// A value that is to be something.
+    /// The value of a key, read by `read`. `expected` describes such values in the error.
     fn of<T>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! What a scripted model says, and when.
+//! Tests what a scripted model says, and when.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ fn text(it: &str) -> Piece {
     Piece::Text(it.to_owned())
 }
 
-/// All pieces of a turn, and the error that it ends in, if it does.
+/// All pieces of a turn, and the error at its end, if there is one.
 async fn heard(model: &Scripted, prompt: Prompt) -> (Vec<Piece>, Option<Error>) {
     let mut pieces = Vec::new();
     let mut reply = match model.turn(prompt).await {
@@ -102,7 +102,7 @@ async fn a_reply_fails_where_it_is_told_to() {
     check(9, 0, &["abcd"]).await;
 }
 
-/// A clock that stands still: every time that is waited for passes at once, and is summed up.
+/// A clock whose pauses are over at once. It adds them up.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -138,7 +138,7 @@ async fn time_passes_before_and_between_pieces() {
 
 #[tokio::test]
 async fn whoever_gives_up_waiting_loses_no_piece() {
-    // Each time passes when it has been asked for three times.
+    // Each pause is over when it has been polled three times.
     let slow = Script::text("abc").chunks(1).every(Duration::from_secs(10));
     let model = Scripted::replies([slow]).sleeping(|_| {
         let mut asked = 0;

@@ -1,6 +1,6 @@
 //! Anthropic's messages: blocks that begin, grow and end, each at its index.
 //!
-//! As <https://docs.anthropic.com/en/api/messages-streaming> has them.
+//! The events are described at <https://docs.anthropic.com/en/api/messages-streaming>.
 
 use std::mem::take;
 
@@ -12,7 +12,7 @@ use crate::model::{
     Attached, Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire,
 };
 
-/// How far the indices of one message are from those of the next.
+/// The distance between the places of one message's blocks and those of the next message's.
 const NEXT: u64 = 1 << 32;
 
 /// A reply as Anthropic's messages write it.
@@ -20,9 +20,10 @@ const NEXT: u64 = 1 << 32;
 pub(super) struct AnthropicMessages {
     gathered: Gathered,
     usage: Usage,
-    /// What the indices of its blocks count from: a recording may hold several messages.
+    /// The place of the block with index 0. It grows by message, since a recording may hold
+    /// several.
     base: u64,
-    /// The reasoning of the block at hand, and what signs it.
+    /// The reasoning of the block at hand, and its signature.
     thinking: String,
     signature: String,
 }
@@ -30,7 +31,7 @@ pub(super) struct AnthropicMessages {
 const WIRE: Wire = Wire::AnthropicMessages;
 
 impl AnthropicMessages {
-    /// A block begins, or stands whole in a message that isn't streamed.
+    /// Begins a block. In a message that isn't streamed, the block is whole.
     fn block(&mut self, index: u64, block: &Value) {
         let kind = block["type"].as_str().unwrap_or_default();
         match kind {
@@ -43,7 +44,7 @@ impl AnthropicMessages {
             "redacted_thinking" => self.gathered.sign(WIRE, block),
             _ if kind.ends_with("tool_use") => {
                 let word = |key: &str| block[key].as_str().unwrap_or_default();
-                // While it is streamed this is an empty object, and the arguments follow.
+                // In a stream, this is an empty object, and the arguments follow.
                 let input = block["input"].as_object().filter(|it| !it.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
                 let call = Call::new(word("id"), word("name"), arguments);
@@ -69,7 +70,8 @@ impl AnthropicMessages {
         }
     }
 
-    /// A block is whole: a call is given out, and reasoning without a signature needn't go back.
+    /// Ends a block. If it is a call, the call can be given out. If it is signed reasoning, it is
+    /// kept to be sent back.
     fn block_ends(&mut self, index: u64) {
         self.gathered.end_call(index);
         let (thinking, signature) = (take(&mut self.thinking), take(&mut self.signature));
@@ -80,7 +82,8 @@ impl AnthropicMessages {
         }
     }
 
-    /// Counts are of the whole reply so far; those that aren't said stay.
+    /// Takes the counts of tokens. Each is for the whole reply so far. Counts that the event
+    /// doesn't have stay as they are.
     fn used(&mut self, usage: &Value) {
         if !usage.is_object() {
             return;
@@ -153,10 +156,10 @@ impl Reader for AnthropicMessages {
     }
 }
 
-/// How many tokens a reply may have where nobody says: this wire wants a number.
+/// The most tokens of a reply if neither prompt nor settings say. The wire requires a number.
 const MAX_TOKENS: u32 = 4_096;
 
-/// What this wire calls the choices of a request.
+/// The wire's names for the choices of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_tokens",
     temperature: "temperature",
@@ -165,7 +168,7 @@ const CHOICES: Choices = Choices {
     stop: "stop_sequences",
 };
 
-/// A prompt as a request.
+/// Writes a prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut body = Map::new();
@@ -201,14 +204,15 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     body
 }
 
-/// Has the provider keep a prompt up to here.
+/// Marks the end of the part of the prompt that the provider caches.
 fn keep(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
-/// Messages by turns: what one side says in a row is one, and so are results beside what follows.
+/// The messages, alternating between both sides: messages of one side in a row are joined, and
+/// results are joined with the user's messages.
 ///
-/// The provider keeps all of it but what is said for this turn alone.
+/// The provider is told to cache all of them but the late text, which is for this turn alone.
 fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
     let (before, last) = divided(prompt);
@@ -235,7 +239,7 @@ fn blocks(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value>
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];
     }
-    // The wire takes no empty text.
+    // The wire refuses empty texts.
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     let signed_at = |place: u64| Signed::at(signed, WIRE, move |it| it == place);
     let mut blocks: Vec<Value> = signed_at(0).chain(text).chain(signed_at(1)).collect();
@@ -250,7 +254,7 @@ fn blocks(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value>
 
 /// An image or a document.
 fn source(it: &Attached) -> Value {
-    // In base64 the wire takes images and PDFs alone.
+    // In base64, the wire takes images and PDFs only.
     if it.media_type.starts_with("text/")
         && let Some(bytes) = crate::schema::base64(&it.base64)
     {

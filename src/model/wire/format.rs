@@ -1,11 +1,12 @@
-//! The form of an answer as each provider takes it: a JSON Schema in the words that the provider
-//! knows. What can't be said in those is left out; the answer is checked where it arrives.
+//! Reduces the JSON Schema of an answer's format to the keywords that a provider supports. The
+//! answer is checked against the whole schema when it arrives.
 
 use serde_json::{Map, Value, json};
 
-/// What OpenAI's strict mode knows, beside properties that are all required.
+/// The keywords that OpenAI's strict mode supports. It also wants all properties to be required,
+/// and no others to be allowed.
 ///
-/// As <https://platform.openai.com/docs/guides/structured-outputs> has it.
+/// See <https://platform.openai.com/docs/guides/structured-outputs>.
 const STRICT: [&str; 20] = [
     "$defs",
     "$ref",
@@ -31,17 +32,18 @@ const STRICT: [&str; 20] = [
 const STRICT_FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// What a provider knows of JSON Schema.
+/// The part of JSON Schema that a provider supports.
 struct Known {
-    /// What it knows beside types, properties, items, definitions, `anyOf` and `enum`.
+    /// Keywords beside types, titles, descriptions, properties, items, definitions, `anyOf` and
+    /// `enum`.
     keys: &'static [&'static str],
     formats: &'static [&'static str],
-    /// Whether an object may have no other properties than those that are named, and no schema may
-    /// lead to itself.
+    /// Whether every object has to forbid properties that it doesn't name.
     is_closed: bool,
 }
 
-/// As <https://platform.claude.com/docs/en/build-with-claude/structured-outputs> has it.
+/// See <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>. Recursive
+/// schemas aren't supported either: [`anthropic`] checks that.
 const ANTHROPIC: Known = Known {
     keys: &[],
     formats: &[
@@ -59,14 +61,14 @@ const ANTHROPIC: Known = Known {
     is_closed: true,
 };
 
-/// As <https://ai.google.dev/gemini-api/docs/structured-output> has it.
+/// See <https://ai.google.dev/gemini-api/docs/structured-output>.
 const GEMINI: Known = Known {
     keys: &["minItems", "maxItems", "minimum", "maximum"],
     formats: &["date-time", "date", "time"],
     is_closed: false,
 };
 
-/// Whether OpenAI can hold a model to a schema strictly.
+/// Whether OpenAI's strict mode supports a schema.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let Some(it) = schema.as_object().filter(|it| !it.is_empty()) else { return false };
     if !it.keys().all(|key| STRICT.contains(&key.as_str())) {
@@ -79,24 +81,25 @@ pub(super) fn is_strict(schema: &Value) -> bool {
     };
     let properties = it.get("properties").and_then(Value::as_object);
     let is_closed = it.get("additionalProperties") == Some(&Value::Bool(false));
-    // The provider wants a property that is optional to be required and nullable: another schema.
+    // The provider wants optional properties to be required and nullable. That is another schema.
     let all_required = properties.is_none_or(|all| all.keys().all(is_named));
     it.get("format").is_none_or(is_known)
         && (!is_object || is_closed && all_required)
         && within(it).all(is_strict)
 }
 
-/// A schema in the words of Anthropic; none where those can't say it.
+/// A schema reduced to what Anthropic supports. None if the provider can't take it.
 pub(super) fn anthropic(schema: &Value) -> Option<Value> {
     reduced(schema, &ANTHROPIC).filter(|_| !leads_to_itself(schema))
 }
 
-/// A schema in the words of Gemini; none where those can't say it.
+/// A schema reduced to what Gemini supports. None if the provider can't take it.
 pub(super) fn gemini(schema: &Value) -> Option<Value> {
     reduced(schema, &GEMINI)
 }
 
-/// A schema with what a provider knows; none where what is left isn't the form any more.
+/// A schema without the keywords that a provider doesn't support. None if an object allows more
+/// properties than the provider does, or if a schema would say nothing about its values.
 fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     let it = schema.as_object().filter(|it| !it.is_empty())?;
     let mut out = Map::new();
@@ -125,7 +128,7 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     if let Some(items) = it.get("items") {
         put("items", reduced(items, known)?);
     }
-    // Choices of which some say only what is required can't be said: the check does.
+    // If a choice says only which properties are required, all choices are left to the check.
     let choices = it.get("anyOf").or(it.get("oneOf")).and_then(Value::as_array);
     if let Some(all) = choices.and_then(|all| all.iter().map(|it| typed(it, known)).collect()) {
         put("anyOf", Value::Array(all));
@@ -147,7 +150,7 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     says_what.then(|| out.into())
 }
 
-/// A choice, where it says what it is.
+/// A choice, reduced, if it says something about the type or the values.
 fn typed(schema: &Value, known: &Known) -> Option<Value> {
     let says_what = ["type", "enum", "const", "$ref", "anyOf", "oneOf"];
     says_what.iter().any(|it| schema.get(it).is_some()).then(|| reduced(schema, known))?
@@ -158,17 +161,18 @@ fn each(all: &Map<String, Value>, known: &Known) -> Option<Value> {
     all.iter().map(reduced).collect::<Option<Map<String, Value>>>().map(Value::Object)
 }
 
-/// The schemas that stand directly within one.
+/// The schemas directly within a schema.
 fn within(it: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let named = ["properties", "$defs"].into_iter().filter_map(move |key| it.get(key)?.as_object());
     let listed = it.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     named.flat_map(Map::values).chain(listed).chain(it.get("items"))
 }
 
-/// Whether a definition leads to itself.
+/// Whether a schema is recursive.
 fn leads_to_itself(schema: &Value) -> bool {
     let Some(defined) = schema["$defs"].as_object() else { return has_reference(schema, "#") };
-    // What leads nowhere is taken away until nothing is left, or what is left leads on and on.
+    // Definitions that refer to no remaining one are removed, again and again. The remaining ones,
+    // if there are any, form a circle or lead to one.
     let mut left: Vec<&String> = defined.keys().collect();
     loop {
         let before = left.len();

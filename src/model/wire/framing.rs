@@ -1,4 +1,4 @@
-//! Where an event of a reply ends and the next begins.
+//! Splits the bytes of a reply into events.
 
 use bytes::{Buf, Bytes};
 use memchr::memchr;
@@ -6,18 +6,18 @@ use memchr::memchr;
 use crate::model::sse::{self, Decoder};
 use crate::model::{Error, Kind};
 
-/// Takes events out of bytes, in whatever chunks these come.
+/// Splits bytes into events, in whatever chunks the bytes come.
 pub(crate) enum Framing {
     /// Server-sent events.
     Events(Box<Decoder>),
-    /// A line each.
+    /// One line for each event.
     Lines {
         /// The line that has begun.
         begun: Vec<u8>,
-        /// How long one may be.
+        /// The most bytes of a line.
         bytes_max: usize,
     },
-    /// One JSON document, which isn't streamed.
+    /// One JSON document, for a reply that isn't streamed.
     Whole(Vec<u8>),
 }
 
@@ -34,12 +34,12 @@ impl Framing {
         Framing::Whole(Vec::new())
     }
 
-    /// Whether it is one document.
+    /// Whether the reply is one document.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Framing::Whole(_))
     }
 
-    /// How many bytes of one document there are.
+    /// Bytes of the document so far. 0 for a stream.
     pub(crate) fn whole_bytes(&self) -> usize {
         match self {
             Framing::Whole(whole) => whole.len(),
@@ -47,8 +47,11 @@ impl Framing {
         }
     }
 
-    /// The data of the next event, where the bytes have its end. What is taken leaves the bytes;
-    /// none where they are used up, or where an event had no data.
+    /// Takes bytes off `bytes`, up to the end of an event. Returns the event's data. None if the
+    /// bytes are used up before, or if the event has no data.
+    ///
+    /// # Errors
+    /// The event is larger than the limit, or isn't UTF-8.
     pub(crate) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => {
@@ -74,7 +77,7 @@ impl Framing {
         }
     }
 
-    /// What stands behind the last end of an event, where nothing more comes.
+    /// The data behind the last whole event, at the end of the stream.
     pub(crate) fn end(&mut self) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => Ok(decoder.end().and_then(|it| it.data)),
@@ -85,7 +88,7 @@ impl Framing {
     }
 }
 
-/// The line that has begun, which has ended now.
+/// Takes the line that has begun, as text.
 fn line(begun: &mut Vec<u8>) -> Result<String, Error> {
     String::from_utf8(std::mem::take(begun)).map_err(|_| unread(sse::Error::NotUtf8))
 }

@@ -1,4 +1,4 @@
-//! A reply as far as its events have told it.
+//! Gathers the parts of a reply from its events.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
 
-/// A reply as far as it is known.
+/// A reply as far as its events have come.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// What there is to give out.
+    /// The pieces that are ready to be given out.
     pub(crate) pieces: VecDeque<Piece>,
     /// The calls of the reply in the order in which they began.
     calls: Vec<Begun>,
-    /// How many of them were given out, the first ones.
+    /// How many calls were given out. These are the first ones.
     given: usize,
     pub(crate) usage: Option<Usage>,
     stop: Option<Stop>,
-    /// Why the reply is over, in the provider's own word.
+    /// The stop reason in the provider's own word.
     word: Option<String>,
     /// Whether the wire's end mark came.
     is_over: bool,
@@ -32,25 +32,26 @@ pub(crate) struct Gathered {
 /// A call that may not be whole yet.
 #[derive(Debug)]
 struct Begun {
-    /// The place that the provider gives it.
+    /// The call's place among those of the reply.
     place: u64,
     call: Call,
     /// Whether the provider runs it itself.
     is_servers: bool,
-    /// Whether the provider said that nothing of it follows.
+    /// Whether no further part of it follows.
     is_ended: bool,
 }
 
 impl Begun {
-    /// Whether it can be given out before the reply's end: nothing of it follows, and its arguments
-    /// are JSON. A provider runs its own calls, so what their arguments are is its matter.
+    /// Whether the call can be given out before the reply's end: no part of it follows, and its
+    /// arguments are empty or a JSON object. The arguments of a provider's own calls aren't
+    /// checked.
     fn is_whole(&self) -> bool {
         let arguments = &self.call.arguments;
         self.is_ended && (self.is_servers || arguments.trim().is_empty() || is_object(arguments))
     }
 
     fn piece(&mut self) -> Piece {
-        // Later events of the reply are held against its id.
+        // The id stays, because later events of the reply are compared with it.
         let arguments = take(&mut self.call.arguments);
         let call = Call::new(&*self.call.id, &*self.call.name, arguments);
         if self.is_servers { Piece::ServerCall(call) } else { Piece::Call(call) }
@@ -58,7 +59,7 @@ impl Begun {
 }
 
 impl Gathered {
-    /// Whether it was said why the reply is over. Its usage may still come.
+    /// Whether a stop reason came. The usage may still follow.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.is_some()
     }
@@ -68,17 +69,17 @@ impl Gathered {
         self.is_over
     }
 
-    /// How long the reply is by now.
+    /// Bytes of the reply so far.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Why the reply is over, in the provider's own word.
+    /// The stop reason in the provider's own word.
     pub(crate) fn word(&self) -> Option<&str> {
         self.word.as_deref()
     }
 
-    /// Refuses a reply that is longer than it may be.
+    /// Checks that the reply isn't longer than `bytes_max`.
     pub(crate) fn within(&self, bytes_max: usize) -> Result<(), Error> {
         match self.bytes > bytes_max {
             true => {
@@ -89,7 +90,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a text of a kind.
+    /// Adds a piece of text, reasoning or a refusal.
     pub(crate) fn say(&mut self, text: &str, make: fn(String) -> Piece) {
         self.bytes += text.len();
         if !text.is_empty() {
@@ -104,8 +105,8 @@ impl Gathered {
         self.calls.push(Begun { place, call, is_servers, is_ended: false });
     }
 
-    /// Nothing more follows of the last call that began at a place: it is given out, once those
-    /// that began before it are.
+    /// Ends the last call that began at a place. The call is given out when all calls before it
+    /// are.
     pub(super) fn end_call(&mut self, place: u64) {
         if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
             begun.is_ended = true;
@@ -113,8 +114,9 @@ impl Gathered {
         }
     }
 
-    /// The calls that have begun are over as far as their arguments are whole: a wire that doesn't
-    /// say where a call ends begins another one, or stops. Empty arguments may still come.
+    /// Ends all calls whose arguments are whole JSON objects. This is for wires without an event
+    /// for the end of a call, when another call begins or the reply stops. A call without arguments
+    /// doesn't end here, as its arguments may still come.
     pub(super) fn end_whole_calls(&mut self) {
         for begun in self.calls.iter_mut().skip(self.given) {
             begun.is_ended |= is_object(&begun.call.arguments);
@@ -122,8 +124,8 @@ impl Gathered {
         self.give();
     }
 
-    /// Gives out the calls that are whole, in the order in which they began. One that isn't whole
-    /// keeps those behind it, so that the order is that of the reply.
+    /// Gives out the calls that are whole, in the order in which they began. Calls behind one that
+    /// isn't whole wait for it, so that the order stays that of the reply.
     fn give(&mut self) {
         while let Some(begun) = self.calls.get_mut(self.given).filter(|it| it.is_whole()) {
             self.pieces.push_back(begun.piece());
@@ -145,47 +147,48 @@ impl Gathered {
         self.bytes += size(&begun.call).saturating_sub(before);
     }
 
-    /// Adds something that the wire wants back, behind what there is so far.
+    /// Adds data that the wire wants back, placed behind the text and the calls so far.
     pub(super) fn sign(&mut self, wire: Wire, json: &Value) {
         let calls = self.calls() as u64;
         let place = if calls > 0 { calls + 1 } else { u64::from(self.has_text) };
         self.sign_at(wire, place, json);
     }
 
-    /// The same at a place.
+    /// Adds data that the wire wants back, at a place.
     pub(super) fn sign_at(&mut self, wire: Wire, place: u64, json: &Value) {
         let json = json.to_string();
         self.bytes += json.len();
         self.pieces.push_back(Piece::Signed(Signed::new(wire, place, json)));
     }
 
-    /// How many calls have begun that are for the agent to make.
+    /// How many calls for the agent have begun.
     pub(crate) fn calls(&self) -> usize {
         self.calls.iter().filter(|it| !it.is_servers).count()
     }
 
-    /// The reply is over for this reason.
+    /// Sets the stop reason, with the provider's own word.
     pub(crate) fn stop(&mut self, word: &str, stop: Stop) {
         self.word = Some(word.to_owned());
         self.stop = Some(stop);
     }
 
-    /// The reply is over, and the provider has said no word for that.
+    /// Sets the stop reason, without a word of the provider.
     pub(crate) fn stop_unsaid(&mut self, stop: Stop) {
         self.stop = Some(stop);
     }
 
-    /// How many bytes calls have by now, and how many calls there are.
+    /// The number of calls that have begun, and their bytes so far.
     pub(crate) fn calls_size(&self) -> (usize, usize) {
         (self.calls.len(), self.calls.iter().map(|it| size(&it.call)).sum())
     }
 
-    /// The wire's end mark came.
+    /// Notes that the wire's end mark came.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Nothing more comes: the calls that are left are given out as they are, and the last pieces.
+    /// Ends the reply. Gives out the remaining calls as they are, in the order of their places,
+    /// then the usage and the stop.
     pub(crate) fn finish(&mut self) {
         let mut calls = self.calls.split_off(self.given);
         calls.sort_by_key(|it| it.place);

@@ -1,6 +1,7 @@
-//! Google's `generateContent`: each event is a piece of the whole answer, and a call is in one.
+//! Google's `generateContent`: each event is a piece of the whole answer, and a call is in a single
+//! event.
 //!
-//! As <https://ai.google.dev/api/generate-content> has them.
+//! The events are described at <https://ai.google.dev/api/generate-content>.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +17,7 @@ const WIRE: Wire = Wire::Gemini;
 #[derive(Default)]
 pub(super) struct Gemini {
     gathered: Gathered,
-    /// Where the next call stands.
+    /// The place of the next call.
     next: u64,
 }
 
@@ -26,7 +27,7 @@ impl Gemini {
             let is_thought = part["thought"] == true;
             self.gathered.say(text, if is_thought { Piece::Reasoning } else { Piece::Text });
         }
-        // A signature is of its part: of the text, or of the call that begins below.
+        // A signature belongs to its part: to the text, or to the call that begins below.
         if let Some(signature) = text(&part["thoughtSignature"]) {
             let calls = self.gathered.calls() as u64;
             let place = if part["functionCall"].is_object() { calls + 2 } else { 1 };
@@ -74,7 +75,7 @@ impl Reader for Gemini {
         if !event["error"].is_null() {
             return Err(refusal::within(&event["error"]));
         }
-        // A request asks for one reply. Where a setting has it ask for more, the first counts.
+        // A request asks for one candidate. If a setting makes it ask for more, the first counts.
         let candidate = &event["candidates"][0];
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             let call = &part["functionCall"];
@@ -115,7 +116,7 @@ impl Reader for Gemini {
     }
 }
 
-/// What this wire calls the choices of a request.
+/// The wire's names for the choices of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "maxOutputTokens",
     temperature: "temperature",
@@ -124,7 +125,7 @@ const CHOICES: Choices = Choices {
     stop: "stopSequences",
 };
 
-/// A prompt as a request. The model stands in its address.
+/// Writes a prompt as a request. The model's name is in the URL.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut settings = Map::new();
@@ -158,14 +159,14 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     body
 }
 
-/// Whether a model takes tools and the form of its answer in one request: those before 3 refuse
-/// that.
+/// Whether a model takes tools and the format of its answer in one request. Models before Gemini 3
+/// refuse that.
 fn takes_both(model: &str) -> bool {
     let model = model.strip_prefix("models/").unwrap_or(model);
     !["gemini-1", "gemini-2"].iter().any(|it| model.starts_with(it))
 }
 
-/// What was said by turns. A result names the function, which only its call knows.
+/// The messages, alternating between both sides. A result's function is looked up in its call.
 fn contents(prompt: &Prompt) -> Vec<Value> {
     let (before, last) = divided(prompt);
     let said = || before.iter().chain(&last);
@@ -182,7 +183,7 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
             }
             _ => {
                 let sign = |mut part: Value, place: u64| {
-                    // The last one is that of the whole.
+                    // Of several signatures, the last one is that of the whole part.
                     for mut it in Signed::at(signed, WIRE, move |it| it == place) {
                         part["thoughtSignature"] = it["thoughtSignature"].take();
                     }

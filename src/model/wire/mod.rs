@@ -1,6 +1,6 @@
-//! The five wires: how providers write replies, with one reader of events for each.
+//! The five wires: how providers take requests and write replies. Each has a reader of events.
 //!
-//! | wire | who speaks it | events | its end |
+//! | wire | spoken by | events | end of a reply |
 //! | --- | --- | --- | --- |
 //! | `anthropic-messages` | Anthropic | server-sent | `message_stop` |
 //! | `openai-chat` | OpenAI's chat completions, and most others | server-sent | `[DONE]` |
@@ -28,7 +28,7 @@ use crate::model::{Error, Format, Kind, Prompt, Said, provider};
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
 
-/// How a provider writes its replies.
+/// A wire: the form of a provider's requests and replies.
 ///
 /// ```
 /// use pumphouse::model::Wire;
@@ -62,7 +62,7 @@ impl Wire {
         Wire::Ollama,
     ];
 
-    /// What a manifest calls it.
+    /// The wire's name in manifests.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Wire {
         }
     }
 
-    /// Reads a reply of this wire.
+    /// A reader for a reply of this wire.
     pub(crate) fn reader(self) -> Box<dyn Reader> {
         match self {
             Wire::AnthropicMessages => Box::<anthropic::AnthropicMessages>::default(),
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// A prompt as the JSON object of a request.
+    /// Writes a prompt as the JSON object of a request.
     pub(crate) fn body(self, asked: &Asked<'_>) -> Map<String, Value> {
         match self {
             Wire::AnthropicMessages => anthropic::body(asked),
@@ -96,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// Where its provider is, unless said: what stands before the [path](Wire::path).
+    /// The URL of its provider's API, to which a request adds the wire's path.
     #[must_use]
     pub fn home(self) -> &'static str {
         let url = provider::api_url(self);
@@ -104,7 +104,7 @@ impl Wire {
         url.strip_suffix(&self.path("{model}", true)).unwrap_or(url)
     }
 
-    /// What stands behind a server's URL, of a model, in the address of a request.
+    /// The path that a request for a model adds to the server's URL.
     pub(crate) fn path(self, model: &str, is_streamed: bool) -> String {
         match self {
             Wire::AnthropicMessages => "/messages".to_owned(),
@@ -119,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// What asks for a stream in the address, where the body doesn't.
+    /// The query that asks for a stream, if the wire asks by the URL.
     pub(crate) fn query(self) -> Option<&'static str> {
         provider::api_url(self).split_once('?').map(|(_, query)| query)
     }
@@ -163,11 +163,11 @@ impl std::error::Error for NoWire {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effort {
-    /// Little.
+    /// Little reasoning.
     Low,
-    /// As much as most questions need.
+    /// As much reasoning as most questions need.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
 }
 
@@ -175,7 +175,7 @@ impl Effort {
     /// Every effort.
     pub const ALL: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
-    /// What a manifest and most wires call it.
+    /// The effort's name in manifests and on most wires.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -208,25 +208,25 @@ impl fmt::Display for NoEffort {
 
 impl std::error::Error for NoEffort {}
 
-/// What a model is asked.
+/// The content of a request: the prompt, and the values of prompt and settings that count.
 pub(crate) struct Asked<'a> {
-    /// What its provider calls it.
+    /// The provider's name of the model.
     pub(crate) model: &'a str,
-    /// How many tokens the reply may have.
+    /// The most tokens of the reply, if prompt or settings say it.
     pub(crate) max_tokens: Option<u32>,
-    /// How freely it chooses.
+    /// The sampling temperature, if prompt or settings say it.
     pub(crate) temperature: Option<f64>,
-    /// How much it is to reason, where that is said.
+    /// How much the model is to reason, if the settings say it.
     pub(crate) effort: Option<Effort>,
-    /// Whether the server is told the form of the answer, where the prompt has one.
+    /// Whether the server is sent the prompt's format, if the prompt has one.
     pub(crate) is_structured: bool,
-    /// Whether the reply is to come while it is written, or whole.
+    /// Whether the reply is to be streamed, or to come whole.
     pub(crate) is_streamed: bool,
-    /// All else.
+    /// The prompt, for all else.
     pub(crate) prompt: &'a Prompt,
 }
 
-/// What a wire calls the choices that a request may make; empty where it has no word for one.
+/// A wire's names for the choices of a request. Empty where the wire doesn't offer the choice.
 struct Choices {
     max_tokens: &'static str,
     temperature: &'static str,
@@ -236,12 +236,12 @@ struct Choices {
 }
 
 impl Asked<'_> {
-    /// The form of the answer, where the server is told it.
+    /// The format of the answer, if the server is sent it.
     fn format(&self) -> Option<&Format> {
         self.prompt.format.as_ref().filter(|_| self.is_structured)
     }
 
-    /// Puts the choices of this request into a JSON object, by the names that a wire has for them.
+    /// Puts the choices of this request into a JSON object, by a wire's names for them.
     fn choose(&self, names: &Choices, into: &mut Map<String, Value>) {
         let prompt = self.prompt;
         let stop = Some(&prompt.stop).filter(|it| !it.is_empty());
@@ -260,8 +260,8 @@ impl Asked<'_> {
     }
 }
 
-/// The messages of a prompt but the last, and the last: as two where it says something for this
-/// turn alone, so that what later prompts say, too, ends with a message.
+/// The messages of a prompt without the last, and the last one. The last message is split in two if
+/// it has late text, so that the part that later prompts repeat ends with a message.
 fn divided(prompt: &Prompt) -> (&[Said], Vec<Said>) {
     let Some((last, before)) = prompt.messages.split_last() else { return (&[], Vec::new()) };
     let Some((kept, late)) = prompt.late() else { return (before, vec![last.clone()]) };
@@ -269,8 +269,8 @@ fn divided(prompt: &Prompt) -> (&[Said], Vec<Said>) {
     (before, vec![kept, Said::new(last.role, late)])
 }
 
-/// What only this turn's prompt says, where it has to stand behind the attachments of the last
-/// message: a message, and by its side the text of its own.
+/// The messages of a prompt. If the last one has attachments and late text, its kept and its late
+/// text are beside it: the wire then puts the late text behind the attachments.
 fn late_behind_attached(prompt: &Prompt) -> impl Iterator<Item = (&Said, Option<(&str, &str)>)> {
     let late = prompt.late();
     let last = prompt.messages.len().saturating_sub(1);
@@ -281,19 +281,22 @@ fn late_behind_attached(prompt: &Prompt) -> impl Iterator<Item = (&Said, Option<
         .map(move |(at, said)| (said, late.filter(|_| at == last && !said.attached.is_empty())))
 }
 
-/// What the events of one reply add up to.
+/// Reads the events of one reply, and gathers its parts.
 pub(crate) trait Reader: Send {
-    /// Takes an event's data in. An event that this wire doesn't know adds nothing.
+    /// Reads an event's data. An event that the wire doesn't know adds nothing.
+    ///
+    /// # Errors
+    /// The event reports an error, or isn't one of a reply.
     fn read(&mut self, data: &str) -> Result<(), Error>;
 
-    /// The reply as far as it is known.
+    /// The reply as far as its events have come.
     fn gathered(&self) -> &Gathered;
 
-    /// The same, for whoever takes its pieces.
+    /// The reply, to take pieces out of it.
     fn gathered_mut(&mut self) -> &mut Gathered;
 }
 
-/// An event's data as the JSON object that it has to be.
+/// Parses an event's data, which has to be a JSON object.
 pub(crate) fn object(data: &str) -> Result<Value, Error> {
     let value = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
     match value {
@@ -302,18 +305,19 @@ pub(crate) fn object(data: &str) -> Result<Value, Error> {
     }
 }
 
-/// An event that can't be one of a reply.
+/// The error of an event that isn't one of a reply.
 pub(crate) fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
     let text = format!("the server sent an event that is none of a reply: {why}");
     Error { said: refusal::said(data), ..Error::new(Kind::Garbled, text) }
 }
 
-/// A text that is no empty one.
+/// A value's text, unless it is empty.
 fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|it| !it.is_empty())
 }
 
-/// A call's arguments as the object that some wires want. What is none stands in one as it is.
+/// A call's arguments as the JSON object that some wires want. A text that isn't an object goes
+/// into one, under the key `unparsed`.
 pub(crate) fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(it)) => Value::Object(it),
@@ -322,7 +326,7 @@ pub(crate) fn arguments(text: &str) -> Value {
     }
 }
 
-/// A number of tokens, where there is one.
+/// A number of tokens. 0 if there is none.
 fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
-//! Ollama's own chat: a line of JSON for each piece, and a call is in one.
+//! Ollama's own chat: a line of JSON for each piece, and a call is in a single line.
 //!
-//! As <https://github.com/ollama/ollama/blob/main/docs/api.md> has them.
+//! The lines are described at <https://github.com/ollama/ollama/blob/main/docs/api.md>.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::model::{Call, Error, Piece, Role, Said, Stop, Usage};
 #[derive(Default)]
 pub(super) struct Ollama {
     gathered: Gathered,
-    /// Where the next call stands.
+    /// The place of the next call.
     next: u64,
 }
 
@@ -72,7 +72,7 @@ impl Reader for Ollama {
     }
 }
 
-/// What this wire calls the choices of a request.
+/// The wire's names for the choices of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "num_predict",
     temperature: "temperature",
@@ -81,7 +81,7 @@ const CHOICES: Choices = Choices {
     stop: "stop",
 };
 
-/// A prompt as a request.
+/// Writes a prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut options = Map::new();
@@ -103,24 +103,24 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     if let Some(effort) = asked.effort {
         put("think", effort.as_str().into());
     }
-    // The wire has no word for calling nothing.
+    // The wire can't offer tools and forbid to call them.
     if !prompt.tools.is_empty() && !prompt.without_calls {
         put("tools", prompt.tools.iter().map(openai_chat::function).collect());
     } else if let Some(it) = asked.format() {
-        // The server holds every word of the reply to it, so a model that has it calls no tool.
+        // The server holds the whole reply to the format, so a model with a format calls no tool.
         put("format", it.schema.clone());
     }
     body
 }
 
-/// A message. A result names the function, which only its call knows.
+/// Writes a message. A result's function is looked up in its call.
 fn said(Said { role, text, calls, of, attached, .. }: &Said, all: &[&Call]) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if *role == Role::Tool {
         let call = all.iter().rfind(|it| Some(&*it.id) == of.as_deref());
         said["tool_name"] = call.map_or("", |it| &it.name).into();
     }
-    // The wire has images, and no documents.
+    // The wire takes images, but no documents.
     let images: Vec<&str> =
         attached.iter().filter(|it| it.is_image()).map(|it| &*it.base64).collect();
     if !images.is_empty() {

@@ -1,7 +1,7 @@
-//! OpenAI's chat completions, as it and most other providers write them.
+//! OpenAI's chat completions, which most other providers speak as well.
 //!
-//! As <https://platform.openai.com/docs/api-reference/chat-streaming> has them, and with what
-//! others add: `reasoning` under two names, calls at one index, usage in `x_groq`.
+//! The events are described at <https://platform.openai.com/docs/api-reference/chat-streaming>.
+//! Other providers differ: reasoning has two names, calls share an index, usage is in `x_groq`.
 
 use std::iter;
 
@@ -12,7 +12,7 @@ use super::{Asked, Choices, Gathered, Reader, count, format, garbled, late_behin
 use crate::model::remote::refusal;
 use crate::model::{Attached, Call, Error, Format, Piece, Said, Stop, Tool, Usage};
 
-/// An event, or a whole reply that isn't streamed. What is not named here is nobody's business.
+/// An event, or a whole reply that isn't streamed. Other fields are ignored.
 #[derive(Deserialize)]
 struct Chunk {
     #[serde(default)]
@@ -31,7 +31,7 @@ struct Choice {
     index: Option<u64>,
     #[serde(default)]
     delta: Option<Delta>,
-    /// A reply that isn't streamed.
+    /// The message of a reply that isn't streamed.
     #[serde(default)]
     message: Option<Delta>,
     #[serde(default)]
@@ -52,7 +52,7 @@ struct Delta {
     refusal: Value,
     #[serde(default)]
     tool_calls: Option<Vec<ToolCall>>,
-    /// How calls were written once.
+    /// The older form of a call.
     #[serde(default)]
     function_call: Option<Function>,
 }
@@ -76,7 +76,7 @@ struct Function {
 }
 
 impl ToolCall {
-    /// Whether this begins another call than one at the same place.
+    /// Whether this begins another call than `begun`, which has the same place.
     fn is_other_than(&self, begun: &Call) -> bool {
         let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
         let id = self.id.as_deref().unwrap_or_default();
@@ -96,7 +96,7 @@ impl OpenAiChat {
         if !error.is_null() {
             return Err(refusal::within(&error));
         }
-        // A provider that sends both repeats itself.
+        // If a provider sends both, the message repeats the delta.
         let Delta { content, reasoning_content, reasoning, refusal, tool_calls, function_call } =
             delta.or(message).unwrap_or_default();
         let reasoning = if is_text(&reasoning_content) { reasoning_content } else { reasoning };
@@ -122,7 +122,7 @@ impl OpenAiChat {
         Ok(())
     }
 
-    /// A text, or parts of which some are texts and some are reasoning.
+    /// Reads content: a text, or a list of parts that are texts or reasoning.
     fn content(&mut self, content: &Value) {
         match content {
             Value::String(text) => self.gathered.say(text, Piece::Text),
@@ -145,7 +145,7 @@ impl OpenAiChat {
 
     fn call(&mut self, at: u64, more: ToolCall) {
         let at = more.index.unwrap_or(at);
-        // Some providers give every call the same place: another id with a name is another call.
+        // Some providers give every call the same index. Another id with a name is another call.
         if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
             self.gathered.end_whole_calls();
             self.gathered.begin(at, Call::default(), false);
@@ -161,7 +161,7 @@ impl OpenAiChat {
             match function.arguments {
                 Value::Null => {}
                 Value::String(text) => call.arguments += &text,
-                // Some servers give the object itself.
+                // Some servers send the object itself, and not its text.
                 value => call.arguments += &value.to_string(),
             }
         });
@@ -174,7 +174,7 @@ impl Reader for OpenAiChat {
             self.gathered.end();
             return Ok(());
         }
-        // Serde takes a list for an object, too.
+        // Serde would read a list as an object, too.
         if !data.starts_with('{') {
             return Err(garbled(data, &"it is no JSON object"));
         }
@@ -185,7 +185,7 @@ impl Reader for OpenAiChat {
         for usage in [&chunk.x_groq["usage"], &chunk.usage] {
             self.gathered.usage = usage_of(usage).or(self.gathered.usage);
         }
-        // A request asks for one reply. Where a setting has it ask for more, the first counts.
+        // A request asks for one choice. If a setting makes it ask for more, the first counts.
         let first = chunk.choices.into_iter().flatten().filter(|it| it.index.unwrap_or(0) == 0);
         first.take(1).try_for_each(|it| self.choice(it))
     }
@@ -199,7 +199,7 @@ impl Reader for OpenAiChat {
     }
 }
 
-/// What this wire calls the choices of a request.
+/// The wire's names for the choices of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_tokens",
     temperature: "temperature",
@@ -208,7 +208,7 @@ const CHOICES: Choices = Choices {
     stop: "stop",
 };
 
-/// A prompt as a request.
+/// Writes a prompt as a request.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut messages = Vec::new();
@@ -276,7 +276,7 @@ fn call(Call { id, name, arguments }: &Call) -> Value {
     json!({ "id": id, "type": "function", "function": function })
 }
 
-/// The form of the answer as both of OpenAI's wires have it.
+/// The format of the answer as both of OpenAI's wires take it.
 pub(super) fn named(Format { name, description, schema }: &Format) -> Value {
     let mut named = json!({ "name": name, "schema": schema, "strict": format::is_strict(schema) });
     if !description.is_empty() {
@@ -285,7 +285,7 @@ pub(super) fn named(Format { name, description, schema }: &Format) -> Value {
     named
 }
 
-/// A tool as this wire and Ollama's have it.
+/// A tool as this wire and Ollama's take it.
 pub(super) fn function(Tool { name, description, parameters }: &Tool) -> Value {
     let function = json!({ "name": name, "description": description, "parameters": parameters });
     json!({ "type": "function", "function": function })

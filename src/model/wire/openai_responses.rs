@@ -1,6 +1,7 @@
 //! OpenAI's responses: items that are added, grow and are done, each at its output index.
 //!
-//! As <https://platform.openai.com/docs/api-reference/responses-streaming> has them.
+//! The events are described at
+//! <https://platform.openai.com/docs/api-reference/responses-streaming>.
 
 use std::iter;
 
@@ -11,7 +12,7 @@ use super::{Asked, Choices, Gathered, Reader, count, late_behind_attached, objec
 use crate::model::remote::refusal;
 use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
 
-/// How far the places of one response are from those of the next.
+/// The distance between the places of one response's items and those of the next response's.
 const NEXT: u64 = 1 << 32;
 
 const WIRE: Wire = Wire::OpenAiResponses;
@@ -20,12 +21,13 @@ const WIRE: Wire = Wire::OpenAiResponses;
 #[derive(Default)]
 pub(super) struct OpenAiResponses {
     gathered: Gathered,
-    /// What the places of its items count from: a recording may hold several responses.
+    /// The place of the item with index 0. It grows by response, since a recording may hold
+    /// several.
     base: u64,
 }
 
 impl OpenAiResponses {
-    /// An item begins.
+    /// Begins an item.
     fn item(&mut self, place: u64, item: &Value) {
         let word = |key: &str| item[key].as_str().unwrap_or_default();
         match word("type") {
@@ -37,12 +39,13 @@ impl OpenAiResponses {
                 let call = Call::new(word("call_id"), word("name"), word("input"));
                 self.gathered.begin(place, call, false);
             }
-            // Tools that the provider runs itself.
+            // Messages and reasoning, whose parts have events of their own, and tools that the
+            // provider runs itself.
             _ => {}
         }
     }
 
-    /// A function's arguments are whole.
+    /// Ends a call. Its arguments are taken from here only if none came before.
     fn arguments(&mut self, place: u64, arguments: &Value) {
         if let Some(arguments) = text(arguments) {
             self.gathered.change(place, |it| {
@@ -54,7 +57,8 @@ impl OpenAiResponses {
         self.gathered.end_call(place);
     }
 
-    /// An item is whole: a call is given out, and encrypted reasoning goes back.
+    /// Ends an item. If it is a call, the call can be given out. If it is encrypted reasoning, it
+    /// is kept to be sent back.
     fn item_ends(&mut self, place: u64, item: &Value) {
         self.gathered.end_call(place);
         if item["type"] == "reasoning" && text(&item["encrypted_content"]).is_some() {
@@ -66,7 +70,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// The parts of an item that isn't streamed.
+    /// Reads an item of a response that isn't streamed.
     fn whole(&mut self, place: u64, item: &Value) {
         self.item(place, item);
         self.item_ends(place, item);
@@ -84,7 +88,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// The response has come to its end.
+    /// Reads the usage and the stop reason at the end of a response.
     fn over(&mut self, response: &Value) -> Result<(), Error> {
         let usage = &response["usage"];
         if usage.is_object() {
@@ -174,7 +178,7 @@ impl Reader for OpenAiResponses {
     }
 }
 
-/// What this wire calls the choices of a request.
+/// The wire's names for the choices of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_output_tokens",
     temperature: "temperature",
@@ -183,7 +187,7 @@ const CHOICES: Choices = Choices {
     stop: "",
 };
 
-/// A prompt as a request. The provider keeps nothing of it: the thread is the memory.
+/// Writes a prompt as a request. The provider stores nothing of it: the thread is the memory.
 pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     let prompt = asked.prompt;
     let mut body = Map::new();
@@ -193,7 +197,7 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     put("store", false.into());
     if let Some(effort) = asked.effort {
         put("reasoning", json!({ "effort": effort.as_str(), "summary": "auto" }));
-        // Nothing is stored there, so reasoning goes back with the calls beside it.
+        // The provider stores nothing, so its encrypted reasoning has to go back with the calls.
         put("include", json!(["reasoning.encrypted_content"]));
     }
     if let Some(it) = asked.format() {
@@ -257,7 +261,7 @@ fn part(it: &Attached) -> Value {
 }
 
 fn tool(Tool { name, description, parameters }: &Tool) -> Value {
-    // Strictly a schema may have no optional fields.
+    // In strict mode, a schema could have no optional fields.
     json!({
         "type": "function",
         "name": name,

@@ -1,4 +1,4 @@
-//! What events add to a reply.
+//! Tests what events of chat completions add to a reply.
 
 use super::*;
 use crate::model::Kind;
@@ -13,7 +13,7 @@ fn gathered(events: &[&str]) -> Result<Vec<Piece>, Error> {
     Ok(std::mem::take(&mut reader.gathered_mut().pieces).into())
 }
 
-/// What comes of some events, before the last piece, which is a stop.
+/// Checks the pieces that events make, and the stop at their end.
 #[track_caller]
 fn check(events: &[&str], expected: &[Piece], stop: Stop) {
     let mut expected = expected.to_vec();
@@ -72,11 +72,11 @@ fn calls_are_whole() {
         Piece::Call(Call::new("c2", "now", "{\"utc\":true}")),
     ];
     check(&[&first, &more, &second, &rest, end], &calls, Stop::Calls);
-    // Some providers give each call the same place.
+    // Some providers give each call the same index.
     let third =
         of(r#"{"index":0,"id":"c2","function":{"name":"now","arguments":"{\"utc\":true}"}}"#);
     check(&[&first, &more, &rest, &third, end], &calls, Stop::Calls);
-    // Without places they are as they stand.
+    // Calls without an index are told apart by their order in the list.
     let both = of(r#"{"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}},
                      {"id":"c2","function":{"name":"now","arguments":"{\"utc\":true}"}}"#);
     check(&[&both], &calls, Stop::End);
