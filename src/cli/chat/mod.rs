@@ -46,7 +46,7 @@ Examples:
   echo 'What is 6*7?' | pumphouse chat oracle --json | jq -r 'select(.final).text'
 
 Exits with 1 where the pump refused something; 2 where the organism here has no such agent, or no
-pump answers.")]
+pump can be reached.")]
 pub(crate) struct Chat {
     /// The agent; without it, the organism's only one. --connect needs it.
     #[arg(value_name = "AGENT")]
