@@ -91,8 +91,8 @@ fn cells(it: &Usage) -> [String; 7] {
     ]
 }
 
-/// The cost of the turns that have a price; none if turns without a price are all that is there, or
-/// if the others cost nothing.
+/// The cost of the turns that have a price. None if some turns have no price and the known cost
+/// is 0.
 fn known_cost(it: &Usage) -> Option<i64> {
     (it.unpriced == 0 || it.cost_micros != 0).then_some(it.cost_micros)
 }
