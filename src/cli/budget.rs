@@ -27,9 +27,9 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 /// Shows what the tree of a thread has spent and may spend, and what agents used of models in the
 /// thread and below it.
 ///
-/// --day and --by show only what agents used: in all threads, or in THREAD and below it. The log
-/// and the manifest in the current folder say what the limits are. --raise asks a running pump, as
-/// an operator, to raise one.
+/// --day and --by show only what agents used: in all threads, or in THREAD and below it. The limits
+/// are from the manifest in the current folder, and from the log if they were raised. --raise asks
+/// a running pump, as an operator, to raise a limit.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("connect", |it| it.requires("raise")))]
 #[command(after_help = "\

@@ -171,7 +171,7 @@ fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> St
     let word = all.word(&schema.name);
     let gap = " ".repeat(width - audit::cells(&word).min(width));
     let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
-    // Payloads without listeners stand under a heading that tells as much.
+    // Reserved payloads without listeners are under the heading `the pump's own`, which says it.
     let reserved = if schema.reserved { ", reserved" } else { "" };
     let who = match (takers.is_empty(), emitters.is_empty()) {
         (false, _) => format!("by {}{reserved}: ", takers.join(", ")),

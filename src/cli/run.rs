@@ -53,7 +53,7 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// An address to listen at on TCP, instead of those of the manifest, whose Unix sockets and
-    /// metrics stay. May be given more than once. Port 0 takes a free port. [default:
+    /// metrics stay. The option may be given more than once. Port 0 takes a free port. [default:
     /// 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
@@ -64,16 +64,16 @@ pub(crate) struct Run {
     /// The certificate's private key in PEM, in a file that only this user may read.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A Unix socket to listen at, beside those of the manifest. It is for this user's programs:
-    /// everyone who may open it is an operator. May be given more than once.
+    /// A Unix socket to listen at, beside those of the manifest, for this user's programs: everyone
+    /// who may open it is an operator. The option may be given more than once.
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
-    /// An address to show metrics to Prometheus at, beside those of the manifest, under /metrics.
-    /// It is on this machine only, such as 127.0.0.1:9464. May be given more than once.
+    /// An address on this machine where Prometheus reads metrics at /metrics, such as
+    /// 127.0.0.1:9464, beside those of the manifest. The option may be given more than once.
     #[arg(long, value_name = "ADDR")]
     metrics: Vec<String>,
-    /// As --metrics, but other machines can reach the address, such as 0.0.0.0:9464. It asks nobody
-    /// for a token, so keep strangers away from it.
+    /// As --metrics, but other machines can reach the address, such as 0.0.0.0:9464. No token is
+    /// asked for there, so keep strangers away from it.
     #[arg(long, value_name = "ADDR")]
     metrics_to_anyone: Vec<String>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory

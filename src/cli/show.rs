@@ -75,7 +75,7 @@ impl Show {
     }
 }
 
-/// With --connect.
+/// Shows a thread that a running pump sends, as with --connect.
 impl Show {
     async fn ask(&self, address: &Address, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         if !self.filters.filter().wants_all() {

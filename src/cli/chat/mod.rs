@@ -56,7 +56,8 @@ pub(crate) struct Chat {
     /// The address of a running pump: HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
-    /// A file for the first message: an image, a PDF or a text. It may be given several times.
+    /// A file for the first message: an image, a PDF or a text. The option may be given more than
+    /// once.
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     #[command(flatten)]
@@ -66,7 +67,7 @@ pub(crate) struct Chat {
 /// What is known of an organism that was started for the conversation.
 #[derive(Default)]
 struct Here {
-    /// The folder of its log.
+    /// The folder of the organism's log.
     data: Option<PathBuf>,
     /// The agent's model.
     model: Option<String>,

@@ -20,8 +20,7 @@ const BYTES_MIN: usize = 1 << 20;
 /// Reads XML files as strictly as a door does, and prints one JSON object a line for each:
 /// whether it is accepted, or else why not and where, and the BLAKE3 digest of its canonical form.
 ///
-/// A file may be as large as memory allows. Other limits are wider than a door's, such as 4,096
-/// levels of elements.
+/// The limits are wider than a door's: a file may have up to 1 GiB and 4,096 levels of elements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
