@@ -16,7 +16,7 @@ use crate::schema::Schema;
 
 /// Reads a manifest, tells every mistake in it at once, and shows what a `run` would serve.
 ///
-/// It opens no log and no socket. Without --live, it starts nothing either.
+/// `check` opens no log and no socket. Without --live, it starts nothing either.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

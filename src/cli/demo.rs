@@ -26,7 +26,8 @@ const TIME_US_MAX: u64 = 20_000_000;
 
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
 ///
-/// It starts a pump of its own on a free port and a temporary folder, and leaves nothing behind.
+/// The demo starts a pump of its own, on a free port and in a temporary folder, and leaves nothing
+/// behind.
 ///
 /// `demo agent` has an agent instead. It thinks while its actions run, asks another agent, and
 /// answers; then the log tells what led to the answer.

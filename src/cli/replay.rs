@@ -16,7 +16,7 @@ use crate::log::Log;
 /// Runs pure listeners and agents again on the messages of a thread and of all below it, and
 /// compares what they emit with the log, byte by byte, up to the first difference.
 ///
-/// It reads the log and writes nothing. Agents get the replies that the log has, and no model is
+/// `replay` writes nothing. Agents get the replies that the log has, and no model is
 /// asked. What other listeners emitted is taken from the log. The listeners are those of this
 /// program and of the manifest in the current folder.
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,8 @@ const AT_ONCE: usize = 4;
 /// Lists the threads of the log, the oldest first: how long each is, its state unless it is open,
 /// and how it begins.
 ///
-/// With filters, it lists only threads that are in a wanted state now and hold a wanted message.
+/// With filters, `threads` lists only those that are in a wanted state now and hold a wanted
+/// message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

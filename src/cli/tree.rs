@@ -13,7 +13,7 @@ use crate::log::{Log, ThreadPages};
 
 /// Draws threads as trees, each with its state, its size, its work under way and its beginning.
 ///
-/// Without THREAD it draws all sessions, the oldest first; with it, that thread and all below it.
+/// Without THREAD, all sessions are drawn, the oldest first; with it, that thread and all below it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -11,8 +11,8 @@ use crate::log::{Error, Head, Log as _, SqliteLog};
 
 /// Verifies the whole log: every digest, every link and the chain of commits. Prints the head.
 ///
-/// With --expect and a head that was kept elsewhere, it also proves that nobody changed anything up
-/// to that head.
+/// With --expect and a head that was kept elsewhere, `verify` also proves that nobody changed
+/// anything up to that head.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -14,7 +14,7 @@ use crate::xml::{self, Profile};
 /// The size limit for a file, as a multiple of the file's size: canonical form can be larger than
 /// the file, as it repeats namespaces.
 const ROOM: usize = 8;
-/// The lowest size limit, for small files, in bytes.
+/// The size limit for small files, in bytes.
 const BYTES_MIN: usize = 1 << 20;
 
 /// Reads XML files as strictly as a door does, and prints one JSON object a line for each:

@@ -19,7 +19,7 @@ use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
 const STOP_TIME_MAX_US: u64 = 5_000_000;
 /// The time from one sending of metrics to the next, at least.
 const METRICS_EVERY_US: u64 = 1_000_000;
-/// The same after the collector didn't take metrics.
+/// The time until metrics are sent again if the collector didn't take them, at least.
 const METRICS_AWAY_US: u64 = 30_000_000;
 
 /// Sends the spans of a log.
