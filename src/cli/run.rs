@@ -61,7 +61,7 @@ pub(crate) struct Run {
     /// speaks TLS only. The file is read again when it changes, and at SIGHUP.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM, in a file that only this user may read.
+    /// The certificate's private key in PEM, in a file that only its owner and its group may read.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// A Unix socket to listen at, beside those of the manifest, for this user's programs: everyone
