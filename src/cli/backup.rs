@@ -1,4 +1,4 @@
-//! `backup`: a copy of the log, made while it is written to, and proved.
+//! `backup`: copies the log, also while a pump writes to it, and verifies the copy.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::log::{Copied, Error, Existing};
 
 /// Copies the log into a file, also while a pump writes to it, and verifies the copy.
 ///
-/// The file appears when it is whole and sound, and holds what the log held when the copying began.
-/// Keep the head that is printed somewhere else: with `verify --expect` it finds later whether a
-/// log was cut or put back.
+/// The file appears once the copy is complete and verified. It holds what the log held when the
+/// copying began. Keep the printed head somewhere else: `verify --expect HEAD` later finds whether
+/// a log was cut, or replaced by an older one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Backup {
     /// The file to make.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Puts the copy in the place of a file that is there.
+    /// Replaces a file that exists.
     #[arg(long)]
     force: bool,
 }
@@ -73,7 +73,7 @@ impl Backup {
     }
 }
 
-/// How far it is, in one line of a terminal that is written over and over.
+/// Shows the progress of a copy, in one line of a terminal that is overwritten again and again.
 struct Meter;
 
 impl Meter {
@@ -82,7 +82,7 @@ impl Meter {
     }
 
     fn show(&self, copied: Copied) {
-        // Nobody misses a line that can't be written.
+        // The progress is dispensable, so an error is ignored.
         let _ = write!(io::stderr(), "\r\x1b[K{}", told(copied.bytes, copied.of));
     }
 

@@ -1,4 +1,5 @@
-//! `bench`: how fast this machine takes messages, in one sitting, with the floors beside it.
+//! `bench`: measures how fast this machine handles messages, beside floors: what a read pass, a
+//! sync or an append costs without a pump.
 
 mod answer;
 mod bare;
@@ -21,19 +22,19 @@ mod threads;
 use crate::cli::screen::{Ending, Failure, Screen};
 use sitting::Sitting;
 
-/// Measures what docs/speed.md has, in about a minute: floors, reading, hops, pushes, answers, a
-/// start, threads.
+/// Measures the rows of docs/speed.md in about a minute: floors, reading, hops, pushes, answers, a
+/// server's start, and threads.
 ///
-/// Figures hold for this machine and this minute only; compare the ratios. The logs are in a
-/// folder of their own among the system's temporary ones, which TMPDIR names: where those are in
-/// memory, a sync costs nothing, and means nothing.
+/// Figures hold for this machine and this minute only; compare the ratios. The logs are in a new
+/// folder in the system's temporary folder, which TMPDIR names. Where that is in memory, a sync
+/// costs nothing, and the figures of syncs mean nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Bench {
-    /// How much to do: 1 takes about a minute.
+    /// How much work to do; 1 takes about a minute.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = factor)]
     scale: f64,
-    /// Only the rows whose name and durability hold this.
+    /// Measures only rows whose name, followed by the durability, contains this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }

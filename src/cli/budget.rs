@@ -1,5 +1,5 @@
-//! `budget`: what a tree of threads has spent and may spend, what its agents used of which model;
-//! raising that.
+//! `budget`: shows what a tree of threads has spent and may spend, and what its agents used of
+//! models; raises a limit.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,11 +24,12 @@ use crate::log::{Log, ThreadRecord};
 use crate::schema::nearest;
 use crate::wire::budget::{BudgetKey, BudgetRaised, RaiseBudget};
 
-/// Shows what a session and the threads below it have spent, and what they may spend; and what a
-/// thread and those below it, or all of them on a day, used of models, by agent and by model.
+/// Shows what the tree of a thread has spent and may spend, and what agents used of models in the
+/// thread and below it.
 ///
-/// It reads the log, and the limits of the manifest that stands here. --raise asks a running pump
-/// for more, as an operator.
+/// --day and --by show only what agents used: in all threads, or in THREAD and below it. The limits
+/// are from the manifest in the current folder, and from the log if they were raised. --raise asks
+/// a running pump, as an operator, to raise a limit.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("connect", |it| it.requires("raise")))]
 #[command(after_help = "\
@@ -47,20 +48,20 @@ pub(crate) struct Budget {
     /// A thread of the tree.
     #[arg(value_name = "THREAD", required_unless_present_any = ["day", "by"])]
     thread: Option<String>,
-    /// What was used of models on this day, in UTC: of all threads, or of the one that is named.
+    /// Shows what agents used of models on this day in UTC: in all threads, or in THREAD.
     #[arg(long, value_name = "DATE", conflicts_with = "raise")]
     day: Option<Day>,
-    /// Shows one table in place of the rest: tokens, turns and cost by model, by agent or by day.
+    /// Shows only one table: tokens, turns and cost by model, by agent or by day.
     #[arg(long, value_name = "WHAT", conflicts_with = "raise")]
     by: Option<Group>,
-    /// Raises a limit: KEY=N to N, KEY=+N by N, KEY=unlimited to none.
+    /// Raises a limit: KEY=N to N, KEY=+N by N. KEY=unlimited removes it.
     #[arg(long, value_name = "KEY=N", requires = "thread")]
     raise: Option<Raise>,
     #[command(flatten)]
     caller: Caller,
 }
 
-/// `KEY=N`.
+/// The argument `KEY=N` of --raise.
 #[derive(Clone, Debug)]
 struct Raise(RaiseBudget);
 
@@ -108,7 +109,7 @@ impl Budget {
         }
     }
 
-    /// Has a running pump raise it.
+    /// Asks a running pump to raise a limit.
     async fn ask_for(
         &self,
         raise: &RaiseBudget,
@@ -121,7 +122,7 @@ impl Budget {
     }
 }
 
-/// Shows the ledger as the log has it.
+/// Shows the budget of a thread's tree, and what agents used in the thread and below it.
 async fn show(
     builder: Builder,
     data: &Path,
@@ -166,7 +167,7 @@ async fn show(
     Ok(Ending::Well)
 }
 
-/// What is known of the cost, where some turns have no price.
+/// Shows the cost where some turns have no price.
 fn cost(it: &Spending, unpriced: u64, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
         let mut object = object(it);
@@ -181,7 +182,7 @@ fn cost(it: &Spending, unpriced: u64, to: &mut Screen<'_>) -> Result<(), Failure
     Ok(to.line(&format!("{told}   {turns} no price"))?)
 }
 
-/// The turns of a listener, and how many it gives itself.
+/// Shows the turns of a listener, and the listener's own `max_turns` if it has one.
 fn turns(it: &Spending, max_turns: Option<u64>, to: &mut Screen<'_>) -> Result<(), Failure> {
     match max_turns {
         None => line(it, to),
@@ -215,7 +216,7 @@ impl FromStr for Day {
 /// How a day is written.
 const DATE: &str = "2026-11-22";
 
-/// How many threads stand above one another below the session.
+/// How many levels of threads there are below the session.
 fn depth(threads: &[ThreadRecord]) -> u64 {
     let mut depths = std::collections::HashMap::new();
     for it in threads {
@@ -241,7 +242,7 @@ pub(crate) fn told(it: &Spending) -> String {
     format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())
 }
 
-/// The same as an object; what is unlimited has no limit.
+/// What was spent of one budget, as an object. Its `limit` is null if there is none.
 pub(crate) fn object(it: &Spending) -> Value {
     let limit = (it.limit != UNLIMITED).then_some(it.limit);
     let mut object = json!({ "key": it.key.as_str(), "used": it.used, "limit": limit });

@@ -5,11 +5,11 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::listeners::thread::CancelThread;
 use crate::wire::core::ThreadCancelled;
 
-/// Ends a thread and all below it: handlers at work are told to stop, what waits is answered,
-/// nothing runs after.
+/// Ends a thread and all below it: handlers at work are told to stop, waiting messages are
+/// answered, and nothing runs afterwards.
 ///
-/// A running pump does it. The log says who wanted it, and why. It can't be undone, but the
-/// thread can be forked.
+/// A running pump does it, and the log records who asked for it, and why. A cancelled thread can't
+/// go on, but it can be forked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `check`: whether a manifest is sound, and what comes of it.
+//! `check`: finds mistakes in a manifest, and shows what the manifest serves.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::schema::Schema;
 
 /// Reads a manifest, tells every mistake in it at once, and shows what a `run` would serve.
 ///
-/// It opens nothing, no log and no socket, and starts nothing unless --live says so.
+/// `check` opens no log and no socket. Without --live, it starts nothing either.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 Exit codes: 0 sound; 1 there are mistakes; 2 the file can't be read.")]
 pub(crate) struct Check {
-    /// The manifest; organism.yaml, if there is one here.
+    /// The manifest; without it, organism.yaml in the current folder, if there is one.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Starts MCP servers, asks them for their tools, records them, and ends them.
@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-/// Tells the mistakes; what isn't one ends the verb.
+/// Tells the mistakes. Any other failure is returned as an error.
 fn told_of(unread: Unread, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     match unread {
         Unread::Failure(it) => Err(it),
@@ -119,9 +119,10 @@ struct Report {
     durability: Durability,
     tokens: Tokens,
     doors: Vec<Door>,
-    /// The payloads that are declared, and how many of their places are loose.
+    /// The declared payloads that no listener takes, each with the number of its places that only
+    /// the JSON Schema restricts.
     schemas: Vec<(String, usize)>,
-    /// Each by its name, and which it is.
+    /// The names and descriptions of models.
     models: Vec<(String, String)>,
     listeners: Vec<Described>,
     /// What is probably wrong in files that the manifest names.
@@ -234,7 +235,7 @@ impl Report {
     }
 }
 
-/// The names it owns, in order.
+/// The names of the payloads that a listener takes, in order.
 fn takes(it: &Described) -> Vec<String> {
     let mut takes: Vec<String> = it.takes.iter().map(ToString::to_string).collect();
     takes.sort();

@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete our words.
+//! `completions`: prints the script that lets a shell complete verbs and options.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use crate::cli::screen::{Ending, Failure, Screen};
 
-/// Prints what a shell needs to complete verbs and options.
+/// Prints a script that lets a shell complete verbs and options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Of a command, for the name that this program was started by.
+    /// Prints the script for a command, under the name that this program was started by.
     pub(crate) fn run(
         self,
         mut command: clap::Command,
@@ -29,7 +29,7 @@ impl Completions {
         let program = std::env::args_os().next().unwrap_or_default();
         let name = Path::new(&program).file_stem().map(|it| it.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| command.get_name().to_owned());
-        // It can't be told that a pipe was closed, so it is given memory.
+        // `generate` can't report that a pipe was closed, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         to.out.write_all(&script)?;

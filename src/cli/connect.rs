@@ -7,7 +7,7 @@ use crate::cli::organism;
 use crate::cli::screen::Failure;
 use crate::client::{self, Address, Client};
 
-/// Where a running pump is, and who speaks to it.
+/// The address of a running pump, and the caller's credentials.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Caller {
     /// Where the pump listens: HOST:PORT, tls:HOST:PORT, or unix:PATH. [default: the first TCP or
@@ -27,13 +27,13 @@ impl Caller {
     }
 }
 
-/// Who is sending, and whom to trust.
+/// The caller's token, and the certificates to trust.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Papers {
-    /// Whose certificates to trust, for tls: a file in PEM. Without it, whom this system trusts.
+    /// The certificates to trust for tls, in a PEM file. Without it, the system's certificates.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Says who is sending; a Unix socket's door knows that by itself.
+    /// The token that says who is sending. A Unix socket needs none: its caller is this user.
     #[arg(long, value_name = "TOKEN", env = "PUMPHOUSE_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }

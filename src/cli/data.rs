@@ -1,4 +1,4 @@
-//! The data folder, its log, and what to say where something is missing.
+//! The data folder and its log, and the failures where a log, a thread or an entry is missing.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -13,7 +13,7 @@ use crate::log::{Entry, Log, SqliteLog};
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";
 
-/// Makes the folder of a log, for its owner only; one that is there stays as it is.
+/// Makes a folder for a log, for its owner only. A folder that exists stays as it is.
 pub(crate) fn make(data: &Path) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);
@@ -22,12 +22,12 @@ pub(crate) fn make(data: &Path) -> io::Result<()> {
     folder.create(data)
 }
 
-/// Opens the log of a folder, or a file itself, for reading.
+/// Opens the log of a folder, or a log's file itself, for reading.
 pub(crate) fn open(data: &Path) -> Result<SqliteLog, Failure> {
     Ok(SqliteLog::open_read_only(path(data)?)?)
 }
 
-/// Where the log of a folder is, if it is there.
+/// The path of a folder's log, or of a log's file itself. Fails if it doesn't exist.
 pub(crate) fn path(data: &Path) -> Result<PathBuf, Failure> {
     let path = if data.is_file() { data.to_owned() } else { data.join(LOG) };
     if path.exists() { Ok(path) } else { Err(Failure::Untried(missing(data, &path))) }
@@ -45,7 +45,7 @@ fn missing(data: &Path, path: &Path) -> String {
     )
 }
 
-/// What to say of a thread that isn't there.
+/// The failure that a thread doesn't exist. It names threads with similar ids.
 pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     let near = match audit::nearest(log, id.as_str()).await {
         Ok(near) => near,
@@ -65,7 +65,7 @@ pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     Failure::Wrong(format!("there is no thread {id}; {hint}\n{all}"))
 }
 
-/// One entry, or what to say where it isn't.
+/// Reads an entry. Fails if the entry or its thread doesn't exist.
 pub(crate) async fn entry(log: &dyn Log, id: &EntryId) -> Result<Arc<Entry>, Failure> {
     let Some(record) = log.thread(&id.thread).await? else {
         return Err(unknown(log, &id.thread).await);

@@ -26,22 +26,23 @@ const TIME_US_MAX: u64 = 20_000_000;
 
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
 ///
-/// It starts a pump of its own on a free port and a temporary folder, and leaves nothing behind.
+/// The demo starts a pump of its own, on a free port and in a temporary folder, and leaves nothing
+/// behind.
 ///
-/// `demo agent` has an agent instead: it thinks and acts at once, asks another one, and answers;
-/// then the log tells how it came to that.
+/// `demo agent` has an agent instead. It thinks while its actions run, asks another agent, and
+/// answers; then the log tells what led to the answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   pumphouse demo
   pumphouse demo agent")]
 pub(crate) struct Demo {
-    /// What of.
+    /// What to show; without it, the plain trip.
     #[arg(value_name = "WHAT", value_enum)]
     what: Option<What>,
 }
 
-/// What there is to be shown.
+/// What the demo can show.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum What {
     /// An agent at work.

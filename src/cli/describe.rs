@@ -12,8 +12,8 @@ use crate::name::Name;
 use crate::schema::import::Loose;
 use crate::schema::{self, Schema};
 
-/// Says what the organism's payloads are: without NAME all of them, and who takes each; with it
-/// all about one, or its schema, example or prompt text alone.
+/// Describes the organism's payloads: without NAME all of them, and who takes each; with NAME all
+/// about one, or only its schema, example or prompt text.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,30 +27,30 @@ Examples:
 NAME is a payload's local name, LISTENER.PAYLOAD, {NAMESPACE}PAYLOAD, or a listener that takes one
 payload only. Nothing is started, and no log is read.")]
 pub(crate) struct Describe {
-    /// Which payload.
+    /// The payload to describe.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Prints the description of a model provider or a wire that is built in, as a provider file.
+    /// Prints a built-in model provider or wire as a provider file.
     #[arg(long, value_name = "PROVIDER", conflicts_with = "name")]
     provider: Option<String>,
     #[command(flatten)]
     form: Form,
 }
 
-/// What of a payload is wanted alone.
+/// The one form of a payload to print.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(multiple = false, requires = "name")]
 struct Form {
-    /// Its XSD only.
+    /// Prints only the payload's XSD.
     #[arg(long)]
     xsd: bool,
-    /// The JSON Schema of its JSON form only.
+    /// Prints only the JSON Schema of the payload's JSON form.
     #[arg(long)]
     json_schema: bool,
-    /// A filled example only.
+    /// Prints only a filled example.
     #[arg(long)]
     example: bool,
-    /// What a model is told of it only.
+    /// Prints only the text by which a model learns of the payload.
     #[arg(long)]
     prompt: bool,
 }
@@ -79,7 +79,7 @@ impl Describe {
     }
 }
 
-/// A provider that is built in, as a file.
+/// Prints a built-in provider as a provider file.
 fn describe_provider(name: &str, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let unknown = || Failure::Wrong(NoProvider::not_built_in(name).to_string());
     let text = Provider::built_in(name).ok_or_else(unknown)?;
@@ -94,7 +94,7 @@ fn describe_provider(name: &str, to: &mut Screen<'_>) -> Result<Ending, Failure>
 }
 
 impl Form {
-    /// Which of them it is, as JSON calls it.
+    /// The form's key in a JSON object; none if no form was chosen.
     fn name(self) -> Option<&'static str> {
         let all = [
             (self.xsd, "xsd"),
@@ -128,7 +128,8 @@ fn alone(all: &Capabilities, schema: &Schema, form: &str) -> String {
     }
 }
 
-/// Every payload: those that a listener takes, those that one emits, and the pump's own.
+/// Lists every payload, in groups: those that a listener takes, those that one only emits, those
+/// that a manifest only declares, and the pump's own.
 fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let schemas = all.schemas();
     if to.json {
@@ -165,12 +166,12 @@ fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     Ok(Ending::Well)
 }
 
-/// A payload in a line: its word, who has to do with it, what it is for.
+/// A payload in a line: its short name, the listeners that take or emit it, and what it is for.
 fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> String {
     let word = all.word(&schema.name);
     let gap = " ".repeat(width - audit::cells(&word).min(width));
     let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
-    // What the pump's own words are, their heading says; among others' it has to be said.
+    // Reserved payloads without listeners are under the heading `the pump's own`, which says it.
     let reserved = if schema.reserved { ", reserved" } else { "" };
     let who = match (takers.is_empty(), emitters.is_empty()) {
         (false, _) => format!("by {}{reserved}: ", takers.join(", ")),
@@ -209,13 +210,13 @@ fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), 
     Ok(())
 }
 
-/// A place of which a payload's schema says less than the JSON Schema that it was made of.
+/// A place where a payload's schema allows more than the JSON Schema that it was made from.
 fn loose(it: &Loose) -> String {
     let holds = if it.is_open { "any JSON value" } else { "more than that schema lets through" };
     format!("{}: {holds} ({})", it.path, it.why)
 }
 
-/// Who has to do with a payload, and what is special about it.
+/// The listeners that take or emit a payload, and what is special about it.
 fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     let name = &schema.name;
     let mut facts = Vec::new();
@@ -256,7 +257,7 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What may be emitted while a payload is handled.
+/// The payloads that may be emitted while a payload is handled.
 fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| &it.emits[name]).collect();
     names.sort();
@@ -264,7 +265,8 @@ fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     names
 }
 
-/// What may be emitted besides, once those who take a payload have replies to what they sent.
+/// The other payloads that the takers of a payload may emit later, when they handle replies to what
+/// they sent.
 fn emitted_then<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let at_once = emitted_for(all, name);
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| it.causes(name)).collect();
@@ -282,13 +284,13 @@ fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
     listeners.map(|it| it.name.as_str()).collect()
 }
 
-/// What a call of those who take a payload may do, by their names, as far as they say so.
+/// The effects that the takers of a payload declare, by their names.
 fn effects(all: &Capabilities, name: &Name) -> Map<String, Value> {
     let said = all.takers(name).filter_map(|it| Some((it.name.clone(), it.effects?)));
     said.map(|(name, it)| (name, it.as_str().into())).collect()
 }
 
-/// What the list says of a payload, for programs.
+/// A payload as the list shows it, for programs.
 fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let name = &schema.name;
     let emits: Vec<String> = emitted_for(all, name).into_iter().map(Name::to_string).collect();

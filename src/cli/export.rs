@@ -13,13 +13,14 @@ use crate::id::ThreadId;
 use crate::log::atomic_file::{AtomicFile, There};
 use crate::log::{Head, Log, Pages, ThreadRecord};
 
-/// Writes a thread as one document, as far as it goes now.
+/// Writes a thread as one document, with all its entries so far.
 ///
-/// xml can be checked again: it has all that the digests are over. jsonl has what `show --json`
-/// prints, an entry a line. markdown is for reading. transcript has what agents were told, did and
-/// said, an event a line; with --follow as it happens, with --connect while it is written.
-/// messages-openai and messages-anthropic have an agent's side of it as a conversation that these
-/// providers accept, in one line.
+/// xml can be checked again: it has all that the digests are computed from. jsonl has what
+/// `show --json` prints, an entry a line. markdown is for reading. transcript has what agents were
+/// told, did and said, an event a line. With --follow it goes on with new events; if --connect is
+/// given as well, also with text that is still being written.
+/// messages-openai and messages-anthropic have the thread as one agent's conversation, in one line
+/// that these providers accept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,29 +37,29 @@ pub(crate) struct Export {
     /// The thread.
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// How.
+    /// The format of the document.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Xml)]
     format: Format,
-    /// Where to; without it, the output.
+    /// The file to write; without it, the standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Takes the place of a file that is there.
+    /// Replaces a file that exists.
     #[arg(long, requires = "output")]
     force: bool,
-    /// Whose conversation, where the thread has several agents.
+    /// The agent whose conversation is written. A thread with several agents needs it.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Goes on with the events to come, until Ctrl-C.
+    /// Goes on with new events, until Ctrl-C.
     #[arg(short, long, conflicts_with = "output")]
     follow: bool,
-    /// Asks the pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    /// Asks a running pump at this address: HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR", conflicts_with = "output")]
     connect: Option<Address>,
     #[command(flatten)]
     papers: Papers,
 }
 
-/// What a thread is written as.
+/// The format of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     Xml,
@@ -83,7 +84,7 @@ impl Export {
         if self.follow {
             return follow::until_stopped(transcript::events(&log, &thread, true, to.out)).await;
         }
-        // After the thread was looked up, so that the head covers all of it.
+        // The head is read after the thread was looked up, so that it covers the whole thread.
         let head = log.head().await?;
         let agent = self.agent.as_deref();
         let format = if to.json { self.format.as_json() } else { self.format };
@@ -109,7 +110,7 @@ impl Export {
         Ok(Ending::Well)
     }
 
-    /// Whether the options have a meaning for the format.
+    /// Checks that the options have a meaning for the format.
     fn fits(&self) -> Result<(), Failure> {
         let is_talk = matches!(self.format, Format::MessagesOpenai | Format::MessagesAnthropic);
         let wrong = if (self.follow || self.connect.is_some()) && self.format != Format::Transcript
@@ -125,7 +126,7 @@ impl Export {
 }
 
 impl Format {
-    /// What stands for it where JSON is wanted.
+    /// The format to write if JSON is wanted.
     fn as_json(self) -> Format {
         match self {
             Format::Xml | Format::Markdown => Format::Jsonl,
@@ -173,7 +174,7 @@ async fn write(
                     out.write_all(audit::markdown_entry(entry, &thread.id).as_bytes())?;
                 }
                 _ => {
-                    // A digest is also over where the entry's own thread comes from.
+                    // An entry's digest also covers the origin of the entry's own thread.
                     if origins.insert(entry.id.thread.clone())
                         && let Some(origin) = log.thread(&entry.id.thread).await?
                     {

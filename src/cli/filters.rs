@@ -3,7 +3,8 @@
 use crate::audit::{Called, Filter, StateWord, When, Words};
 use crate::clock;
 
-/// Which messages, where not all. Options of one kind widen, of different kinds narrow.
+/// Which messages are wanted; without options, all. Several options of one kind widen the choice,
+/// options of different kinds narrow it.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Filters (each may be repeated)")]
 pub(crate) struct Filters {
@@ -40,7 +41,7 @@ impl Filters {
         self.failed || self.since.is_some()
     }
 
-    /// As they are meant now: what is so long ago is a time from here on.
+    /// The filter. Times such as `2h` are taken as that long before now.
     pub(crate) fn filter(&self) -> Filter {
         let now_us = clock::wall_us();
         let at = |it: &Option<When>| it.map(|it| it.at_us(now_us));

@@ -54,7 +54,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It fails if `remove` has removed the folder already.
+        // An error may mean that `remove` has removed the folder already.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

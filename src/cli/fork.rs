@@ -9,9 +9,9 @@ use crate::listeners::thread::fork::{ForkThread, ThreadForked};
 
 /// Opens a thread that goes on from an entry of another, and prints its id.
 ///
-/// It is as if the entry were the newest of its thread and nothing ran or waited there: what comes
-/// after it isn't in the fork, and what it started isn't started again. The thread itself stays
-/// as it is, and may have ended. A running pump does it; the log says who wanted it, and why.
+/// In the fork, the entry is the newest one, and nothing runs or waits: later entries aren't in the
+/// fork, and what the entry started isn't started again. The original thread stays as it is, and
+/// may have ended. A running pump does it, and the log records who asked for it, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +23,10 @@ Examples:
 Operators may fork every thread, others their own.
 Exits with 1 where the pump refused, such as an entry that isn't there; 2 where there is none.")]
 pub(crate) struct Fork {
-    /// The last entry that the two are to share, as THREAD/SEQ.
+    /// The last entry that both threads share, as THREAD/SEQ.
     #[arg(value_name = "THREAD/SEQ")]
     entry: EntryId,
-    /// Why, for those who read the log.
+    /// The reason, for readers of the log.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What was used of models by one thing at a time: by model, by agent or by day.
+//! Shows what was used of models, in a table by model, by agent or by day.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Group {
         }
     }
 
-    /// The row that a user's usage on a day goes into; none where the log doesn't say.
+    /// The row for what a user used on a day; none if the log doesn't say which model it was.
     fn row(self, user: &User, day: u64) -> Option<String> {
         match self {
             Group::Model => user.model.clone(),
@@ -91,7 +91,8 @@ fn cells(it: &Usage) -> [String; 7] {
     ]
 }
 
-/// What is known of the cost; nothing where no turn has a price.
+/// The cost of the turns that have a price. None if some turns have no price and the known cost
+/// is 0.
 fn known_cost(it: &Usage) -> Option<i64> {
     (it.unpriced == 0 || it.cost_micros != 0).then_some(it.cost_micros)
 }

@@ -18,7 +18,7 @@ Examples:
   pumphouse init trial --command && cd trial && pumphouse test
   pumphouse init trial --agent && cd trial && pumphouse test --manifest stand-in.yaml")]
 pub(crate) struct Init {
-    /// Where; a folder that isn't there yet, or is empty.
+    /// The folder to make; it must be new or empty.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// The checkout of Pumphouse that the project uses. [default: the one this program was built
@@ -29,14 +29,14 @@ pub(crate) struct Init {
     kind: Kind,
 }
 
-/// What the project is of, where it isn't of Rust.
+/// The kind of project, if not Rust.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(multiple = false, conflicts_with = "pumphouse")]
 struct Kind {
-    /// A program of any language as the listener, and no Rust.
+    /// Makes a project without Rust: its listener is a program in any language.
     #[arg(long)]
     command: bool,
-    /// An agent with tools, and no Rust.
+    /// Makes a project without Rust: an agent with tools.
     #[arg(long)]
     agent: bool,
 }
@@ -125,8 +125,8 @@ impl Init {
             }
         }
         if let Some(it) = checkout {
-            // It pins the versions that Pumphouse was tested with. Without it, Cargo takes the
-            // newest.
+            // The lock file pins the versions that Pumphouse was tested with. Without it, Cargo
+            // takes the newest.
             drop(fs::copy(it.join("Cargo.lock"), folder.join("Cargo.lock")));
         }
         match to.json {

@@ -1,4 +1,4 @@
-//! `inspect`: what the pump makes of files, without a pump: a verdict each.
+//! `inspect`: says what a pump would make of files, without running one.
 
 mod chunks;
 mod payload;
@@ -14,7 +14,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::xml::View;
 
-/// Says what the pump makes of files: nothing is started, sent or kept.
+/// Says what a pump would make of files. Nothing is started, sent or kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     #[command(subcommand)]
@@ -40,7 +40,7 @@ impl Inspect {
     }
 }
 
-/// Prints the verdict on each file, in order; `-` is a list of files on the standard input.
+/// Prints the verdict on each file, in order. `-` stands for a list of files on the standard input.
 fn each(
     files: &[String],
     to: &mut Screen<'_>,
@@ -51,7 +51,7 @@ fn each(
             to.object(&verdict(file))?;
             continue;
         }
-        // A name that is no UTF-8 is a file's that nobody can name here: it has its verdict too.
+        // A file whose name isn't UTF-8 can't be opened here. It gets a verdict that says so.
         for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(|it| Failure::Untried(format!("the input: {it}")))?;
             let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line));

@@ -1,4 +1,4 @@
-//! `mcp`: MCP servers that a manifest names.
+//! `mcp`: accepts the tools of MCP servers that a manifest names.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,10 +12,10 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listeners::tool::mcp::record::{Digests, digests};
 
-/// How much of a digest is shown to people.
+/// How many characters of a digest are shown to people.
 const DIGEST_SHOWN: usize = 12;
 
-/// What concerns MCP servers.
+/// Accepts the tools of the manifest's MCP servers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
     #[command(subcommand)]
@@ -30,8 +30,8 @@ enum Verb {
 /// Asks each MCP server of the manifest for its tools, and accepts them as they are described now:
 /// added, changed and removed ones.
 ///
-/// What is accepted stands in mcp.lock.json beside the manifest; a pump that runs goes by it from
-/// its next start. Read what changed, such as by `git diff mcp.lock.json`, before a pump runs.
+/// The accepted descriptions are in mcp.lock.json beside the manifest. A running pump uses them
+/// from its next start on. Read what changed before that, such as by `git diff mcp.lock.json`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ Examples:
 
 Exit codes: 0 accepted; 2 the manifest has mistakes, or a server can't be asked.")]
 struct Accept {
-    /// The manifest; organism.yaml, if there is one here.
+    /// The manifest; without it, organism.yaml in the current folder.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }

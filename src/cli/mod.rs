@@ -124,17 +124,17 @@ const UNTRIED: u8 = 2;
     after_help = EXAMPLES
 )]
 struct Command {
-    /// The folder of the log, pumphouse.db; a reader takes the file itself, too. [default: what
-    /// organism.yaml here says, else data]
+    /// The folder of the log pumphouse.db. Verbs that only read the log also take the file itself.
+    /// [default: what organism.yaml here says, else data]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Prints one JSON object a line.
     #[arg(long, global = true)]
     json: bool,
-    /// Traces in JSON; RUST_LOG says what is traced, such as RUST_LOG=debug.
+    /// Writes traces in JSON. RUST_LOG sets what is traced, such as RUST_LOG=debug.
     #[arg(long, global = true)]
     log_json: bool,
-    /// Without one, `run`, where there is an organism.yaml.
+    /// Without a verb, `run` is meant if there is an organism.yaml.
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -255,14 +255,14 @@ impl Command {
     fn trace(&self, verb: &Verb) {
         let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
         let mut filter = filter.from_env_lossy();
-        // These verbs have pushes refused on purpose.
+        // In these verbs, refused pushes are expected.
         let is_meant = matches!(verb, Verb::Demo(_) | Verb::Test(_));
         if let Some(it) = NO_REFUSALS.parse().ok().filter(|_| is_meant) {
             filter = filter.add_directive(it);
         }
         let colour = io::stderr().is_terminal() && may_colour();
         let traces = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
-        // It fails if the program that embeds the pump has set up its own tracing, which stays.
+        // An error means that the program that embeds the pump has its own tracing, which stays.
         let _ = match self.log_json {
             true => traces.with_writer(traces::Json).json().try_init(),
             false => traces.with_writer(io::stderr).fmt_fields(traces::fields()).try_init(),

@@ -15,11 +15,11 @@ use crate::clock;
 use crate::engine::Builder;
 use crate::model::{Details, Error, Kind, Model, Price, PriceSource, Prompt, Wire};
 
-/// Lists the models that manifests have: how each is spoken to, where, how long its window is, what
-/// a million of its tokens cost, and where that price is from. No key is shown.
+/// Lists the models of manifests: the wire of each, its server, its window, the price of a million
+/// tokens, and the source of that price. No key is shown.
 ///
-/// --check asks each server for the smallest reply there is, which costs a few tokens. It asks
-/// once, and waits as long as the limits of the model say.
+/// --check asks each server for the shortest possible reply, which costs a few tokens. It asks
+/// without retries, and waits as long as the limits of the model say.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
 
 Exit codes: 0 done; 1 a server doesn't answer; 2 a manifest can't be read, or has mistakes.")]
 pub(crate) struct Models {
-    /// The manifests; organism.yaml, if there is one here.
+    /// The manifests; without any, organism.yaml in the current folder, if there is one.
     #[arg(value_name = "MANIFEST")]
     files: Vec<PathBuf>,
     /// Asks each server, and tells whether it answers.
@@ -78,7 +78,7 @@ struct Row {
     name: String,
     details: Details,
     model: Arc<dyn Model>,
-    /// What its server answers; none where it wasn't asked.
+    /// Whether the model's server answers; none if it wasn't asked.
     answer: Answer,
 }
 
@@ -96,7 +96,7 @@ impl Row {
         }
     }
 
-    /// Where its price is from, in a word.
+    /// The source of the price, in a word.
     fn source(&self) -> Option<&'static str> {
         match self.details.price_source.as_ref()? {
             PriceSource::Setting => Some("manifest"),
@@ -104,7 +104,7 @@ impl Row {
         }
     }
 
-    /// The table that its price is from.
+    /// The table that the price is from.
     fn table(&self) -> Option<&str> {
         match self.details.price_source.as_ref()? {
             PriceSource::Table(it) => Some(it),
@@ -169,7 +169,7 @@ impl Row {
 const HEAD: [&str; 9] =
     ["name", "wire", "model", "host", "window", "input", "cached", "output", "price from"];
 
-/// Millionths as what they are parts of: two places, or as many as it takes.
+/// A number of millionths as a decimal number, with at least two places.
 fn units(micros: u64) -> String {
     let places = format!("{:06}", micros % 1_000_000);
     let places = places.trim_end_matches('0');
@@ -213,18 +213,18 @@ fn show(rows: &[Row], has_file: bool, to: &mut Screen<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// Asks a model for the smallest reply; a script isn't asked.
+/// Asks a model for the shortest reply. A scripted model isn't asked.
 async fn check(model: &dyn Model) -> Answer {
     let wire = model.details().wire;
     if wire == "scripted" {
         return None;
     }
     let mut prompt = Prompt::new("").user("Say OK.");
-    // OpenAI's responses refuse to be shorter than 16 tokens.
+    // OpenAI's Responses API refuses a limit below 16 tokens.
     let is_responses = wire.parse() == Ok(Wire::OpenAiResponses);
     prompt.max_tokens = Some(if is_responses { 16 } else { 1 });
     Some(match answer(model, prompt.clone()).await {
-        // Some models know another word for `max_tokens`, and refuse this one.
+        // Some models call `max_tokens` otherwise, and refuse this name.
         Err(error) if error.kind == Kind::Refused && error.status == Some(400) => {
             answer(model, Prompt { max_tokens: None, ..prompt }).await
         }
@@ -232,7 +232,7 @@ async fn check(model: &dyn Model) -> Answer {
     })
 }
 
-/// How long it takes until a reply begins, if it comes to its end as well.
+/// The time until a reply begins. Fails if the reply doesn't come to its end.
 async fn answer(model: &dyn Model, prompt: Prompt) -> Result<Duration, Error> {
     let began_us = clock::now_us();
     let mut reply = model.turn_once(prompt).await?;

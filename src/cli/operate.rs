@@ -1,4 +1,4 @@
-//! What verbs have in common that ask a running pump for something: who asks, and what came of it.
+//! Code that verbs share which ask a running pump for something: options, a push, and its answer.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::wire::Payload;
 /// How long an answer is waited for.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// A thread that is to be ended, held or let go on, and why.
+/// A thread to cancel, pause or resume, and the reason.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Steering {
     /// The thread.
     #[arg(value_name = "THREAD")]
     pub(crate) thread: String,
-    /// Why, for those who read the log.
+    /// The reason, for readers of the log.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
@@ -35,8 +35,7 @@ pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -
 }
 
 impl Caller {
-    /// Pushes something into a thread that has to do with the thread itself, and shows what
-    /// became of that.
+    /// Pushes a payload that steers a thread into that thread, and shows the answer as `ask` does.
     pub(crate) async fn steer<A: Payload>(
         &self,
         thread: &str,
@@ -48,8 +47,8 @@ impl Caller {
         self.ask(&push.in_thread(&ThreadId::new(thread)), line, to).await
     }
 
-    /// Pushes something, and shows the answer of that type as a line; what else came of it shows
-    /// whole where it says that something is wrong.
+    /// Pushes something, and shows the answer of type `A` as a line. Refusals and failures are
+    /// shown whole. Fails if no answer comes within 30 s, or before the connection ends.
     pub(crate) async fn ask<A: Payload>(
         &self,
         push: &Push,
@@ -89,7 +88,7 @@ impl Caller {
     }
 }
 
-/// How answers are shown, and what they came to.
+/// How answers are shown, and the ending that the first of them means.
 struct Answers<L> {
     line: L,
     ending: Option<Ending>,

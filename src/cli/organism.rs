@@ -20,7 +20,7 @@ const DATA: &str = "data";
 /// Where to listen if nothing says otherwise.
 const LISTEN: &str = "127.0.0.1:8765";
 
-/// All that a start needs but for open files and sockets.
+/// All that a start needs, except open files and sockets.
 pub(crate) struct Organism {
     pub(crate) builder: Builder,
     /// The manifest, if there is one.
@@ -36,7 +36,7 @@ pub(crate) struct Organism {
     pub(crate) sinks: Vec<Sink>,
     /// Sinks that only a program can take.
     pub(crate) returns: Vec<Return>,
-    /// What is probably wrong in files that the manifest names.
+    /// Probable mistakes in files that the manifest names.
     pub(crate) warnings: Vec<Mistakes>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
@@ -59,7 +59,7 @@ impl From<Unread> for Failure {
     }
 }
 
-/// What a builder complains of, with its places if there are some.
+/// A builder's complaints, with places in the manifest if there is one.
 pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
     match places {
         Some(places) => Unread::Mistakes(places.find(all)),
@@ -75,18 +75,18 @@ pub(crate) fn told(all: &Mistakes) -> String {
 }
 
 impl Organism {
-    /// Reads the named manifest, or the one that stands here, if one does. It starts nothing.
+    /// Reads the named manifest, or the one in the current folder, if there is one. Starts nothing.
     pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
         Organism::read_with(file, builder, |_: &mut Builder| {}, None)
     }
 
-    /// The same for a pump that is to run: MCP servers are asked for their tools.
+    /// As [`Organism::read`], but MCP servers are started and asked for their tools.
     pub(crate) fn read_live(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
         Organism::read_with(file, builder, listeners::live_factories, None)
     }
 
-    /// The same, where an agent of the manifest thinks with another model than that says: the
-    /// agent's name and the model's.
+    /// As [`Organism::read_live`], but an agent of the manifest may get another model: the agent's
+    /// name and the model's.
     pub(crate) fn read_live_with_model(
         file: &Path,
         builder: Builder,
@@ -95,7 +95,8 @@ impl Organism {
         Organism::read_with(Some(file), builder, listeners::live_factories, model)
     }
 
-    /// The same where what they describe otherwise than before is accepted.
+    /// As [`Organism::read_live`], but tools that MCP servers describe otherwise than before are
+    /// accepted.
     pub(crate) fn read_accepting(
         file: Option<&Path>,
         builder: Builder,
@@ -103,7 +104,7 @@ impl Organism {
         Organism::read_with(file, builder, listeners::accepting_factories, None)
     }
 
-    /// The first factory of a name counts.
+    /// Reads a manifest with more factories. The first factory of a name counts.
     fn read_with(
         file: Option<&Path>,
         builder: Builder,
@@ -122,7 +123,7 @@ impl Organism {
         let mut staff = Vec::new();
         if nobody && says.is_none_or(|it| it.listeners.is_none()) {
             staff = listeners::usual();
-            // What it says under `meta` has one of its own.
+            // `meta` in a manifest adds a `describe` of its own.
             let is_told = says.is_some_and(|it| it.meta.is_some());
             staff.retain(|it| !is_told || it.name() != listeners::describe::NAME);
         }
@@ -172,7 +173,7 @@ pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>
     Ok((all?, builder.models().clone()))
 }
 
-/// What may be meant where a manifest beside a program names what only that program has.
+/// Advice on a mistake that may come from a listener which only the program of a project has.
 fn of_a_program(mistake: &Mistake) -> Option<String> {
     let text = "the listeners of the project here are known to `cargo run -- check`";
     mistake.path.ends_with("].use").then(|| text.to_owned())
@@ -192,7 +193,7 @@ pub(crate) fn data() -> PathBuf {
     says.unwrap_or_else(|| DATA.into())
 }
 
-/// The name of the pump of the manifest that stands here, and where its spans for OpenTelemetry go.
+/// The pump's name in the manifest of the current folder, and where its spans for OpenTelemetry go.
 #[cfg(feature = "otel")]
 pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure> {
     let Some(file) = here() else { return Ok((None, None)) };
@@ -202,8 +203,8 @@ pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure
     says.map_err(|all| Unread::Mistakes(all).into())
 }
 
-/// Where the pump listens that is spoken to if nobody says otherwise: at a door of the manifest
-/// that stands here.
+/// The address of the pump to connect to by default: a door of the manifest in the current folder,
+/// or else 127.0.0.1:8765.
 pub(crate) fn address() -> Result<Address, Failure> {
     let usual = || Address::Tcp(LISTEN.to_owned());
     let Some(file) = here() else { return Ok(usual()) };
@@ -216,7 +217,7 @@ pub(crate) fn address() -> Result<Address, Failure> {
     Ok(says.map_err(|all| untold(all.to_string()))?.unwrap_or_else(usual))
 }
 
-/// The manifest that stands here.
+/// The path of the manifest in the current folder, if there is one.
 pub(crate) fn here() -> Option<&'static Path> {
     let path = Path::new(manifest::FILE);
     path.exists().then_some(path)
@@ -231,7 +232,7 @@ pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the environment says.
+/// The value of an environment variable; none if it isn't set, or isn't UTF-8.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

@@ -30,8 +30,9 @@ enum Verb {
 
 /// Makes the spans of a log and sends them to a collector, or writes them into a file.
 ///
-/// A span's ids, times and attributes come from the log: each export of a log has the same spans.
-/// Work that isn't over has none yet. The file has one ExportTraceServiceRequest, as protobuf.
+/// A span's ids, times and attributes come from the log, so each export of a log has the same
+/// spans. Work that isn't over has no span yet. The file has one ExportTraceServiceRequest, as
+/// protobuf.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,17 +49,18 @@ pub(crate) struct Export {
     /// belongs to the position of its last entry.
     #[arg(long, value_name = "POSITION|DATE|begin", default_value = "begin")]
     from: From,
-    /// Where to: the URL of a collector, such as http://127.0.0.1:4318, a file, or - for the
-    /// output. Without it, the endpoint that organism.yaml here has under otel.
+    /// Where spans go: the URL of a collector, such as http://127.0.0.1:4318, a file, or - for the
+    /// standard output. Without it, the endpoint that organism.yaml here has under otel.
     #[arg(long, value_name = "FILE|URL")]
     to: Option<String>,
-    /// Only this thread and those below it.
+    /// Exports only this thread and those below it.
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// With content: messages, arguments and results of actions, texts of errors; 8 KiB of each.
+    /// Exports content as well: messages, arguments and results of actions, and texts of errors, up
+    /// to 8 KiB of each.
     #[arg(long)]
     content: bool,
-    /// Takes the place of a file that is there.
+    /// Replaces a file that exists.
     #[arg(long)]
     force: bool,
 }

@@ -1,13 +1,13 @@
-//! `pause`: holds a thread and all below it.
+//! `pause`: pauses a thread and all below it.
 
 use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::listeners::thread::{PauseThread, ThreadPaused};
 
-/// Holds a thread and all below it: handlers at work come to their end, none begins, and what
-/// comes waits until `pumphouse resume`.
+/// Pauses a thread and all below it: handlers at work come to their end, none begins, and new
+/// messages wait until `pumphouse resume`.
 ///
-/// A running pump does it. The log says who wanted it, and why.
+/// A running pump does it, and the log records who asked for it, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

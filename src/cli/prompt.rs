@@ -12,11 +12,11 @@ use crate::listeners::agent::cost::by_part;
 use crate::listeners::agent::recall::{Forgotten, Recalled, recall};
 use crate::log::Log as _;
 
-/// Prints the prompt of an agent's turn, exactly: what its model was told before all else, and
-/// what was said.
+/// Prints the exact prompt of an agent's turn: the system prompt, the messages and the tools.
 ///
-/// The log has no copy of a prompt but its manifest, `cognition_in`, with a digest. The prompt is
-/// made of the thread again, and shown where it has this digest. Any message of a turn will do.
+/// The log has no copy of a prompt, but a `cognition_in` with the prompt's digest. The prompt is
+/// made from the thread again, and shown only if it has this digest. Any message of the turn may be
+/// named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Prompt {
     /// The turn's cognition_in, or another of its messages, as THREAD/SEQ.
     #[arg(value_name = "THREAD/SEQ")]
     entry: EntryId,
-    /// Prints about how many tokens each part of the prompt takes, in its place.
+    /// Prints about how many tokens each part of the prompt takes, instead of the prompt.
     #[arg(long)]
     cost: bool,
 }

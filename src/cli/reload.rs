@@ -1,5 +1,4 @@
-//! Reading certificates and tokens again: when a signal says so, certificates also when their files
-//! change.
+//! Reads certificates and tokens again at SIGHUP, and certificates also when their files change.
 
 use std::convert::Infallible;
 
@@ -7,8 +6,8 @@ use crate::cli::screen::Failure;
 use crate::door::{Tls, Tokens, Unusable};
 use crate::engine::{Identity, Port as _, Pump, Tokio};
 
-/// How often the files are looked at. Two looks at two files cost nothing, and nobody waits longer
-/// than this for a new certificate.
+/// How often the files of certificates are checked for changes, which costs next to nothing. A new
+/// certificate counts after this time at the latest.
 const LOOK_EVERY_US: u64 = 2_000_000;
 
 /// Reads certificates and tokens again for as long as it is polled.
@@ -21,7 +20,7 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// From here on SIGHUP is ours: it reads again what there is to read, and ends nothing.
+    /// Begins to catch SIGHUP: from now on, it doesn't end the process.
     pub(crate) fn of(tls: Vec<Tls>, tokens: Tokens) -> Result<Reload, Failure> {
         let port = Tokio::current();
         #[cfg(unix)]

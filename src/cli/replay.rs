@@ -1,4 +1,4 @@
-//! `replay`: whether pure listeners come to the same again.
+//! `replay`: whether pure listeners and agents emit the same again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +13,12 @@ use crate::engine::{Builder, Difference, Emitted, Replayed, Tokio};
 use crate::id::ThreadId;
 use crate::log::Log;
 
-/// Runs pure listeners again on the messages of a thread and of all below it, and compares what
-/// they come to with the log, byte by byte, up to the first difference.
+/// Runs pure listeners and agents again on the messages of a thread and of all below it, and
+/// compares what they emit with the log, byte by byte, up to the first difference.
 ///
-/// It reads the log and writes nothing. What other listeners came to is taken as it stands there.
-/// The listeners are those of this program and of the manifest that stands here.
+/// `replay` writes nothing. Agents get the replies that the log has, and no model is
+/// asked. What other listeners emitted is taken from the log. The listeners are those of this
+/// program and of the manifest in the current folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +55,7 @@ impl Replay {
     }
 }
 
-/// What came of it, for people.
+/// The result, for people.
 fn told(it: &Replayed, style: Style) -> String {
     let mut out = String::new();
     let each = |all: &BTreeMap<Arc<str>, u64>| {
@@ -101,7 +102,7 @@ fn different(it: &Difference, style: Style) -> String {
     )
 }
 
-/// The same as an object.
+/// The result as an object.
 fn object(it: &Replayed) -> Value {
     let each = |all: &BTreeMap<Arc<str>, u64>| -> Value {
         all.iter().map(|(name, number)| (name.to_string(), json!(number))).collect()

@@ -1,13 +1,13 @@
-//! `resume`: lets a thread that pauses go on.
+//! `resume`: lets a paused thread go on.
 
 use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::listeners::thread::{ResumeThread, ThreadResumed};
 
-/// Lets a thread that pauses go on, with all below it: what waited begins.
+/// Lets a paused thread and all below it go on: waiting messages are handled.
 ///
-/// A running pump does it. The log says who wanted it, and why. A thread that is over its budget
-/// goes on by `pumphouse budget THREAD --raise KEY=N`.
+/// A running pump does it, and the log records who asked for it, and why. A thread that is over its
+/// budget goes on once `pumphouse budget THREAD --raise KEY=N` raises the limit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

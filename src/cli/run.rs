@@ -25,14 +25,15 @@ use crate::manifest::Door;
 use crate::schema;
 use crate::sink::Sink;
 
-/// Signals that come within so long are one.
+/// Signals that come within this time count as one.
 const SAME_SIGNAL_US: u64 = 1_000_000;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
 ///
-/// One `run` a data folder. Ctrl-C or SIGTERM stops it: it takes nothing more, lets what is under
-/// way come to its end for up to 30 s, and takes up the rest at its next start. A second one, a
-/// second later or more, ends it at once; nothing that was acknowledged is lost then either.
+/// A data folder has one `run` at a time. Ctrl-C or SIGTERM stops it: it takes nothing more, lets
+/// work under way come to its end for up to 30 s, and goes on with the rest at its next start. A
+/// second signal, a second later or more, ends it at once. Even then nothing that was acknowledged
+/// is lost, unless the log is in memory.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,30 +48,32 @@ Then push, from any language, with netcat if need be:
   printf '<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>hi</text></echo>' \\
     | nc -N 127.0.0.1 8765")]
 pub(crate) struct Run {
-    /// The manifest; organism.yaml, if there is one here. What is given below overrides it.
+    /// The manifest; without it, organism.yaml in the current folder, if there is one. The options
+    /// override it.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Where to listen on TCP, instead of where the manifest says; its Unix sockets and metrics
-    /// stay. May be given more than once. Port 0 takes a free one. [default: 127.0.0.1:8765]
+    /// An address to listen at on TCP, instead of those of the manifest, whose Unix sockets and
+    /// metrics stay. The option may be given more than once. Port 0 takes a free port. [default:
+    /// 127.0.0.1:8765]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
-    /// A certificate in PEM, with those between it and its issuer behind it: then every TCP door
-    /// speaks TLS, and nothing else. It is read again when it changes, and at SIGHUP.
+    /// A certificate in PEM, followed by its intermediate certificates. With it, every TCP door
+    /// speaks TLS only. The file is read again when it changes, and at SIGHUP.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM, for this user's eyes only.
+    /// The certificate's private key in PEM, in a file that only its owner and its group may read.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A Unix socket to listen at as well, for this user's programs: whoever may open it is an
-    /// operator. Beside those of the manifest; may be given more than once.
+    /// A Unix socket to listen at, beside those of the manifest, for this user's programs: everyone
+    /// who may open it is an operator. The option may be given more than once.
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
-    /// Where to show metrics to Prometheus, at /metrics, such as 127.0.0.1:9464; on this machine
-    /// only. Beside those of the manifest; may be given more than once.
+    /// An address on this machine where Prometheus reads metrics at /metrics, such as
+    /// 127.0.0.1:9464, beside those of the manifest. The option may be given more than once.
     #[arg(long, value_name = "ADDR")]
     metrics: Vec<String>,
-    /// The same where other machines can reach it, such as 0.0.0.0:9464: it asks nobody who they
-    /// are, so keep strangers away from it.
+    /// As --metrics, but other machines can reach the address, such as 0.0.0.0:9464. No token is
+    /// asked for there, so keep strangers away from it.
     #[arg(long, value_name = "ADDR")]
     metrics_to_anyone: Vec<String>,
     /// What an acknowledged message survives: full a power cut, normal a killed process, memory
@@ -82,9 +85,9 @@ pub(crate) struct Run {
             .try_map(|it| it.parse::<Durability>()),
     )]
     durability: Option<Durability>,
-    /// Who may come in: a file of lines NAME:TOKEN, or NAME:TOKEN:operator. Needed to listen
-    /// where other machines can reach it. It is read again at SIGHUP, which ends the connections
-    /// of tokens that are gone.
+    /// Who may connect: a file of lines NAME:TOKEN or NAME:TOKEN:operator. An address that other
+    /// machines can reach needs it. The file is read again at SIGHUP, which ends the connections of
+    /// tokens that are gone.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
 }
@@ -158,7 +161,7 @@ impl Run {
         tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 
-    /// What flags say counts more than what the manifest says.
+    /// Overrides the manifest by the options.
     fn over(&self, organism: Organism, data: Option<&Path>) -> Result<Organism, Failure> {
         let mut organism = organism;
         if let Some(data) = data {
@@ -173,7 +176,7 @@ impl Run {
         }
         if !self.listen.is_empty() {
             let tcp = |address: &String| Door::Tcp { address: address.clone(), tls: None };
-            // What listens elsewhere than on TCP is another matter.
+            // Doors other than TCP stay as the manifest has them.
             organism.doors.retain(|it| !matches!(it, Door::Tcp { .. }));
             organism.doors.splice(..0, self.listen.iter().map(tcp));
         }
@@ -209,7 +212,7 @@ async fn serve(
             return Err(failure);
         }
     };
-    // Whoever no longer reads what is said here may still want to be served.
+    // The pump serves even if nobody reads the output.
     let _ = greeting.say(to);
     let signal = tokio::select! {
         signal = signals.next() => signal,
@@ -251,8 +254,8 @@ async fn stop(
     }
 }
 
-/// The next signal that means more than the last: one that comes at once is the same, said to the
-/// whole group of processes and passed on by one of them.
+/// Waits for a signal that comes at least a second from now. An earlier one is the first signal
+/// again: sent to the whole group of processes, and also passed on by one of them.
 async fn again(signals: &mut Signals) -> &'static str {
     let until = clock::now_us() + SAME_SIGNAL_US;
     loop {
@@ -263,7 +266,7 @@ async fn again(signals: &mut Signals) -> &'static str {
     }
 }
 
-/// Gives the builder its log; where it is, for people.
+/// Gives the builder its log. Also returns where the log is, for people.
 pub(crate) fn log(
     builder: Builder,
     data: &Path,
@@ -299,7 +302,7 @@ fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
     kept.collect::<Result<_, _>>().map_err(|it| Failure::Untried(it.to_string()))
 }
 
-/// Has a door for metrics show how far a sink is behind.
+/// Adds a sink's lag to a door for metrics.
 fn lag(door: door::Metrics, sink: &Sink) -> door::Metrics {
     let help = "Entries of the log that a sink doesn't have yet.";
     door.labelled_gauge("sink_lag_entries", help, ("sink", sink.name()), sink.lag())
@@ -335,7 +338,7 @@ fn unopened(data: &Path, error: Error) -> Failure {
 fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
     let text = match error {
         door::Error::Address(it) if it.kind() == io::ErrorKind::AddrInUse => {
-            // Most often it is this very folder's own `run` that listens there.
+            // Most often this folder's own `run` listens there.
             let path = data.join(data::LOG);
             let opened = path.exists().then(|| SqliteLog::open(path, Durability::Full));
             if let Some(Err(error @ Error::Locked { .. })) = opened {
@@ -359,7 +362,7 @@ fn unshown(address: &str, error: &door::Error) -> Failure {
     })
 }
 
-/// What is said when the doors are open.
+/// The text that is printed once the doors are open.
 struct Greeting {
     name: Option<String>,
     listeners: Vec<Described>,
@@ -373,7 +376,7 @@ struct Greeting {
 impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
-        // What every pump has comes last.
+        // Listeners that every pump has come last.
         let staff = listeners::staff();
         let is_staff = |it: &&str| staff.iter().any(|one| one.name() == *it);
         let (always, own): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_staff);
@@ -422,7 +425,8 @@ impl Greeting {
     }
 }
 
-/// What the first listener beside the core's takes, where it can stand in a line of a shell.
+/// An example of a payload for the first listener beside the core's; none if a shell couldn't have
+/// it in quotes on one line.
 fn push(plan: &Plan) -> Option<String> {
     let core = listeners::core();
     let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));
@@ -433,7 +437,7 @@ fn push(plan: &Plan) -> Option<String> {
     is_plain.then_some(example)
 }
 
-/// Says something now.
+/// Prints a line, or the object if JSON is wanted, and flushes the output.
 fn said(to: &mut Screen<'_>, object: &serde_json::Value, line: &str) -> io::Result<()> {
     if to.json {
         to.object(object)?;

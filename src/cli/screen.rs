@@ -16,44 +16,44 @@ pub(crate) struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// A text that brings its own line ends.
+    /// Writes a text that has its own line ends.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// A line.
+    /// Writes a line.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.out, "{line}")
     }
 
-    /// An object, in a line.
+    /// Writes an object, in a line.
     pub(crate) fn object(&mut self, object: &Value) -> io::Result<()> {
         writeln!(self.out, "{}", audit::ascii(&object.to_string()))
     }
 
-    /// Shows now what was written.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// How a verb came to its end.
+/// How a verb ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Done.
+    /// The verb did what it was asked.
     Well,
-    /// Something is wrong, and was said.
+    /// Something is wrong, and the output says so. The exit code is 1.
     Wrong,
 }
 
-/// Why a verb has no end to show.
+/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Tried, and refused or failed.
+    /// The verb was refused or failed. The exit code is 1.
     Wrong(String),
-    /// It couldn't be tried.
+    /// The verb couldn't be tried. The exit code is 2.
     Untried(String),
-    /// Whoever read the output has read enough.
+    /// The reader of the output has closed the pipe. The exit code is 0.
     Pipe,
 }
 

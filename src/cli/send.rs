@@ -1,4 +1,4 @@
-//! `send`: pushes what a file holds, prints what comes back.
+//! `send`: pushes the elements of a file, and prints what comes back.
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -18,13 +18,13 @@ use crate::limits::XmlLimits;
 use crate::name::ENVELOPE;
 use crate::xml::{self, Profile, Splitter};
 
-/// Bytes that are put among those to be sent before they are.
+/// How many bytes are buffered before they are sent.
 const SENT_AT_ONCE: usize = 1 << 20;
 
 /// Pushes the elements that a file holds, one or several, and prints what comes back.
 ///
-/// Payloads may stand bare or in a <message> of their own. Without --thread each opens a session.
-/// Waits until all that it caused is done, or the time is up.
+/// A payload may be bare or in a <message> of its own. Without --thread, each opens a session.
+/// `send` waits until all that the payloads caused is done, or the time is up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,16 +38,16 @@ Exits with 1 where anything was refused or failed, or the time was up.")]
 pub(crate) struct Send {
     #[command(flatten)]
     caller: Caller,
-    /// The listener it is for; without it, whoever owns the payload's name.
+    /// The receiver; without it, the listener that owns the payload's name.
     #[arg(long, value_name = "LISTENER")]
     to: Option<String>,
-    /// The thread it goes into; without it, each element opens a session.
+    /// The thread to push into; without it, each element opens a session.
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// How long to wait for what comes of it, in seconds.
+    /// How many seconds to wait for the end of all that was caused.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
-    /// What to push; - or nothing is the standard input.
+    /// The file to push; without it, or as -, the standard input.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -83,12 +83,12 @@ impl Send {
         }
     }
 
-    /// What to push, and where it is from.
+    /// Reads what to push, and returns it with the name of its source.
     fn read(&self) -> Result<(String, Vec<u8>), Failure> {
         let file = self.file.as_deref().filter(|it| *it != Path::new("-"));
         let Some(path) = file else {
             if io::stdin().is_terminal() {
-                // Whoever doesn't see it knows.
+                // The hint is dispensable, so an error is ignored.
                 let _ = writeln!(io::stderr(), "reading XML from the terminal; Ctrl-D ends it");
             }
             let mut bytes = Vec::new();
@@ -103,7 +103,7 @@ impl Send {
         }
     }
 
-    /// An element as it goes over the wire: as it stands, unless something is said about it.
+    /// An element as it is sent: unchanged, unless an option says where it goes.
     fn push(&self, bytes: Bytes, name: &str, number: u64) -> Result<Bytes, Failure> {
         if self.to.is_none() && self.thread.is_none() {
             return Ok(bytes);
@@ -163,7 +163,7 @@ impl Send {
     }
 }
 
-/// What came so far.
+/// What came back so far.
 struct Out {
     pushed: usize,
     answered: usize,
@@ -197,7 +197,7 @@ impl Out {
     }
 }
 
-/// Every element of a file, cut out as it stands.
+/// Every element of a file, each as its own bytes.
 fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
     let wrong = |error: xml::Error| Failure::Untried(format!("{name}: {error}; nothing was sent"));
     let mut splitter = Splitter::new(XmlLimits::FILE);

@@ -1,4 +1,4 @@
-//! `show`: a thread, every message whole.
+//! `show`: shows a thread, with every message whole.
 
 use std::io;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::log::{Entry, Log, Pages, ThreadRecord};
 
 /// Shows a thread: every message whole, with its sender, its cause and its digest.
 ///
-/// Payloads are laid out for reading; `--json` has their very text. A line that begins with a bar
-/// goes on with a text, and what stands right of the bar is the text as it is. Times are UTC. The
-/// characters that would steer a terminal, or hide, are shown as XML's references. What a
-/// `clear-context` hides from prompts now is marked `hidden`. Checklists that were not closed
-/// stand at the end.
+/// Payloads are laid out for reading; `--json` has their exact text. A line that begins with a bar
+/// continues a text, which is unchanged to the right of the bar. Times are UTC. Characters that
+/// would steer a terminal, or be invisible, are shown as XML character references. Messages that a
+/// `clear-context` hides from prompts now are marked `hidden`. Checklists that were not closed are
+/// at the end.
 ///
-/// It reads the log's file, with or without a `run` beside it. With --connect it asks a running
-/// pump instead, which shows a thread to who opened it and to operators.
+/// `show` reads the log's file, whether a `run` writes to it or not. With --connect it asks a
+/// running pump instead, which shows a thread only to its opener and to operators.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,10 +38,10 @@ pub(crate) struct Show {
     /// The thread, or one message as THREAD/SEQ.
     #[arg(value_name = "THREAD")]
     what: String,
-    /// Goes on with the messages to come, until Ctrl-C.
+    /// Goes on with new messages, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
-    /// Asks the pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    /// Asks a running pump at this address: HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ impl Show {
     }
 }
 
-/// Over a door.
+/// Shows a thread that a running pump sends, as with --connect.
 impl Show {
     async fn ask(&self, address: &Address, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         if !self.filters.filter().wants_all() {
@@ -109,7 +109,7 @@ impl Show {
     }
 }
 
-/// Shows a thread, as far as it goes when it is looked up.
+/// Shows a thread, up to the last entry of its record.
 pub(crate) async fn thread(
     log: &dyn Log,
     record: &ThreadRecord,
@@ -121,9 +121,9 @@ pub(crate) async fn thread(
 /// How far a thread is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Upto {
-    /// To the entry that is the last one now.
+    /// To the last entry of the thread's record.
     Now,
-    /// For as long as there may be more.
+    /// Without end: new entries are waited for.
     Ever,
 }
 
@@ -171,7 +171,7 @@ async fn read(
     }
 }
 
-/// One entry, and whether a prompt would still show it.
+/// Shows one entry, and marks it if prompts no longer show it.
 fn one(entry: &Entry, clears: &Clears, to: &mut Screen<'_>) -> io::Result<()> {
     let hidden = clears.hides(entry.id.seq);
     if to.json {

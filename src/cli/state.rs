@@ -1,4 +1,5 @@
-//! `state`: how a thread and all below it are, or were: folds, what waits, what is spent.
+//! `state`: shows the folds, the waiting messages and the budget of a thread and all below it, now
+//! or as of an entry.
 
 use std::path::Path;
 
@@ -12,11 +13,11 @@ use crate::id::{EntryId, ThreadId};
 use crate::log::Log as _;
 use crate::wire::iso_time;
 
-/// Shows how a thread and all below it are, or were once an entry had come: every fold of every
-/// listener with its digest, what waits and for what, what is spent.
+/// Shows the state of a thread and all below it, now or as of an entry: every fold of every
+/// listener with its digest, the waiting messages, and what is spent.
 ///
-/// It is computed from the log, by the listeners of this program and of the manifest that stands
-/// here. Threads are cut at one place in the order of the whole log.
+/// The state is computed from the log, by the listeners of this program and of the manifest in the
+/// current folder. All threads are shown as of the same position of the log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ Examples:
 With --json a line for each thread, and one for each budget.
 Exits with 1 where there is no such thread or entry.")]
 pub(crate) struct State {
-    /// The thread, or the entry that is to be its last, as THREAD/SEQ.
+    /// The thread, or the entry as of which its state is shown, as THREAD/SEQ.
     #[arg(value_name = "THREAD")]
     what: String,
 }
@@ -93,7 +94,7 @@ fn told(it: &ThreadState, style: Style) -> String {
     out
 }
 
-/// What waits, in a line.
+/// A waiting message, in a line.
 fn waits(it: &Waiting) -> String {
     let until = match (it.until_us, it.attempts) {
         (Some(u64::MAX), _) => "until something else comes".to_owned(),
@@ -105,7 +106,7 @@ fn waits(it: &Waiting) -> String {
     format!("waits  {}  {name} → {listener}  {until}", audit::line(&it.entry.to_string()))
 }
 
-/// The same as an object.
+/// A thread as an object.
 fn object(it: &ThreadState) -> Value {
     let fold = |it: &FoldState| {
         json!({

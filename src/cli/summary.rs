@@ -1,5 +1,4 @@
-//! What a thread's messages add up to, beside themselves: what prompts don't show of it, and its
-//! checklists.
+//! The summary of a thread: which messages are hidden from prompts, and the checklists.
 
 use crate::audit::{Paint, Style, line};
 use crate::id::ThreadId;
@@ -8,18 +7,18 @@ use crate::listeners::todo::list::Todos;
 use crate::log::{Error, Log, Pages, State};
 use crate::name::CORE;
 
-/// What a thread comes to.
+/// The summary of a thread.
 #[derive(Default)]
 pub(crate) struct Summary {
     pub(crate) clears: Clears,
     pub(crate) todos: Todos,
 }
 
-/// What a thread came to with an entry.
+/// Reads the summary of a thread as of an entry.
 pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Summary, Error> {
     let (mut summary, mut pages) = (Summary::default(), Pages::of(log, thread).upto(upto));
     while let Some(page) = pages.next().await? {
-        // All that matters here is the core's own.
+        // Only payloads in the core's namespace matter here.
         for entry in page.iter().filter(|it| it.name.namespace() == CORE) {
             let entry = Entry::kept(entry);
             summary.clears.apply(&entry);
@@ -29,7 +28,7 @@ pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<
     Ok(summary)
 }
 
-/// Checklists, a step a line; each begins with an empty line. Nothing where there are none.
+/// Checklists, a step a line; each begins with an empty line. The text is empty if there are none.
 pub(crate) fn checklists(todos: &Todos, state: State, style: Style) -> String {
     let mut out = String::new();
     for (id, todo) in todos.all() {

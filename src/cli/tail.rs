@@ -10,10 +10,10 @@ use crate::log::Log;
 
 /// Entries that are read at a time.
 const PAGE: u64 = 256;
-/// Messages that are shown where nobody says how many.
+/// How many messages are shown by default.
 const LINES: u64 = 20;
 
-/// Shows the last messages of all threads, each in a line that is cut where it gets too long.
+/// Shows the last messages of all threads, each in a line, which is cut if it is too long.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,11 +23,11 @@ Examples:
   pumphouse tail --follow                    until Ctrl-C
   pumphouse tail -n 0 --follow --json        every new message, whole")]
 pub(crate) struct Tail {
-    /// How many of the last messages, of those that are wanted; without it 20, or with --failed
-    /// or --since all of them.
+    /// How many of the last wanted messages to show. Without it 20 are shown, or all of them with
+    /// --failed or --since.
     #[arg(short = 'n', long, value_name = "N", value_parser = number)]
     lines: Option<u64>,
-    /// Goes on with those to come, until Ctrl-C.
+    /// Goes on with new messages, until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
@@ -90,11 +90,11 @@ impl Tail {
     }
 }
 
-/// Where the last so many messages begin that are wanted.
+/// Where the last wanted messages begin.
 struct Start {
-    /// The position before the first that is looked at.
+    /// The position behind which reading begins.
     after: u64,
-    /// How many are wanted from there on that are too many.
+    /// How many wanted messages from there on aren't shown.
     skip: u64,
 }
 
@@ -102,7 +102,7 @@ async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<
     if filter.wants_all() || lines == 0 {
         return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
     }
-    // States are known by reading forwards only; everything else is looked for from the end.
+    // States are known only by reading forwards. Without them, reading goes backwards from the end.
     let forwards = filter.asks_for_states();
     let (mut found, mut after) = (0, last);
     let mut states = States::default();

@@ -12,8 +12,8 @@ use crate::scene::{self, Scene};
 
 /// Plays scenes: conversations in files, against the listeners that `run` would serve.
 ///
-/// The pump is one of their own, on a free port, with its log in memory; each speaker of a scene
-/// has a connection and an identity.
+/// The scenes have a pump of their own, on a free port, with its log in memory. Each speaker of a
+/// scene has a connection and an identity.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct Test {
     /// Files, or folders of files that end in .scene.
     #[arg(value_name = "FILE", default_value = "scenes")]
     files: Vec<PathBuf>,
-    /// The manifest; organism.yaml, if there is one here.
+    /// The manifest; without it, organism.yaml in the current folder, if there is one.
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ impl Test {
     }
 }
 
-/// The files, and those in the folders, in order.
+/// The given files, and the `.scene` files in the given folders, in order.
 fn paths(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = Vec::new();
     for path in files {

@@ -1,4 +1,4 @@
-//! `threads`: what there is in the log.
+//! `threads`: lists the threads of the log.
 
 use std::path::Path;
 
@@ -10,13 +10,14 @@ use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::{Error, Log, ThreadPages, ThreadRecord, ThreadSummary};
 
-/// Threads that are looked into at once: the log has two readers, and each is to have work.
+/// How many threads are read at once, so that each of the log's two readers has work.
 const AT_ONCE: usize = 4;
 
 /// Lists the threads of the log, the oldest first: how long each is, its state unless it is open,
 /// and how it begins.
 ///
-/// With filters, those that are in a wanted state now and hold a message that is wanted.
+/// With filters, `threads` lists only those that are in a wanted state now and hold a wanted
+/// message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +60,7 @@ impl Threads {
     }
 }
 
-/// Those of a page that are wanted, with what else is known of them.
+/// The wanted threads of a page, with their records.
 async fn wanted(
     log: &dyn Log,
     filter: &Filter,

@@ -1,5 +1,5 @@
-//! What the program traces, on the error output: nothing in it steers a terminal, and a field says
-//! no more than so many characters.
+//! Writes the program's traces to the error output. Nothing in them steers a terminal, and long
+//! fields are cut.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use crate::audit::{ascii, line};
 use crate::wire::quoted;
 
-/// How fields are written for people.
+/// The format of fields for people.
 pub(super) fn fields() -> impl for<'a> FormatFields<'a> + 'static {
     let field = |to: &mut Writer<'_>, field: &tracing::field::Field, value: &dyn fmt::Debug| {
         let value = format!("{value:?}");
@@ -54,7 +54,7 @@ impl Write for Json {
     }
 }
 
-/// Cuts each text in a trace but its message.
+/// Cuts each long text in a trace, except its message.
 fn cut(it: &mut Value) {
     match it {
         Value::String(text) => *text = quoted(text).into_owned(),

@@ -1,4 +1,4 @@
-//! A thread as what its agents did: its transcript, and the conversations that come of it.
+//! The transcript of a thread, and the conversations of its agents.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::listeners::agent::transcript::{Event, Transcript, transcript};
 use crate::log::{Draft, Log, Pages, ThreadRecord};
 use crate::name::Name;
 
-/// Writes the events of a thread, as far as it goes now or for as long as there may be more.
+/// Writes the events of a thread so far. If `is_live`, it goes on with new ones, without end.
 pub(crate) async fn events(
     log: &dyn Log,
     thread: &ThreadRecord,
@@ -38,7 +38,8 @@ pub(crate) async fn events(
     }
 }
 
-/// The same over a door, and what is written while it is.
+/// Writes the events of a thread that a running pump sends. If `is_live`, it goes on with new ones
+/// until a stop signal, also with text that is still being written.
 pub(crate) async fn ask(
     address: &Address,
     papers: &Papers,
@@ -63,7 +64,7 @@ pub(crate) async fn ask(
     if is_live { follow::until_stopped(reading).await } else { reading.await }
 }
 
-/// What a follower of a thread learns of its agents by a message.
+/// Takes a message of a followed thread into a transcript, and returns its events.
 pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event> {
     match (entry(message), &message.thread) {
         (Some(entry), _) => transcript.hear(&entry),
@@ -74,9 +75,10 @@ pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event>
     }
 }
 
-/// A message as the entry that it is in the log; none where it is live.
+/// A message as its entry in the log; none if the message is live.
 ///
-/// What it answers isn't said over a door; that is mostly what caused it.
+/// A door doesn't say which entry the message answers. The entry's cause, which is mostly the same,
+/// stands for that.
 pub(crate) fn entry(message: &Message) -> Option<Entry> {
     let thread = message.thread.clone()?;
     let seq = message.entry.as_ref().filter(|_| message.shown != Shown::Live)?.seq;
@@ -99,7 +101,8 @@ fn put(events: &[Event], is_live: bool, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The conversation of one of a thread's agents: of the named one, or of the only one.
+/// The conversation of one of a thread's agents: of the named one, or of the only one. Fails if
+/// there is no such agent, or if there are several and none is named.
 pub(crate) async fn talk(
     log: &dyn Log,
     thread: &ThreadRecord,
@@ -127,7 +130,7 @@ pub(crate) async fn talk(
     Ok(conversation(agent, &events))
 }
 
-/// A thread's entries from the first one on, as listeners understand them.
+/// Reads a thread's entries up to a number, in the form that listeners get them in.
 pub(crate) async fn read(
     log: &dyn Log,
     thread: &ThreadId,

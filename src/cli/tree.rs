@@ -1,4 +1,4 @@
-//! `tree`: threads below the threads they belong to, with their states.
+//! `tree`: draws threads below their parents, with their states.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,9 +11,9 @@ use crate::listener;
 use crate::listeners::todo::words::TodoOpen;
 use crate::log::{Log, ThreadPages};
 
-/// Draws threads as trees: each with its state, its size, what is under way, how it begins.
+/// Draws threads as trees, each with its state, its size, its work under way and its beginning.
 ///
-/// Without THREAD all sessions, the oldest first; with it, that thread and all below it.
+/// Without THREAD, all sessions are drawn, the oldest first; with it, that thread and all below it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ Under way is what a listener has yet to finish, or to begin. `todo 1/3` is said 
 that are open: one of their three steps is not done.
 Exits with 1 where there is no such thread.")]
 pub(crate) struct Tree {
-    /// The thread whose tree it is.
+    /// The thread to draw, with all below it.
     #[arg(value_name = "THREAD")]
     thread: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Tree {
     }
 }
 
-/// The tree of one thread.
+/// Draws a thread and all below it.
 pub(crate) async fn one(
     log: &dyn Log,
     root: &ThreadId,
@@ -64,7 +64,7 @@ pub(crate) async fn one(
     draw(log, root, &left(log).await?, to).await
 }
 
-/// What is left to do in each thread, where anything is.
+/// What is left to do, for each thread in which something is.
 async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Left>, Failure> {
     let mut left: HashMap<ThreadId, Left> = HashMap::new();
     for open in log.open_entries().await? {
@@ -81,7 +81,7 @@ async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Left>, Failure> {
     Ok(left)
 }
 
-/// One tree.
+/// Draws a thread and all below it, with what is left to do.
 async fn draw(
     log: &dyn Log,
     root: &ThreadId,
@@ -90,7 +90,7 @@ async fn draw(
 ) -> Result<(), Failure> {
     let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };
     for it in audit::placed(log.tree(root).await?) {
-        // The log reads the first entries of the live ones only.
+        // The log gives the first entries of live threads only.
         let first = match &it.thread.first {
             Some(first) => Some(first.clone()),
             None => log.read(&it.thread.id, 0, 1, 1).await?.into_iter().next(),
@@ -107,7 +107,7 @@ async fn draw(
     Ok(())
 }
 
-/// Whether the terminal's character set has them, as far as the environment says.
+/// Whether the terminal can show the characters of boxes, as far as the environment says.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 fn has_boxes() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);

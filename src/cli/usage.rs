@@ -14,13 +14,13 @@ use crate::id::ThreadId;
 use crate::listener::Entry;
 use crate::log::{Error, Log, ThreadPages};
 
-/// What stands for what isn't known.
+/// The text for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
 /// What was used, by listener and model.
 type Used = BTreeMap<User, Usage>;
 
-/// What a thread and those below it used.
+/// What a thread and those below it used within a time, in microseconds since the epoch.
 pub(crate) async fn of_thread(
     log: &dyn Log,
     thread: &ThreadId,
@@ -31,7 +31,7 @@ pub(crate) async fn of_thread(
     Ok(usages.all())
 }
 
-/// What was used, in a line; none where it is nothing.
+/// What was used, in a line; none if there was no turn.
 pub(crate) fn line(used: &Used) -> Option<String> {
     let all = total(used);
     let cost = all.cost().map_or(UNKNOWN.to_owned(), money);
@@ -92,7 +92,7 @@ pub(crate) async fn within(
     Ok(usages)
 }
 
-/// All of it together.
+/// The sum of all that was used.
 pub(crate) fn total(used: &Used) -> Usage {
     by(used, |_| ()).remove(&()).unwrap_or_default()
 }
@@ -103,8 +103,8 @@ async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut Usages) -> Result<(
     Ok(())
 }
 
-/// Shows what was used: by agent and model, and then each model and all together, where those are
-/// sums of several.
+/// Shows what was used by agent and model. The sums of each model follow if several agents used
+/// one, and the sum of all if there are several models.
 pub(crate) fn show(used: &Used, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
         for (user, it) in used {
@@ -156,7 +156,7 @@ fn shown(name: &str) -> String {
     audit::line(name).into_owned()
 }
 
-/// Millionths as what they are parts of.
+/// A number of millionths as a decimal number with six places.
 pub(crate) fn money(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     let micros = micros.unsigned_abs();

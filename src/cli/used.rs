@@ -1,4 +1,4 @@
-//! What was used of models, by agent and by model, as the charges of a log have it. Pure.
+//! Sums up what was used of models, by agent and by model, from the charges in a log. Pure.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,51 +8,51 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::wire::budget::Charge;
 
-/// Who used which model: a listener, and what it calls the model, if it says so.
+/// A listener, and a model that it used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct User {
     /// The listener.
     pub(crate) listener: Arc<str>,
-    /// The model; none where tokens were charged of which the log doesn't say whose they are.
+    /// The model, as the listener names it; none if a charge doesn't say which model it was.
     pub(crate) model: Option<String>,
 }
 
 /// What was used of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Turns, or what its listener counts as such.
+    /// Turns, or what the listener counts as such.
     pub(crate) turns: i64,
     /// Tokens of prompts.
     pub(crate) input: u64,
-    /// Of those, the ones that a provider had kept.
+    /// How many of the prompts' tokens came from a provider's cache.
     pub(crate) cached: u64,
     /// Tokens of replies.
     pub(crate) output: u64,
-    /// Tokens that are charged and not told apart.
+    /// Tokens that are charged without saying whether they are of prompts or of replies.
     pub(crate) other: i64,
     /// How many of the tokens of prompts and replies are estimates.
     pub(crate) estimated: u64,
     /// Tokens that are reserved, and neither used nor given back yet.
     pub(crate) reserved: i64,
-    /// What is known of the cost, in millionths.
+    /// The known part of the cost, in millionths.
     pub(crate) cost_micros: i64,
     /// How many turns have no price.
     pub(crate) unpriced: u64,
 }
 
 impl Usage {
-    /// All tokens that count.
+    /// All tokens that are charged, also reserved ones.
     pub(crate) fn tokens(&self) -> i64 {
         let told = i64::try_from(self.input.saturating_add(self.output)).unwrap_or(i64::MAX);
         told.saturating_add(self.other).saturating_add(self.reserved)
     }
 
-    /// What it cost, where that is known of every turn.
+    /// The cost in millionths; none if some turn has no price.
     pub(crate) fn cost(&self) -> Option<i64> {
         (self.unpriced == 0).then_some(self.cost_micros)
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(self, it: Usage) -> Usage {
         Usage {
             turns: self.turns + it.turns,
@@ -76,7 +76,7 @@ pub(crate) struct Usages {
     within: Range<u64>,
     /// By user and by day, in days since the epoch.
     used: BTreeMap<(User, u64), Usage>,
-    /// What is reserved and not settled, by what it is reserved for.
+    /// Reservations that aren't settled, with their times, by what they are for.
     open: BTreeMap<Handling, Vec<(u64, Charge)>>,
 }
 
@@ -84,12 +84,12 @@ pub(crate) struct Usages {
 type Handling = (ThreadId, Arc<str>, Option<EntryId>);
 
 impl Usages {
-    /// Of this stretch of time.
+    /// An empty sum, which takes only what is within this time, in microseconds since the epoch.
     pub(crate) fn within(within: Range<u64>) -> Usages {
         Usages { within, used: BTreeMap::new(), open: BTreeMap::new() }
     }
 
-    /// Takes in an entry; those of one tree come in their order.
+    /// Takes in an entry. The entries of a tree must come in order.
     pub(crate) fn take(&mut self, entry: &Entry) {
         let Some(it) = entry.decode_if::<Charge>().filter(|_| !entry.is_refused()) else { return };
         let listener = entry.sender().clone();
@@ -102,7 +102,7 @@ impl Usages {
         let closed = self.close(entry, &listener);
         let sum = |of: fn(&Charge) -> i64| closed.iter().map(|(_, it)| of(it)).sum::<i64>();
         let (reserved, micros) = (sum(|it| it.tokens), sum(|it| it.cost_micros));
-        // The turns of a router are those of the model that answered.
+        // The turns of a router count as those of the model that answered.
         for (at_us, other) in closed.iter().filter(|(_, other)| other.model != it.model) {
             let user =
                 |model: &Option<String>| User { listener: listener.clone(), model: model.clone() };
@@ -127,8 +127,8 @@ impl Usages {
         self.add(User { listener, model: it.model }, entry.at_us(), used);
     }
 
-    /// What was reserved that an entry settles, with its time. It is settled whole, by what came of
-    /// the same message, or later in the listener's next handling.
+    /// Removes the reservations that an entry settles, and returns them with their times: those of
+    /// the same message, or else those of one earlier message of the listener in the thread.
     fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> Vec<(u64, Charge)> {
         let of = |cause| (entry.thread().clone(), listener.clone(), cause);
         let own = of(entry.cause().cloned());
@@ -162,7 +162,7 @@ impl Usages {
                 let held = Usage { cost_micros: it.cost_micros, ..Usage::default() };
                 let held = match it.tokens_out {
                     Some(_) => Usage { reserved: it.tokens, ..held },
-                    // Who reserves and never settles has spent it.
+                    // A charge without tokens of a reply is never settled, and counts as spent.
                     None => Usage { other: it.tokens, ..held },
                 };
                 self.add(user, at_us, held);
@@ -173,10 +173,10 @@ impl Usages {
     }
 }
 
-/// How long a day is.
+/// The microseconds of a day.
 pub(crate) const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Sums by what a function says of each key.
+/// Sums up usage by a new key, which a function makes from each old one.
 pub(crate) fn by<U, K: Ord>(all: &BTreeMap<U, Usage>, key: impl Fn(&U) -> K) -> BTreeMap<K, Usage> {
     let mut sums: BTreeMap<K, Usage> = BTreeMap::new();
     for (of, it) in all {
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Charges of two agents: one is settled, of the other the second isn't.
+    /// Charges of two agents. All are settled, except the second agent's last one.
     fn charges() -> Vec<Entry> {
         let (priced, plain) = (reserve(500, 50), reserve(300, 0));
         vec![

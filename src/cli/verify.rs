@@ -9,9 +9,10 @@ use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::{Error, Head, Log as _, SqliteLog};
 
-/// Reads the whole log again: every digest, every link, the chain of commits. Prints the head.
+/// Verifies the whole log: every digest, every link and the chain of commits. Prints the head.
 ///
-/// A head that was kept elsewhere proves more: that nothing up to it was changed, by anyone.
+/// With --expect and a head that was kept elsewhere, `verify` also proves that nobody changed
+/// anything up to that head.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

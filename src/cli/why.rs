@@ -9,7 +9,7 @@ use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::id::EntryId;
 
-/// Tells what led to a message: those whose handling caused it, from the first one on.
+/// Tells what led to a message: the messages whose handling caused it, the first one first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +44,7 @@ impl Why {
     }
 }
 
-/// The same in words.
+/// Shows people what led to a message.
 pub(crate) async fn tell(
     entry: &EntryId,
     data: &Path,

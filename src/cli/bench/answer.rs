@@ -1,4 +1,4 @@
-//! From a push to its answer, one at a time: what somebody waits who is alone.
+//! The time from a push to its answer, with one push under way at a time.
 
 use super::measure::Waits;
 use super::pump::{Served, Sink};

@@ -1,5 +1,5 @@
-//! Threads by the thousand in a process of its own: what live ones take of memory, what sleeping
-//! ones do, and how soon one of these wakes.
+//! Thousands of threads in a process of their own: the memory of live ones and of sleeping ones,
+//! and how soon a sleeping one answers.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -27,7 +27,8 @@ const WAKE: &str = "threads: sleeping sessions, one answers";
 
 /// How many sessions are opened at once.
 const AT_ONCE: u64 = 64;
-/// How many of all sessions wake at least: every n-th one, which can be up to twice this number.
+/// How many of all sessions wake at least, if there are so many. Every n-th session wakes, so the
+/// number can be up to twice this one.
 const WOKEN: f64 = 2_000.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -53,7 +54,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sessions that stay awake: what they add to a server's memory.
+/// Measures how much memory sessions that stay awake add to a server.
 fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     let awake = "limits:\n  trees_awake_max: 1000000\n";
     let count = sitting.times(10_000.0);
@@ -83,7 +84,8 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
     Ok(row.goal("≤ 512 MiB of 10,000", more <= most))
 }
 
-/// Opens so many sessions in a log, and leaves; some of them, from the first to the last.
+/// Opens `count` sessions in a log, and shuts the pump down. Returns every n-th session, so that at
+/// least [`WOKEN`] are returned if there are so many.
 async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     let why = |error| Failure::Untried(format!("{} can't be made: {error}", folder.display()));
     data::make(folder).map_err(why)?;
@@ -112,8 +114,8 @@ async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     Ok(threads.concat())
 }
 
-/// A server on them: when it is ready, what it takes of memory beside an idle one, how soon each
-/// answers.
+/// Measures a server that starts on the log of these sessions: when it is ready, its memory beside
+/// an idle server's, and how soon each session answers.
 fn woken(
     program: &Program,
     idle: Option<u64>,

@@ -1,6 +1,6 @@
-//! The envelope that rows are about, of 250 bytes; what the peers get as well.
+//! The envelope of 250 bytes that rows measure. `benches/peers.rs` sends the same to other systems.
 
-/// A message for `sink` in a thread, with a number in it, in a line of its own.
+/// A message for `sink` in a thread, with a number in its payload, and a line end behind it.
 pub(crate) fn envelope(thread: &str, number: u64) -> String {
     let text = format!(
         "<message xmlns=\"{}\"><meta><from>console</from><to>sink</to><thread>{thread}</thread>\
@@ -12,5 +12,5 @@ pub(crate) fn envelope(thread: &str, number: u64) -> String {
     format!("{text}{}{tail}", "x".repeat(fill))
 }
 
-/// How long it is.
+/// The envelope's length.
 const BYTES: usize = 250;

@@ -1,4 +1,4 @@
-//! The floors: what neither a reader of XML nor a log can go below on this machine.
+//! The floors: times that neither a reader of XML nor a log can go below on this machine.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -17,11 +17,11 @@ pub(super) const PASS: &str = "one NsReader pass";
 pub(super) const SYNC: &str = "fdatasync of 4 KiB";
 const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 
-/// What is written before a sync.
+/// The block that is written before a sync.
 pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
-/// How many blocks the file has that they are written into.
+/// The size of the file that blocks are written into, in blocks.
 pub(super) const BLOCKS: usize = 1_024;
-/// How much is appended before a sync.
+/// How many bytes are appended before a sync, at least.
 const APPENDED: usize = 256 * 1_024;
 
 pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -41,14 +41,15 @@ pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One pass of the tokenizer with namespaces, checking nothing, in microseconds.
+/// The time of one pass of the tokenizer over the envelope, in microseconds. The pass resolves
+/// namespaces, and checks nothing.
 pub(super) fn pass_us(times: u64) -> f64 {
     let text = envelope("sess-k3v9x2ma", 12_345);
     quickest_us(times, || xml::tokens(black_box(&text)))
 }
 
-/// What so many syncs take, each after a block was written into a file that has its size already:
-/// so it is in a write-ahead log that is used again.
+/// Times syncs, each after a block was written. The file has its full size before, like a
+/// write-ahead log that is used again.
 pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     let path = folder.join("sync");
     let timed = || {
@@ -69,7 +70,7 @@ pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     timed().map_err(|it| unwritten(&it))
 }
 
-/// A file that has its size already, to be written from its beginning.
+/// Makes a file of `BLOCKS` blocks, and sets its position back to the beginning.
 pub(super) fn file(path: &Path) -> io::Result<File> {
     let mut file = File::create(path)?;
     for _ in 0..BLOCKS {
@@ -80,8 +81,8 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Envelopes at the end of a file, so many at once that a sync costs little: a log that does
-/// nothing else.
+/// Appends envelopes to a file, with so many between two syncs that a sync costs little, and
+/// returns how many a second it appends. A log that did nothing else would be as fast.
 fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;

@@ -21,9 +21,9 @@ const THREADS: u64 = 1_000;
 #[derive(Clone, Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/calculator/v1")]
 struct Add {
-    /// What is left.
+    /// How many messages are left, with this one.
     a: u64,
-    /// What is there beside it.
+    /// The number of the chain.
     b: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     sitting.show(&row)
 }
 
-/// How many hops a second there are in threads of so many each.
+/// Hops per second, with `length` hops in each thread.
 async fn hops(length: u64) -> Result<f64, Failure> {
     let down = async |Add { a, b }: Add| (a > 1).then(|| Again(Add { a: a - 1, b }));
     let listener = Listener::new("chain").on(down).inline().pure();

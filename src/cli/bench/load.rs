@@ -1,5 +1,6 @@
-//! From a push to its answer while one connection pushes half of what it could, at a constant
-//! pace. A wait begins when its push is due, not when it is written, so that no wait hides another.
+//! The time from a push to its answer while one connection pushes at a constant pace: half of the
+//! highest rate. A wait begins when its push is due, not when it is written, so that a slow answer
+//! doesn't hide the waits of later pushes.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -22,17 +23,18 @@ use crate::log::Durability;
 const LOAD: &str = "push to answer, at half load";
 const BARE: &str = "push to answer, a bare server at that pace";
 
-/// Unanswered pushes while it is found out how many can be answered: what the pump has to say of
-/// them fits into what it keeps for a client that doesn't read, which is so while one writes.
+/// The most unanswered pushes while the highest rate is measured. The client doesn't read while it
+/// writes, so all answers to these pushes have to fit into the pump's buffer for one client.
 const WINDOW: u64 = 256;
-/// How many are pushed to find that out, and for how many seconds half as many afterwards.
+/// How many pushes measure the highest rate.
 const FIRST: f64 = 50_000.0;
+/// For how many seconds pushes then follow at half that rate.
 const SECONDS: f64 = 4.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     for durability in DURABILITIES {
         let wants_load = sitting.wants(LOAD, Some(durability));
-        // In `normal` it would do what it does in `memory`.
+        // The bare server does the same with `normal` as with `memory`.
         let wants_bare = durability != Durability::Normal && sitting.wants(BARE, Some(durability));
         if !wants_load && !wants_bare {
             continue;
@@ -42,7 +44,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         let served = Served::start(sitting.folder(), "load", durability, echo).await?;
         let threads = served.threads().await?;
         let mut line = Line::connect(served.address, &threads).map_err(|it| broken(&it))?;
-        // This blocks nobody: the pump's tasks run on other threads than a verb.
+        // Blocking is harmless here: the pump's tasks run on other threads than a verb.
         let most = line.most(sitting.times(FIRST).max(4 * WINDOW)).map_err(|it| broken(&it))?;
         let pace = most / 2.0;
         let count = sitting.times(pace * SECONDS);
@@ -58,7 +60,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         if wants_load {
             sitting.show(&match durability {
                 Durability::Full => load.goal("p99 ≤ 5× the sync's", ratio <= 5.0),
-                // They wait for no sync.
+                // These durabilities wait for no sync.
                 Durability::Normal | Durability::Memory => load,
             })?;
         }
@@ -70,7 +72,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What it takes where nothing is done but to keep what was pushed and to send it back.
+/// The waits of the same pushes at a bare server.
 fn bare(
     folder: &Path,
     durability: Durability,
@@ -80,7 +82,7 @@ fn bare(
 ) -> Result<Waits, Failure> {
     let server = Bare::start(folder, durability).map_err(|it| unwritten(&it))?;
     let waits = Line::connect(server.address, threads).and_then(|mut it| it.paced(pace, count));
-    // Why it ended says more than that it did.
+    // The server's own error says more than the client's broken connection.
     server.end().map_err(|it| unwritten(&it))?;
     waits.map_err(|it| broken(&it))
 }
@@ -105,8 +107,8 @@ impl<'a> Line<'a> {
         Ok(Line { writer, reader, text: Vec::new(), threads })
     }
 
-    /// How many a second are answered where a push follows each answer; the first half of them
-    /// doesn't count.
+    /// The highest rate: answers per second where a push follows each answer. The first half of
+    /// them doesn't count.
     fn most(&mut self, count: u64) -> io::Result<f64> {
         let mut block = String::new();
         (0..WINDOW.min(count)).for_each(|it| push(&mut block, self.threads, it));
@@ -115,7 +117,7 @@ impl<'a> Line<'a> {
             if answered == count / 2 {
                 since = clock::now_us();
             }
-            // What was read at once is answered at once.
+            // Pushes that follow answers of one read are written together.
             if self.reader.buffer().is_empty() {
                 self.writer.write_all(block.as_bytes())?;
                 block.clear();
@@ -129,7 +131,7 @@ impl<'a> Line<'a> {
         Ok(rate(count - count / 2, since))
     }
 
-    /// What the answers to so many took, pushed at a constant pace.
+    /// The waits for the answers to `count` pushes at a constant pace.
     fn paced(&mut self, per_second: f64, count: u64) -> io::Result<Waits> {
         let Line { writer, reader, text, threads } = self;
         let since = clock::now_us();
@@ -162,13 +164,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Adds a push to those that are written next.
+/// Appends a push to the block that is written next.
 fn push(block: &mut String, threads: &[ThreadId], number: u64) {
     let at = usize::try_from(number).unwrap_or_default() % threads.len();
     block.push_str(&envelope(threads[at].as_str(), number));
 }
 
-/// The number in the next answer; acknowledgements are passed over.
+/// The number in the next answer; acknowledgements are skipped.
 fn answer(reader: &mut BufReader<TcpStream>, text: &mut Vec<u8>) -> io::Result<u64> {
     loop {
         text.clear();

@@ -1,13 +1,13 @@
-//! How long things take: rates, the quickest of several rounds, and waits in their order.
+//! Measured times: rates, the quickest of several rounds, and percentiles of waits.
 
 use std::hint::black_box;
 
 use crate::clock;
 
-/// How often something is timed where the quickest time counts.
+/// How many rounds are timed where the quickest one counts.
 const ROUNDS: usize = 5;
 
-/// How long each of several waits was, in microseconds.
+/// Waits in microseconds, the shortest first.
 #[derive(Debug)]
 pub(super) struct Waits(Vec<u64>);
 
@@ -17,7 +17,7 @@ impl Waits {
         Waits(waits)
     }
 
-    /// What so many in a hundred don't exceed.
+    /// A percentile of the waits, in microseconds; 0 if there are none.
     pub(super) fn at(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100);
         let wait = self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0);
@@ -25,13 +25,13 @@ impl Waits {
     }
 }
 
-/// So many since a time, as a rate.
+/// The rate per second of `count` events since a time.
 pub(super) fn rate(count: u64, since_us: u64) -> f64 {
     number(count) * 1e6 / since(since_us)
 }
 
-/// How long a call takes in the quickest of several rounds, in microseconds: what the machine can
-/// do when nobody disturbs it.
+/// The time of one call in the quickest of several rounds, in microseconds. Other processes disturb
+/// that round least.
 pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let since_us = clock::now_us();
@@ -43,7 +43,7 @@ pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     rounds.fold(f64::INFINITY, f64::min) / number(times)
 }
 
-/// How long ago a time was, and never nothing.
+/// Microseconds since a time, and at least 1.
 fn since(since_us: u64) -> f64 {
     number(clock::now_us().saturating_sub(since_us).max(1))
 }

@@ -1,5 +1,5 @@
-//! This program as a process of its own that serves: as it would be, with nothing in its memory
-//! that was measured before.
+//! This program as a server in a process of its own, so that earlier rows leave nothing in its
+//! memory.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -13,13 +13,13 @@ use crate::log::Durability;
 /// Why a row about memory has no figure.
 pub(super) const NO_PROC: &str = "this system has no /proc";
 
-/// What is served, whatever program this is.
+/// The beginning of the manifest that is served.
 const MANIFEST: &str = "name: bench\nlisteners:\n  - use: echo\n";
 
-/// This program.
+/// The path of this program.
 pub(super) struct Program(PathBuf);
 
-/// One that serves; killed when it is dropped.
+/// A process that serves, and is killed when this value is dropped.
 pub(super) struct Running {
     child: Child,
     address: String,
@@ -32,12 +32,13 @@ impl Program {
         Ok(Program(path))
     }
 
-    /// Where it is.
+    /// The program's path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Has it serve on a data folder, with more in its manifest; returns once it listens.
+    /// Starts a server on a data folder, with `more` at the end of its manifest. Returns once the
+    /// server listens.
     pub(super) fn run(
         &self,
         folder: &Path,
@@ -61,7 +62,7 @@ impl Program {
         Ok(running)
     }
 
-    /// What it takes of memory once it has answered one push, in bytes.
+    /// The memory of a server that has answered one push, as [`Running::memory`] returns it.
     pub(super) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
         let running = self.run(folder, durability, "")?;
         running.ask()?;
@@ -70,7 +71,7 @@ impl Program {
 }
 
 impl Running {
-    /// A connection to it, for each way.
+    /// Opens a connection, and returns a half to write to and a half to read from.
     pub(super) fn connect(&self) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
         let writer = TcpStream::connect(&self.address)?;
         writer.set_nodelay(true)?;
@@ -78,14 +79,14 @@ impl Running {
         Ok((writer, reader))
     }
 
-    /// Pushes, and waits for the first that comes of it.
+    /// Pushes a message, and waits for the first line from the server.
     pub(super) fn ask(&self) -> io::Result<()> {
         let (mut writer, mut reader) = self.connect()?;
         writer.write_all(echo(None).as_bytes())?;
         heard(&mut reader).map(drop)
     }
 
-    /// What it takes of memory, in bytes, where the system says so.
+    /// The server's resident memory in bytes; none where the system has no `/proc`.
     pub(super) fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
@@ -96,13 +97,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, and was told then.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A message for `echo`, in a thread or in one that it opens.
+/// A message for `echo`, in a thread, or in a new session if none is given.
 pub(super) fn echo(thread: Option<&str>) -> String {
     let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
     format!(
@@ -112,7 +113,7 @@ pub(super) fn echo(thread: Option<&str>) -> String {
     )
 }
 
-/// The next line that a pump says.
+/// The next line from a pump; an error if the pump closed the connection.
 pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut line = String::new();
     match reader.read_line(&mut line)? {
@@ -121,7 +122,7 @@ pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     }
 }
 
-/// What to say of a process that doesn't do what it is there for.
+/// The failure of a row whose server process doesn't serve.
 pub(super) fn unserved(error: &io::Error) -> Failure {
     Failure::Wrong(format!("`run` doesn't serve: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Pumps that rows are measured on: one listener, one door, a log of a durability.
+//! Pumps that rows are measured on: one listener, one door, and a log of a given durability.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,14 +25,14 @@ pub(super) struct Sink {
     pub(super) text: String,
 }
 
-/// A pump that serves, and where.
+/// A running pump, and its door's address.
 pub(super) struct Served {
     pub(super) pump: Pump,
     pub(super) address: SocketAddr,
 }
 
 impl Served {
-    /// Starts one with a listener for `Sink`, on a free port.
+    /// Starts a pump with a listener for `Sink`, on a free port.
     pub(super) async fn start(
         folder: &Path,
         name: &str,
@@ -59,7 +59,7 @@ impl Served {
         Ok(threads)
     }
 
-    /// Stops it; a refused push would have measured something else.
+    /// Stops the pump. Fails if it refused a push, as the row then measured something else.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         let refused: u64 = self.pump.refusals().values().sum();
         self.pump.shutdown().await?;
@@ -70,12 +70,12 @@ impl Served {
     }
 }
 
-/// Starts what was built.
+/// Builds a pump and starts it.
 pub(super) fn started(builder: Builder) -> Result<Pump, Failure> {
     Ok(builder.build().map_err(|error| Failure::Wrong(error.to_string()))?.start())
 }
 
-/// A log of its own, in the folder of the sitting or in memory.
+/// Opens a new log, in a folder or in memory.
 pub(super) fn log(
     folder: &Path,
     name: &str,

@@ -1,4 +1,4 @@
-//! Pushes over one connection without waiting, to a listener that returns nothing.
+//! Pushes over one connection, without waiting for answers, to a listener that returns nothing.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::listener::Listener;
 
 const PUSH: &str = "push, one connection, pipelined";
 
-/// How much is written at once.
+/// About how many bytes are written at once.
 const BLOCK: usize = 32 * 1_024;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many a second are acknowledged, counted until the last is.
+/// Pushes per second, from the first write to the last acknowledgement.
 async fn pushed(served: &Served, count: u64) -> Result<f64, Failure> {
     let threads = served.threads().await?;
     let socket = TcpStream::connect(served.address).await?;

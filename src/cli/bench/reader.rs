@@ -20,8 +20,9 @@ const RECORDS: [&str; 2] = ["1 MB of records: parse", "1 MB of records: parse, c
 const PROSE: [&str; 2] = ["1 MB of prose: parse", "1 MB of prose: parse, check"];
 
 const MEGABYTE: usize = 1_000_000;
-/// What is aimed at, in megabytes a second.
+/// The goal for parsing, in megabytes a second.
 const PARSE_MIN: f64 = 100.0;
+/// The goal for parsing and checking, in megabytes a second.
 const CHECK_MIN: f64 = 60.0;
 
 /// Many records.
@@ -73,7 +74,7 @@ fn beside_pass(sitting: &mut Sitting<'_, '_>, what: &'static str, us: f64) -> (R
     (row.beside(PASS, Figure::PerSecond(1e6 / pass_us), ratio), ratio)
 }
 
-/// A document of a megabyte, parsed, and parsed and checked.
+/// Measures a document in two rows: parsed alone, and parsed and checked.
 fn document<P: Payload>(
     sitting: &mut Sitting<'_, '_>,
     [parsed, checked]: [&'static str; 2],
@@ -133,7 +134,7 @@ fn prose() -> String {
     repeated("prose", |_| paragraph.clone())
 }
 
-/// A document of one kind of element, of a megabyte.
+/// A document that repeats a piece until it has a megabyte.
 fn repeated(root: &str, piece: impl Fn(usize) -> String) -> String {
     let mut text = format!("<{root} xmlns=\"https://xml-pipeline.org/ns/bench/v1\">");
     for number in 0.. {

@@ -1,5 +1,5 @@
-//! How fast a model's reply is understood: plain text in large chunks and in a token's size, and
-//! the protocol's own example.
+//! How fast a model's reply is parsed: plain text in large chunks and in chunks of a token's size,
+//! and the protocol's own example.
 
 use std::hint::black_box;
 
@@ -15,12 +15,14 @@ const EXAMPLE: &str = include_str!("../../../tests/it/reply/protocol/execution-2
 const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it rests for a while.\n";
 
 const BYTES: f64 = 16e6;
-/// What comes at once where much does, and where a token does.
+/// The size of large chunks, in bytes.
 const MUCH: usize = 64 << 10;
+/// The size of chunks of a token, in bytes.
 const TOKEN: usize = 4;
 
-/// What is aimed at, in megabytes a second: for text, and for what isn't only that.
+/// The goal for plain text in large chunks, in megabytes a second.
 const TEXT_MIN: f64 = 1_000.0;
+/// The goal for the example in chunks of a token, in megabytes a second.
 const EXAMPLE_MIN: f64 = 100.0;
 
 pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -55,7 +57,7 @@ pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many events there are in what comes.
+/// Parses the chunks, and returns the number of events.
 fn understand(config: &Config, chunks: &[&str]) -> usize {
     let (mut parser, mut events) = (Parser::new(config.clone()), 0);
     let mut take = |event: Event<'_>| {

@@ -1,11 +1,11 @@
-//! Rows: what was measured, beside what, and whether that is what was aimed at.
+//! Rows of the table: what was measured, what it is compared with, and whether goals are met.
 
 use serde_json::{Value, json};
 
 use super::measure::{Waits, number};
 use crate::log::Durability;
 
-/// The columns, and how much room each has.
+/// The columns, and the width of each in characters.
 const COLUMNS: [(&str, usize); 6] = [
     ("what", 46),
     ("durability", 10),
@@ -33,21 +33,21 @@ pub(super) enum Figure {
     PerSecond(f64),
     /// Millions of bytes a second.
     Megabytes(f64),
-    /// Half of the waits were at most so long, in microseconds.
+    /// The median of the waits, in microseconds.
     P50(f64),
-    /// All but one in a hundred were.
+    /// The 99th percentile of the waits, in microseconds.
     P99(f64),
-    /// All of them were.
+    /// The longest wait, in microseconds.
     Most(f64),
-    /// What happened once took so long.
+    /// The time of something that happened once, in microseconds.
     Took(f64),
     /// Bytes.
     Size(f64),
-    /// How many there were of what the row is about.
+    /// How many things the row measured, such as sessions.
     Of(u64),
 }
 
-/// What a row stands beside: measured in the same run.
+/// What a row is compared with.
 #[derive(Debug)]
 struct Beside {
     what: &'static str,
@@ -55,7 +55,7 @@ struct Beside {
     ratio: f64,
 }
 
-/// What is aimed at, and whether it is met.
+/// A goal, and whether it is met.
 #[derive(Debug)]
 struct Goal {
     text: &'static str,
@@ -68,12 +68,12 @@ impl Row {
         Row { what, durability, figures, beside, goals, missing }
     }
 
-    /// One that this machine has no figure for.
+    /// A row that this machine has no figure for.
     pub(super) fn missing(what: &'static str, why: String) -> Row {
         Row { missing: Some(why), ..Row::new(what, None) }
     }
 
-    /// What it is about.
+    /// The row's name.
     pub(super) fn what(&self) -> &'static str {
         self.what
     }
@@ -83,7 +83,7 @@ impl Row {
         self
     }
 
-    /// Half of them, and all but one in a hundred.
+    /// Adds the median and the 99th percentile of waits.
     pub(super) fn waits(self, waits: &Waits) -> Row {
         self.figure(Figure::P50(waits.at(50))).figure(Figure::P99(waits.at(99)))
     }
@@ -98,7 +98,7 @@ impl Row {
         self
     }
 
-    /// As a line of the table.
+    /// The row as a line of the table.
     pub(super) fn line(&self) -> String {
         let figures: Vec<String> = self.figures.iter().map(|it| it.text()).collect();
         let figures = self.missing.clone().unwrap_or_else(|| figures.join(", "));
@@ -114,7 +114,7 @@ impl Row {
         ])
     }
 
-    /// As an object.
+    /// The row as a JSON object.
     pub(super) fn object(&self) -> Value {
         let durability = self.durability.map(Durability::as_str);
         let mut object = json!({ "what": self.what, "durability": durability });
@@ -155,7 +155,7 @@ impl Goal {
 }
 
 impl Figure {
-    /// As people read it.
+    /// The figure with its unit, for people.
     fn text(self) -> String {
         match self {
             Figure::PerSecond(it) => format!("{}/s", grouped(it)),
@@ -169,7 +169,7 @@ impl Figure {
         }
     }
 
-    /// What an object calls it.
+    /// The figure's key in a JSON object.
     fn key(self) -> &'static str {
         match self {
             Figure::PerSecond(_) => "per_second",
@@ -183,7 +183,7 @@ impl Figure {
         }
     }
 
-    /// What an object has: whole, since nothing finer is measured.
+    /// The figure in a JSON object, rounded to a whole number.
     fn number(self) -> f64 {
         match self {
             Figure::PerSecond(it)
@@ -200,12 +200,12 @@ impl Figure {
 
 const MIB: f64 = 1_048_576.0;
 
-/// Microseconds, or milliseconds where there are many.
+/// A time of so many microseconds as text: from 1,000 µs on in milliseconds.
 fn time(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.1} ms", us / 1e3) }
 }
 
-/// A number, its thousands apart.
+/// A whole number with commas between its thousands.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! This program as a server: how soon it answers, what it takes of memory, how large it is.
+//! This program as a server: the time to its first answer, its memory, and the size of its binary.
 
 use std::fs;
 use std::io;
@@ -17,8 +17,9 @@ const START: &str = "start to the first push answered";
 const MEMORY: &str = "memory of an idle server";
 const BINARY: &str = "stripped binary";
 
-/// What is aimed at.
+/// The goal for every start, in microseconds.
 const START_US_MAX: f64 = 50_000.0;
+/// The goal for the memory and for the binary, in bytes.
 const BYTES_MAX: f64 = 20.0 * 1_048_576.0;
 
 pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -56,7 +57,7 @@ fn sized(row: Row, bytes: u64) -> Row {
     row.figure(Figure::Size(bytes)).goal("< 20 MiB", bytes < BYTES_MAX)
 }
 
-/// How large a program is without what only a debugger reads.
+/// The size of a program after `strip`, in bytes.
 fn stripped(program: &Path, to: &Path) -> io::Result<u64> {
     let status = Command::new("strip").arg("-o").arg(to).arg(program).status()?;
     match status.success() {

@@ -1,5 +1,5 @@
-//! One sitting: which rows are wanted, where logs have room, which floors were found, and where
-//! the rows go.
+//! One run of `bench`: which rows are wanted, the folder for logs, the floors measured so far, and
+//! the output.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::cli::folder::Folder;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::log::Durability;
 
-/// Every durability, from the one that costs least.
+/// Every durability, the cheapest first.
 pub(super) const DURABILITIES: [Durability; 3] =
     [Durability::Memory, Durability::Normal, Durability::Full];
 
-/// A sitting: floors are measured once in it, before the first row that stands beside them.
+/// One run of `bench`. Each floor is measured once, before the first row that needs it.
 pub(super) struct Sitting<'a, 'b> {
     to: &'a mut Screen<'b>,
     folder: Folder,
@@ -22,7 +22,7 @@ pub(super) struct Sitting<'a, 'b> {
     only: Option<String>,
     pass_us: Option<f64>,
     sync: Option<Waits>,
-    /// What there is, whether it was wanted or not.
+    /// The names of all rows, wanted or not.
     names: Vec<&'static str>,
     shown: usize,
 }
@@ -45,7 +45,7 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(Sitting { to, folder, scale, only, pass_us, sync, names, shown })
     }
 
-    /// Whether a row is wanted.
+    /// Whether a row is wanted. Remembers its name for the error that no row is wanted.
     pub(super) fn wants(&mut self, what: &'static str, durability: Option<Durability>) -> bool {
         if !self.names.contains(&what) {
             self.names.push(what);
@@ -54,25 +54,25 @@ impl<'a, 'b> Sitting<'a, 'b> {
         self.only.as_deref().is_none_or(|it| said.contains(it))
     }
 
-    /// So many times, as much as is to be done.
+    /// A count times `--scale`, and at least 1.
     pub(super) fn times(&self, count: f64) -> u64 {
         #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a count")]
         let count = (count * self.scale).max(1.0) as u64;
         count
     }
 
-    /// Where logs have room.
+    /// The folder for logs.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// One pass of the tokenizer over the envelope, in microseconds.
+    /// The time of one pass of the tokenizer over the envelope, in microseconds.
     pub(super) fn pass_us(&mut self) -> f64 {
         let times = self.times(100_000.0);
         *self.pass_us.get_or_insert_with(|| floors::pass_us(times))
     }
 
-    /// What a sync takes.
+    /// The times of syncs of a block.
     pub(super) fn sync(&mut self) -> Result<&Waits, Failure> {
         let sync = match self.sync.take() {
             Some(sync) => sync,
@@ -81,8 +81,8 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(self.sync.insert(sync))
     }
 
-    /// Shows a row that was measured. What it wrote is gone before the next one is, whose syncs
-    /// would else wait for it, too.
+    /// Shows a measured row. Its files are removed before that, or else the syncs of the next row
+    /// would wait for them, too.
     pub(super) fn show(&mut self, row: &Row) -> Result<(), Failure> {
         self.shown += 1;
         self.folder.clear()?;

@@ -1,4 +1,4 @@
-//! What threads cost: children, neighbours that wait, messages to oneself, and one that is long.
+//! What threads cost: children, a busy neighbour, messages to oneself, and a long thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ const LONG_FILE: &str = "threads: a long one, its file";
 
 /// How many children one message opens.
 const BRANCH: u64 = 200;
-/// How often it is looked at how long one waits beside them, and how long alone.
+/// How often a thread's waits are measured alone, and as often beside the busy neighbour.
 const TURNS: u64 = 4;
-/// How long a message takes of those that wait.
+/// How long the busy neighbour takes for a message, in microseconds.
 const CROWD_US: u64 = 1_000;
-/// Opens so many threads below this one.
+/// Opens `n` threads below this one.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Open {
@@ -45,7 +45,7 @@ struct Work {
     n: u64,
 }
 
-/// What came of it.
+/// The answer to `Work` or `Crowd`.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Worked {
@@ -60,7 +60,7 @@ struct Down {
     text: String,
 }
 
-/// Takes a while.
+/// Takes 1 ms while the neighbour is busy.
 #[derive(Debug, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/bench/v1")]
 struct Crowd {}
@@ -102,7 +102,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Children of one parent, from their opening to their result.
+/// Opens `n` children of one parent, and returns how many a second come to their result.
 async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
     let pump = start(log(folder, "children", Durability::Memory)?)?;
     let since = clock::now_us();
@@ -112,8 +112,8 @@ async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
     Ok(per_second)
 }
 
-/// What a thread waits, alone and beside another one that many messages wait in: by turns, so that
-/// a machine that is slow for a while is so for both.
+/// Measures how long a thread waits for answers: alone, and beside a thread in which many messages
+/// wait. The two alternate, so that a machine that is slow for a while slows both.
 async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
     let busy = Arc::new(AtomicBool::new(false));
     let log = log(sitting.folder(), "neighbour", Durability::Memory)?;
@@ -137,7 +137,7 @@ async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Wa
     Ok((Waits::of(alone), Waits::of(beside)))
 }
 
-/// Takes its time for each message while it is busy.
+/// A listener that takes `CROWD_US` for each message while `busy` is set.
 fn crowd(busy: &Arc<AtomicBool>) -> Listener<Arc<AtomicBool>> {
     let crowd = async |State(busy): State<Arc<AtomicBool>>, _: Crowd| {
         if busy.load(Ordering::Relaxed) {
@@ -159,7 +159,7 @@ async fn asked(pump: &Pump, times: u64) -> Result<Vec<u64>, Failure> {
     Ok(waits)
 }
 
-/// Messages to oneself, as an agent thinks on.
+/// Measures messages of a listener to itself, as an agent sends them while it thinks on.
 async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f64, Failure> {
     let pump = start(log(sitting.folder(), "oneself", durability)?)?;
     let per_second = down(&pump, sitting.times(2_000.0), "<thought>1000</thought>").await?;
@@ -167,8 +167,9 @@ async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f6
     Ok(per_second)
 }
 
-/// A thread that grows: what one entry more costs at its end and at its start, how fast it is
-/// read, and its file beside 1.3 times its payloads and 150 bytes an entry.
+/// Measures a thread that grows: the rate of entries at its start and at its end, how fast it is
+/// read, and the size of its file. The file is compared with 1.3 times the payloads plus 150 bytes
+/// an entry.
 async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     let durability = Durability::Normal;
     let log = log(sitting.folder(), "long", durability)?;
@@ -200,7 +201,7 @@ async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     ])
 }
 
-/// How many entries a thread has, and how many bytes of payloads.
+/// A thread's number of entries, and the bytes of their payloads.
 async fn read(log: &dyn Log, thread: &ThreadId) -> Result<(u64, u64), Failure> {
     let (mut entries, mut bytes) = (0, 0);
     let mut pages = Pages::of(log, thread);
@@ -211,7 +212,7 @@ async fn read(log: &dyn Log, thread: &ThreadId) -> Result<(u64, u64), Failure> {
     Ok((entries, bytes))
 }
 
-/// Messages to oneself, so many a second.
+/// Has a listener send itself `n` messages, and returns the rate per second.
 async fn down(pump: &Pump, n: u64, text: &str) -> Result<f64, Failure> {
     let since = clock::now_us();
     let asked = pump.ask(Down { n, text: text.to_owned() }).await;
@@ -248,7 +249,7 @@ fn organism(log: Arc<dyn Log>) -> Builder {
         .limits(limits())
 }
 
-/// Whatever the house has no bound for here.
+/// Lifts the limits that these rows would exceed.
 fn limits() -> Limits {
     Limits {
         tree_messages_max: UNLIMITED,

@@ -1,4 +1,4 @@
-//! Files that are attached to a conversation: what they are, and why one can't be attached.
+//! Reads files to attach to a conversation, and says why one can't be attached.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,11 +8,12 @@ use crate::listeners::agent::attachments::{ATTACHMENT_BYTES, grouped};
 use crate::model::{media_type_of, takes};
 use crate::wire::core::Attachment;
 
-/// Texts, by what their files' names end in.
+/// The extensions of text files, and their media types.
 const TEXTS: [(&str, &str); 3] =
     [("txt", "text/plain"), ("md", "text/markdown"), ("markdown", "text/markdown")];
 
-/// What a file's name may end in where its bytes have to begin as such a file.
+/// The extensions of binary files, and their media types. Only an error names these: the type of a
+/// binary file comes from its first bytes.
 const BINARIES: [(&str, &str); 6] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -22,11 +23,11 @@ const BINARIES: [(&str, &str); 6] = [
     ("pdf", "application/pdf"),
 ];
 
-/// The attachment that a file is. Where it is known which media types the agent's model takes, it
-/// has to take this one.
+/// Reads a file as an attachment. `taken` has the media types that the agent's model takes, if they
+/// are known.
 ///
 /// # Errors
-/// Why the file can't be attached, and what to do.
+/// The file can't be read, is too large or has another media type. The text says what to do.
 pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, String> {
     let shown = path.display();
     let unread = |it: std::io::Error| format!("{shown} can't be read: {it}");
@@ -57,7 +58,7 @@ pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, 
     Ok(Attachment::new(media_type.to_owned(), content.into()))
 }
 
-/// What a file is, by how it begins, and texts by the ends of their names.
+/// The media type of a file: of a binary file by its first bytes, of a text by its extension.
 fn media_type(path: &Path, content: &[u8]) -> Result<&'static str, String> {
     let shown = path.display();
     if content.is_empty() {

@@ -1,4 +1,4 @@
-//! What a line that begins with `/` asks of the conversation itself.
+//! The commands of a conversation: lines that begin with `/`.
 
 /// What `/help` says.
 pub(super) const HELP: &str = "\
@@ -19,7 +19,7 @@ pub(super) enum Command {
     Attach(String),
     Why,
     Budget,
-    /// There is none of this name.
+    /// The line is no command that exists.
     Unknown(String),
 }
 

@@ -1,4 +1,4 @@
-//! What the user says: lines, from a terminal with a history by the arrow keys, or from a pipe.
+//! Reads the user's lines: from a terminal, with a history by the arrow keys, or from a pipe.
 
 use std::io::{self, BufRead as _};
 use std::thread;
@@ -16,11 +16,11 @@ pub(super) enum Input {
     Interrupt,
     /// Ctrl-D, or the end of a pipe.
     End,
-    /// Nothing can be read.
+    /// Reading failed, for this reason.
     Broken(String),
 }
 
-/// Lines, read one at a time on a thread of its own.
+/// Reads lines on a thread of its own, each when it is asked for.
 pub(super) struct Lines {
     asks: flume::Sender<()>,
     said: flume::Receiver<Input>,
@@ -28,7 +28,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// From a terminal, behind a prompt, or as they come.
+    /// Starts the reading thread: with a prompt it reads from the terminal, without one from
+    /// standard input.
     pub(super) fn open(prompt: Option<String>) -> Result<Lines, Failure> {
         let editor = match prompt {
             Some(prompt) => {
@@ -46,10 +47,10 @@ impl Lines {
         Ok(Lines { asks, said, is_asked: false })
     }
 
-    /// The next one. It may be asked for again before it came.
+    /// The next input. If this future is dropped, the next call returns the same input.
     pub(super) async fn next(&mut self) -> Input {
         if !self.is_asked {
-            // An error says that nobody reads any more, and so does what follows.
+            // An error means that the reading thread has ended. Then `recv_async` fails as well.
             let _ = self.asks.try_send(());
             self.is_asked = true;
         }
@@ -78,7 +79,7 @@ fn read(
 fn edited(editor: &mut DefaultEditor, prompt: &str) -> Input {
     match editor.readline(prompt) {
         Ok(line) => {
-            // A line that isn't remembered is still said.
+            // If the history doesn't take the line, the line still counts.
             let _ = editor.add_history_entry(&line);
             Input::Line(line)
         }

@@ -24,15 +24,17 @@ use crate::limits::XmlLimits;
 use input::Lines;
 pub(crate) use talk::Talk;
 
-/// Talks with an agent: a line is a message to it, and what it thinks, does and says is shown as it
-/// comes.
+/// Talks with an agent: each line is a message to the agent, whose thoughts, actions and answers
+/// are shown as they come.
 ///
-/// Without --connect the organism that stands here is started for the conversation, on its log.
-/// Ctrl-C interrupts the agent: it writes no more, what it set to work is taken back, and the
-/// conversation goes on. A second one, or Ctrl-D, leaves.
-/// Without a terminal lines come in, whole lines go out, and the end of the input is the end.
-/// On a terminal a line that begins with a slash is for the conversation: /help tells which there
-/// are, such as /again and /edit, which ask once more in a fork.
+/// Without --connect, the organism in the current folder is started for the conversation, on its
+/// log.
+/// Ctrl-C interrupts the agent: it writes no more, its actions are cancelled, and the conversation
+/// goes on. At the prompt, two in a row, or Ctrl-D, leave.
+/// Without a terminal, each line of the input is a message, answers are written in whole lines, and
+/// the end of the input ends the conversation.
+/// On a terminal, a line that begins with a slash is a command. /help lists all commands, such as
+/// /again and /edit, which ask once more in a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,16 +47,17 @@ Examples:
 
 Exits with 1 where the pump refused something, 2 where there is no such agent, or no pump.")]
 pub(crate) struct Chat {
-    /// The agent; without it, the only one that there is.
+    /// The agent; without it, the organism's only one. --connect needs it.
     #[arg(value_name = "AGENT")]
     agent: Option<String>,
-    /// The thread to go on with; without it, a new session.
+    /// The thread to resume; without it, a new session is opened.
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
-    /// The pump that listens there, at HOST:PORT, tls:HOST:PORT or unix:PATH.
+    /// The address of a running pump: HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
-    /// An image, a PDF or a text for the first message; several are attached in order.
+    /// A file for the first message: an image, a PDF or a text. The option may be given more than
+    /// once.
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     #[command(flatten)]
@@ -64,11 +67,11 @@ pub(crate) struct Chat {
 /// What is known of an organism that was started for the conversation.
 #[derive(Default)]
 struct Here {
-    /// Where its log is.
+    /// The folder of the organism's log.
     data: Option<PathBuf>,
-    /// The model that the agent asks.
+    /// The agent's model.
     model: Option<String>,
-    /// The media types of attachments that it takes.
+    /// The media types of attachments that the model takes.
     attachments: Option<Vec<String>>,
 }
 
@@ -88,7 +91,7 @@ impl Chat {
         let organism = Organism::read_live(None, builder)?;
         let data = data.map_or(organism.data, Path::to_owned);
         let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
-        // A file that is attached may be larger than what strangers may send.
+        // An attachment may be larger than what a door takes by default.
         let builder = builder.door_bytes_at_least(XmlLimits::INSIDE.message_bytes_max);
         let (builder, address) = door(builder, &folder).await?;
         let plan = builder.build().map_err(|it| complained(&it, organism.places.as_ref()))?;
@@ -105,7 +108,7 @@ impl Chat {
         ended
     }
 
-    /// The agent of an organism that is meant.
+    /// The name of the agent to talk with: the given one, or the organism's only one.
     fn agent(&self, plan: &Plan) -> Result<String, Failure> {
         let agents = plan.listeners().iter().filter(|it| it.kind == "agent");
         let agents: Vec<&str> = agents.map(|it| it.name.as_str()).collect();
@@ -164,7 +167,7 @@ async fn stop(pump: &Pump) -> Result<(), Failure> {
     Ok(pump.shutdown().await?)
 }
 
-/// A door for nobody but this conversation.
+/// Adds a door for this conversation alone: a socket in a folder that only its owner can enter.
 #[cfg(unix)]
 async fn door(builder: Builder, folder: &Folder) -> Result<(Builder, Address), Failure> {
     let path = folder.path().join("chat.sock");
@@ -173,6 +176,7 @@ async fn door(builder: Builder, folder: &Folder) -> Result<(Builder, Address), F
     Ok((builder.with(door), Address::Unix(path)))
 }
 
+/// Adds a door for this conversation: a free port that only this machine reaches.
 #[cfg(not(unix))]
 async fn door(builder: Builder, _: &Folder) -> Result<(Builder, Address), Failure> {
     let door = crate::door::Tcp::bind("127.0.0.1:0", Options::default()).await;

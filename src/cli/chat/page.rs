@@ -1,4 +1,4 @@
-//! What a conversation looks like: events in, lines out.
+//! Lays out a conversation: events in, lines out.
 
 use crate::audit::{self, Paint, Style};
 use crate::cli::chat::terminal::Terminal;
@@ -6,13 +6,13 @@ use crate::listeners::agent::transcript::{Event, EventKind};
 use crate::listeners::agent::words::{Interrupt, Stopped};
 use serde_json::Value;
 
-/// What turns while something runs.
+/// The frames of the spinner that turns while something runs.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// Whom an agent speaks to without a word about it: what comes of that shows otherwise.
+/// System listeners. An agent's messages to them aren't shown.
 const QUIET: [&str; 5] = ["feed", "metadata", "timer", "todo", "view"];
-/// How long a picture of it stays.
+/// How long a frame of the spinner stays, in microseconds.
 pub(super) const FRAME_US: u64 = 100_000;
-/// How long a model may say nothing before that is shown.
+/// How long a model may be silent before a line says so, in microseconds.
 const SILENCE_US: u64 = 300_000;
 
 /// A conversation with an agent as it is shown.
@@ -21,32 +21,33 @@ pub(super) struct Page {
     agent: String,
     is_terminal: bool,
     running: Vec<Running>,
-    /// Checklists that are open, laid out.
+    /// The open checklists, laid out.
     todos: String,
-    /// What was shown of the element that is being written, and where that stands.
+    /// The text shown so far of the element that is being written.
     shown: String,
+    /// The kind of that element, such as `response`.
     within: String,
-    /// The same of elements before it that the log doesn't have yet: what is shown overtakes it.
+    /// The kinds and shown texts of elements before that one whose entries haven't come yet.
     streamed: Vec<(String, String)>,
-    /// Whether the rest of it waits, since it refers to something.
+    /// Whether the rest of the element waits for its entry, as its text has a reference.
     is_held: bool,
     is_over: bool,
-    /// Since when nothing has come of what the model was asked.
+    /// When the model was asked, while nothing has come from it.
     silent_since_us: Option<u64>,
-    /// Since when the agent's turn is over, and it waits.
+    /// When the agent's last turn ended, until the next one begins.
     waits_since_us: Option<u64>,
-    /// Who else's work it is at, and since when that is waited for.
+    /// Another asker whose work the agent is doing, and since when the user waits for that.
     behind: Option<(String, u64)>,
 }
 
-/// An action at work.
+/// An action that runs.
 struct Running {
     call: String,
     id: String,
     label: String,
     since_us: u64,
     time: Option<String>,
-    /// How far it says that it is.
+    /// The action's last report of its progress.
     progress: String,
 }
 
@@ -69,25 +70,25 @@ impl Page {
         }
     }
 
-    /// Whether the agent has said its last word.
+    /// Whether the agent is done with the user's message.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The agent is given something to do.
+    /// Notes that the user sends the agent a message.
     pub(super) fn asks(&mut self, now_us: u64) {
         self.is_over = false;
         self.waits_since_us = None;
         self.silent_since_us = Some(now_us);
     }
 
-    /// Notes whose work comes first, where it isn't the user's.
+    /// Notes which asker's work comes before the user's; none if the user's is at hand.
     pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
         let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
         self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));
     }
 
-    /// The conversation waits for the user again, whatever was under way.
+    /// Forgets what was under way, so that the conversation waits for the user again.
     pub(super) fn ends(&mut self) {
         self.terminal.end();
         self.running.clear();
@@ -98,18 +99,19 @@ impl Page {
         self.streamed.clear();
     }
 
-    /// What is to be done, laid out; where there is no foot, it is shown when the agent is done.
+    /// Sets the open checklists, laid out. They stand in the foot until the agent is done, and then
+    /// [`Page::open`] shows them.
     pub(super) fn todos(&mut self, todos: String) {
         self.todos = todos;
     }
 
-    /// A line of the program's own.
+    /// Shows a line of the program's own.
     pub(super) fn note(&mut self, paint: Paint, text: &str) {
         let line = self.terminal.style().paint(paint, &audit::text(text));
         self.terminal.above(&line);
     }
 
-    /// A turn is over.
+    /// Notes the end of a turn. Shows the error that its reply broke off with, but no interrupt.
     fn turn_over(&mut self, error: Option<&str>, now_us: u64) {
         self.waits_since_us = Some(now_us);
         if let Some(error) = error.filter(|it| *it != Interrupt::ERROR) {
@@ -117,13 +119,14 @@ impl Page {
         }
     }
 
-    /// A model was asked in vain.
+    /// Shows that a model failed.
     fn failed(&mut self, model: Option<&str>, text: &str) {
         let model = model.unwrap_or("the model");
         self.note(Paint::Faint, &format!("{model} failed: {text}"));
     }
 
-    /// Takes an event. What is said to another asker ends no conversation.
+    /// Takes an event, and the asker that it is for unless that is the user. A response to another
+    /// asker doesn't end the agent's work for the user.
     pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
             return;
@@ -158,7 +161,7 @@ impl Page {
             EventKind::ToolCallResult { call_id, tool, status, error, .. } => {
                 let at = self.running.iter().position(|it| it.call == *call_id);
                 if at.is_none() && status == "cancelled" {
-                    // It was shown when its agent was interrupted.
+                    // The action was shown as cancelled when the agent was interrupted.
                     return;
                 }
                 let run = at.map(|at| self.running.remove(at));
@@ -191,7 +194,7 @@ impl Page {
         }
     }
 
-    /// Notes since when the model says nothing.
+    /// Notes since when the model has been silent.
     fn notes_silence(&mut self, what: &EventKind, now_us: u64) {
         match what {
             EventKind::CognitionIn { .. } | EventKind::Message { .. } => {}
@@ -202,7 +205,7 @@ impl Page {
         }
     }
 
-    /// A program that a call runs wrote something.
+    /// Shows what a program wrote that an action runs.
     fn wrote(&mut self, call: &str, text: &str) {
         let run = self.running.iter().find(|it| it.call == call);
         let id = run.map(|it| it.id.clone()).unwrap_or_default();
@@ -211,7 +214,8 @@ impl Page {
         }
     }
 
-    /// The agent stopped, and told the user or another asker so; a user hears how it goes on.
+    /// Shows that the agent stopped, and for which other asker, if any. Only the user is told how
+    /// to go on.
     fn stopped(&mut self, text: &str, way_on: Option<&str>, asker: Option<&str>) {
         let whom = asker.map(|it| format!(" (for {it})")).unwrap_or_default();
         self.note(Paint::Wrong, &format!("{text}{whom}"));
@@ -219,7 +223,8 @@ impl Page {
         self.is_over |= asker.is_none();
     }
 
-    /// What the agent says about its own state: a line of what it sets, and one for each mistake.
+    /// Shows what the agent says about its own state: a line of the fields that it sets, and one
+    /// for each mistake.
     fn metadata(&mut self, fields: &Value, errors: &[String]) {
         let one = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name}: {text}"),
@@ -236,10 +241,10 @@ impl Page {
         }
     }
 
-    /// What is being written, where it can be taken back; a response up to its first reference,
-    /// for which something else will stand.
+    /// Shows text while it is written, on a terminal only, where it can be overwritten. A response
+    /// is shown up to its first reference, which its entry replaces by a value.
     fn delta(&mut self, within: &str, text: &str) {
-        // What was written may come after the entry that has it.
+        // Text may come later than the entry that has it.
         if !self.is_terminal || self.is_over {
             return;
         }
@@ -259,14 +264,15 @@ impl Page {
         }
         self.is_held = upto.is_some();
         let text = audit::text(&text[..upto.unwrap_or(text.len())]).into_owned();
-        // What ends a text is known by what follows.
+        // Spaces at the end are shown only once other text follows them.
         let said = self.shown.trim_end().len();
         self.shown.push_str(&text);
         let more = self.shown.trim_end()[said..].to_owned();
         self.terminal.say(paint(within), &more);
     }
 
-    /// An element is whole: what wasn't shown of it is, or all of it anew.
+    /// Takes a complete element. Shows the rest of it, or all of it again if its text differs from
+    /// what was shown.
     fn closes(&mut self, within: &str, paint: Option<Paint>, text: &str) {
         let text = audit::text(text.trim()).into_owned();
         let whole = |(of, shown): &(String, String)| *of == within && shown.trim_end() == text;
@@ -289,7 +295,7 @@ impl Page {
         self.is_held = false;
     }
 
-    /// An action is done.
+    /// Shows that an action is done.
     fn came(
         &mut self,
         run: Option<&Running>,
@@ -316,7 +322,7 @@ impl Page {
         self.terminal.above(&format!("  {} {told}", style.paint(paint, mark)));
     }
 
-    /// What brings the terminal up to date.
+    /// Returns what brings the terminal up to date.
     pub(super) fn shown(&mut self, now_us: u64) -> String {
         let style = self.terminal.style();
         let turn = usize::try_from(now_us / FRAME_US).unwrap_or(0) % SPINNER.len();
@@ -348,7 +354,8 @@ impl Page {
         self.terminal.shown(&foot)
     }
 
-    /// What the agent waits for: somebody else's work, or its actions once its turn is over.
+    /// A line about what is waited for: the agent's work for another asker, or its actions once its
+    /// turn is over.
     fn waits_for(&self, now_us: u64) -> Option<String> {
         let seconds = |since: u64| now_us.saturating_sub(since) / 1_000_000;
         if let Some((asker, since)) = &self.behind {
@@ -361,7 +368,7 @@ impl Page {
         Some(format!("waiting for {} ({} s)", audit::line(&ids), seconds(since)))
     }
 
-    /// The checklists that are open.
+    /// Shows the open checklists.
     pub(super) fn open(&mut self) {
         let todos = self.todos.clone();
         todos.lines().for_each(|it| self.terminal.above(it));
@@ -384,13 +391,13 @@ fn paint(within: &str) -> Option<Paint> {
     (within != "response").then_some(Paint::Faint)
 }
 
-/// What is called, in a line.
+/// A tool and its input, in a line.
 fn label(tool: &str, input: &Value) -> String {
     let input = input.to_string();
     if input == "{}" { tool.to_owned() } else { format!("{tool} {input}") }
 }
 
-/// How far something is, behind what it is.
+/// An action's progress, as it follows the action's label.
 fn progress(done: Option<f64>, total: Option<f64>, text: &str) -> String {
     let far = match (done, total) {
         (Some(done), Some(total)) => format!("  {done}/{total}"),
@@ -406,7 +413,7 @@ fn took((from, to): (&str, &str)) -> Option<f64> {
     Some((to - from).total(jiff::Unit::Second).ok()?.max(0.0))
 }
 
-/// Where a text may have its first reference: a price is none.
+/// The index of the first `$` that may begin a reference; a price such as `$5` doesn't.
 fn reference(text: &str) -> Option<usize> {
     let begins = |it: char| matches!(it, '{' | '$' | '_') || it.is_alphabetic();
     let mut all = text.match_indices('$').map(|(at, _)| at);

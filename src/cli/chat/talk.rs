@@ -1,4 +1,4 @@
-//! A conversation under way: lines in, what comes of them out.
+//! Runs a conversation: sends the user's lines, and shows what the agent does.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -33,8 +33,9 @@ pub(crate) struct Talk<'a, 'b> {
     agent: String,
     to: &'a mut Screen<'b>,
     page: Page,
-    /// The thread, once there is one, and what is known of it.
+    /// The thread, once it is open.
     thread: Option<ThreadId>,
+    /// What the thread's entries come to so far.
     transcript: Transcript,
     todos: Todos,
     ending: Ending,
@@ -42,25 +43,26 @@ pub(crate) struct Talk<'a, 'b> {
     answer: Option<EntryId>,
     /// The last question, and its entry.
     question: Option<(String, EntryId)>,
-    /// Where the log is, if that is known.
+    /// The folder of the log, if it is known.
     data: Option<PathBuf>,
-    /// Whether a line may be a command: what comes through a pipe is a message, whatever it is.
+    /// Whether a line may be a command. Lines from a pipe are always messages.
     takes_commands: bool,
-    /// The identity of the user, and where in the thread the last question stands.
+    /// The user's identity, once the first question is in the log.
     me: Option<String>,
+    /// The number of the last question's entry.
     asked: u64,
-    /// Whose work the agent is at.
+    /// The asker whose work the agent is doing.
     asker: Option<String>,
     /// The media types of attachments that the agent's model takes, if that is known.
     taken: Option<Vec<String>>,
-    /// The entries of what was attached.
+    /// The entries of attachments.
     attached: Vec<EntryId>,
-    /// What the thread took of models since the last question.
+    /// What agents in the thread used of models since the last question.
     used: Usages,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
-    /// With an agent that a client can reach.
+    /// A conversation with an agent of the pump that the client is connected to.
     pub(crate) fn new(client: Client, agent: &str, to: &'a mut Screen<'b>) -> Talk<'a, 'b> {
         let is_terminal = io::stdout().is_terminal() && !to.json;
         Talk {
@@ -85,22 +87,22 @@ impl<'a, 'b> Talk<'a, 'b> {
         }
     }
 
-    /// The log is in this folder.
+    /// Sets the folder of the log, from which `/why` and `/budget` read.
     pub(super) fn with_log(self, data: &Path) -> Talk<'a, 'b> {
         Talk { data: Some(data.to_owned()), ..self }
     }
 
-    /// The agent's model takes attachments of these media types, if that is known.
+    /// Sets the media types of attachments that the agent's model takes, if they are known.
     pub(super) fn taking(self, types: Option<Vec<String>>) -> Talk<'a, 'b> {
         Talk { taken: types, ..self }
     }
 
-    /// A line may be a command.
+    /// Takes lines that begin with `/` as commands.
     pub(super) fn with_commands(self) -> Talk<'a, 'b> {
         Talk { takes_commands: true, ..self }
     }
 
-    /// Asks one thing, and gives the entry of the final response.
+    /// Asks one question, and returns the entry of the final response.
     pub(crate) async fn once(
         mut self,
         text: &str,
@@ -111,12 +113,12 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.answer.ok_or_else(|| Failure::Wrong("there is no answer".to_owned()))
     }
 
-    /// Goes on with a thread that is there.
+    /// Resumes a thread, without showing its entries so far.
     pub(super) async fn resume(&mut self, thread: &ThreadId) -> Result<(), Failure> {
         self.follow(thread, u64::MAX).await
     }
 
-    /// Follows a thread. What it had up to an entry is known already, and not shown.
+    /// Follows a thread, and reads its entries so far. Only those from `shown_from` on are shown.
     async fn follow(&mut self, thread: &ThreadId, shown_from: u64) -> Result<(), Failure> {
         (self.transcript, self.todos) = Default::default();
         let follow = self.client.follow_live(thread, 0).await.map_err(|it| broken(&it))?;
@@ -136,7 +138,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(())
     }
 
-    /// Talks until the user has enough, or there is nobody to talk with.
+    /// Talks until the user leaves or the connection ends.
     pub(super) async fn run(mut self, mut lines: Lines) -> Result<Ending, Failure> {
         let mut signals = Signals::listen()?;
         let mut is_warned = false;
@@ -170,7 +172,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Does what a line says; whether it came to its end.
+    /// Sends a message or runs a command. Returns false if the user didn't wait for the end.
     async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
         let said = if self.takes_commands { Said::of(line) } else { Said::Message(line) };
         let command = match said {
@@ -205,8 +207,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.ask(&again, Some(&before), signals).await
     }
 
-    /// Sends a file into the thread, which is opened where there is none; or says why it can't be
-    /// sent.
+    /// Sends a file into the thread, or into a new one if there is none. The inner error says why
+    /// the file can't be sent.
     pub(super) async fn attach(&mut self, file: &Path) -> Result<Result<(), String>, Failure> {
         let attachment = match attach::read(file, self.taken.as_deref()) {
             Ok(attachment) => attachment,
@@ -235,7 +237,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Ok(()))
     }
 
-    /// Shows something of the log; it always comes to its end.
+    /// Shows something of the log. Always returns true, as a command that came to its end.
     async fn reads(&mut self, what: Reads) -> Result<bool, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
@@ -263,8 +265,9 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(true)
     }
 
-    /// Asks, and shows what comes of it; whether it came to its end. Where it is to stand in place
-    /// of an earlier question, the thread is forked before that.
+    /// Asks a question, and shows what the agent does. Returns false if the user didn't wait for
+    /// the end. A question `instead` of an earlier one goes into a fork of the thread as it was
+    /// before that one, or into a new session if that one was the first entry.
     async fn ask(
         &mut self,
         text: &str,
@@ -312,8 +315,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.hears(signals).await
     }
 
-    /// Shows what comes until the agent is done; it is told to stop by Ctrl-C, and a second one
-    /// doesn't wait for that.
+    /// Shows what the agent does until it is done. Ctrl-C interrupts the agent. A second one ends
+    /// the waiting for that, and then this returns false.
     async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
         let mut is_stopping = false;
         while !self.page.is_over() {
@@ -357,12 +360,12 @@ impl<'a, 'b> Talk<'a, 'b> {
         }
         let of_attached = message.cause.as_ref().is_some_and(|it| self.attached.contains(it));
         if of_attached && message.shown == Shown::Sent {
-            // It says that the attachment is there.
+            // This answer says only that the attachment has arrived.
             return Ok(());
         }
         if message.shown != Shown::Sent {
             if self.thread.is_some() && message.thread != self.thread {
-                // It is of a thread that was forked before.
+                // The message is in a thread that the user left by a fork.
                 return Ok(());
             }
             let events = self.learn(message);
@@ -379,14 +382,14 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(())
     }
 
-    /// Nothing more comes of what was asked.
+    /// Notes that there will be no answer, and why.
     fn ended(&mut self, why: &str) {
         self.page.ends();
         self.page.note(Paint::Wrong, why);
         self.ending = Ending::Wrong;
     }
 
-    /// What a message of the thread comes to.
+    /// Takes in a message of the thread, and returns its events.
     fn learn(&mut self, message: &Message) -> Vec<Event> {
         if let Some(entry) = transcript::entry(message) {
             self.todos.apply(&entry);
@@ -415,9 +418,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         events
     }
 
-    /// Shows what a message for a listener or an identity comes to.
+    /// Shows the events of a message for a listener or an identity.
     fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
-        // Before the user's first question is in the log, nothing is for them or for another.
+        // Until the user's first question is in the log, the user's identity isn't known, so that
+        // no message counts as one for another asker.
         let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
         let other = other.map(str::to_owned);
         for event in events {
@@ -443,7 +447,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.to.flush()?)
     }
 
-    /// Has the agent stop what it does in the thread.
+    /// Asks the agent to stop its work in the thread.
     async fn interrupt(&mut self) -> Result<(), Failure> {
         let Some(thread) = &self.thread else { return Ok(()) };
         let push = Push::of(&Interrupt { reason: Some("Ctrl-C".to_owned()) });
@@ -461,11 +465,11 @@ impl<'a, 'b> Talk<'a, 'b> {
 enum Reads {
     /// What led to the last answer.
     Why,
-    /// What was used of models.
+    /// What agents used of models.
     Budget,
 }
 
-/// A refusal in the words of a person: what is wrong, what to do, and the number to look up.
+/// A refusal for people: what is wrong, what to do, and the code to look up.
 fn said(huh: &Huh) -> String {
     format!("{} {} ({})", huh.message, huh.advice, huh.code)
 }

@@ -1,23 +1,23 @@
-//! Lines for a terminal: those that are written for good, and a foot that changes until then.
+//! Lines for a terminal: finished lines, and below them a foot that is redrawn.
 //!
-//! Pure: text in, bytes for the terminal out. The line at hand, which may still grow, is part of
-//! the foot, so that what comes meanwhile stands above it.
+//! Pure: text in, bytes for the terminal out. The current line, which may still grow, is redrawn
+//! with the foot, so that finished lines can be put above it.
 
 use crate::audit::{Paint, Style, cells};
 
-/// What is written on.
+/// A terminal, or an output that is none.
 pub(super) struct Terminal {
     style: Style,
-    /// Whether there is a foot: a terminal that can be written over.
+    /// Whether the output can be overwritten. Only then it has a foot.
     is_terminal: bool,
-    /// Lines that are written for good and not yet shown.
+    /// Finished lines that aren't shown yet.
     done: String,
-    /// The line at hand.
+    /// The current line.
     line: String,
     paint: Option<Paint>,
-    /// Whether the last line was empty: there is no second one.
+    /// Whether the last line was empty. A second empty one is left out.
     is_blank: bool,
-    /// How many rows the foot took when it was last shown.
+    /// How many rows the current line and the foot took when they were last shown.
     drawn: usize,
 }
 
@@ -31,7 +31,7 @@ impl Terminal {
         self.style
     }
 
-    /// Writes a text at the end of the line at hand.
+    /// Appends a text to the current line.
     pub(super) fn say(&mut self, paint: Option<Paint>, text: &str) {
         if self.paint != paint {
             self.end();
@@ -48,20 +48,20 @@ impl Terminal {
         }
     }
 
-    /// Ends the line at hand, if there is one.
+    /// Ends the current line, if it isn't empty.
     pub(super) fn end(&mut self) {
         if !self.line.is_empty() {
             self.write();
         }
     }
 
-    /// Writes a line above the one at hand.
+    /// Writes a finished line above the current one.
     pub(super) fn above(&mut self, line: &str) {
         self.done.push_str(line);
         self.done.push('\n');
     }
 
-    /// Breaks the line at its last space, if it has one.
+    /// Breaks the current line at its last space, or at its end if it has none.
     fn wrap(&mut self) {
         let at = self.line.rfind(' ').filter(|at| *at > 0).unwrap_or(self.line.len());
         let rest = self.line.split_off(at);
@@ -83,7 +83,7 @@ impl Terminal {
         self.paint.map_or_else(|| text.to_owned(), |it| self.style.paint(it, text))
     }
 
-    /// What brings the terminal up to date; without one, the lines that are done.
+    /// Returns what brings the terminal up to date; for another output, the finished lines.
     pub(super) fn shown(&mut self, foot: &[String]) -> String {
         let done = std::mem::take(&mut self.done);
         if !self.is_terminal {

@@ -1,5 +1,5 @@
-//! Asks a listener something in a thread of its own, and waits for the end of it: for as long as it
-//! may take, or until all is to stop.
+//! Asks a listener something in a new thread, and waits until the work is done, the time is up, or
+//! the evaluation stops.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,48 +13,48 @@ use crate::listeners::agent::words::Response;
 use crate::listeners::thread::CancelThread;
 use crate::xml::Element;
 
-/// How long the end of an agent's work is waited for when its answer is there: what a turn took is
-/// settled then.
+/// How long an agent's work may go on after its answer, in microseconds. What the last turn used is
+/// charged in that time.
 const SETTLE_US: u64 = 5_000_000;
 
-/// Asks, each time in a thread of its own.
+/// Asks questions, each in a new thread.
 #[derive(Clone)]
 pub(super) struct Asker {
     pub(super) pump: Pump,
     /// How long an answer may take.
     pub(super) seconds: u64,
-    /// Whether all is to stop.
+    /// Whether the evaluation is to stop.
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// What came of something that was asked.
+/// The outcome of a question.
 pub(super) struct Asked {
-    /// Where the message stands; none where it was refused.
+    /// The message's entry; none if the message was refused.
     pub(super) id: Option<EntryId>,
-    /// What is wrong with the message itself.
+    /// Why the message was refused, or how the log failed after it was accepted.
     pub(super) refused: Option<String>,
-    /// What was answered, in its order.
+    /// The answers, in order.
     pub(super) replies: Vec<Entry>,
     pub(super) ended: Ended,
-    /// From the message to the last word.
+    /// The time from the message to the last answer, or until now if there is none.
     pub(super) milliseconds: u64,
 }
 
-/// How it came to its end.
+/// How the wait for an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// All that the message caused is done.
     Settled,
-    /// The answer is there, and something else went on.
+    /// The answer came, but other work went on for too long.
     Answered,
-    /// The time was up.
+    /// No answer came in time.
     Late,
-    /// All was to stop.
+    /// The evaluation was stopped.
     Stopped,
 }
 
 impl Asker {
-    /// Sends a payload to the listener that it is for. What still goes on in the end is cancelled.
+    /// Sends a payload, and waits for the outcome. Work that still goes on then is cancelled.
     pub(super) async fn ask(&self, pump: &Pump, payload: Element) -> Asked {
         let (begun_us, heard) = (clock::now_us(), Arc::new(Heard::default()));
         pump.send_observed(payload, heard.clone()).await;
@@ -73,7 +73,7 @@ impl Asker {
         }
     }
 
-    /// Waits for the end of all that a message caused, or for the time's end, or a stop.
+    /// Waits until all that a message caused is done, the time is up, or the evaluation stops.
     async fn wait(&self, heard: &Heard, begun_us: u64) -> Ended {
         let late_us = begun_us.saturating_add(self.seconds.saturating_mul(1_000_000));
         let mut stop = self.stop.clone();
@@ -95,7 +95,7 @@ impl Asker {
         }
     }
 
-    /// Ends a thread, so that nothing goes on in it.
+    /// Cancels a thread and all below it.
     async fn cancel(&self, thread: &ThreadId, ended: Ended) {
         let reason = match ended {
             Ended::Late => self.too_late(),
@@ -110,7 +110,7 @@ impl Asker {
         }
     }
 
-    /// Why there is no answer where the time was up.
+    /// The text that says that no answer came in time.
     pub(super) fn too_late(&self) -> String {
         let seconds = self.seconds;
         format!("no answer within {seconds} s; the limit --seconds is {seconds}")
@@ -123,12 +123,12 @@ struct News {
     id: Option<EntryId>,
     refused: Option<String>,
     replies: Vec<Entry>,
-    /// When the last word came.
+    /// When the last answer came. A response that isn't final doesn't count.
     answered_us: Option<u64>,
     is_over: bool,
 }
 
-/// Hears what becomes of a message.
+/// Observes what becomes of a message.
 #[derive(Default)]
 struct Heard {
     news: Mutex<News>,
@@ -140,8 +140,8 @@ impl Heard {
         self.news.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was heard, once it is known whether the message is in the log: only then can its thread
-    /// be cancelled.
+    /// Waits until the message was accepted or refused, and returns what was heard. A thread can't
+    /// be cancelled earlier.
     async fn began(&self) -> News {
         loop {
             let news = self.news();
@@ -164,7 +164,7 @@ impl PushObserver for Heard {
             }
             PushEvent::Lost(fault) => news.refused = Some(fault.to_string()),
             PushEvent::Reply(entry) => {
-                // Of an agent that says more later, this isn't the last word.
+                // An agent says more after a response that isn't final.
                 if entry.decode::<Response>().map_or(true, |it| it.is_final) {
                     news.answered_us = Some(clock::now_us());
                 }

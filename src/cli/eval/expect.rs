@@ -9,22 +9,22 @@ use crate::wire::core::Huh;
 
 use super::file::{Called, Expected};
 
-/// Characters of an answer that are repeated where it isn't as expected.
+/// How many characters of an answer a complaint quotes.
 const ECHO_MAX: usize = 200;
 
 /// What an agent answered, and what it did on the way.
 pub(super) struct Answer<'a> {
-    /// What it sent to who asked, in its order.
+    /// What the agent sent to the asker, in order.
     pub(super) replies: &'a [Entry],
-    /// The last of that, in words.
+    /// The text of the last reply.
     pub(super) text: &'a str,
-    /// What happened in the thread.
+    /// The events of the thread.
     pub(super) events: &'a [Event],
     pub(super) agent: &'a str,
     pub(super) organism: &'a Capabilities,
 }
 
-/// What an agent answered by a reply, in words; else why that is no answer.
+/// The text of an agent's reply. An error says why the reply is no answer.
 pub(super) fn text(reply: &Entry) -> Result<String, String> {
     if let Ok(it) = reply.decode::<Response>() {
         return Ok(it.text);
@@ -38,7 +38,7 @@ pub(super) fn text(reply: &Entry) -> Result<String, String> {
     Ok(String::from_utf8_lossy(reply.body()).into_owned())
 }
 
-/// Why an answer isn't as expected, where it isn't. What a judge has to say isn't known here.
+/// Why an answer isn't as expected; none if it is. What a judge has to decide isn't checked here.
 pub(super) fn complaint(expected: &Expected, answer: &Answer<'_>) -> Option<String> {
     match expected {
         Expected::Judged(_) => None,
@@ -97,7 +97,8 @@ fn has(input: &Value, with: &Map<String, Value>) -> bool {
     with.iter().all(|(key, wanted)| input.get(key).is_some_and(|it| is_same(it, wanted)))
 }
 
-/// Whether two values are the same, where what a model wrote as an element is a text.
+/// Whether two values are the same. A number or a boolean also equals its own text, since a model
+/// that writes calls as elements gives texts.
 fn is_same(there: &Value, wanted: &Value) -> bool {
     let is_written = |text: &str, value: &Value| {
         let written = value.to_string();

@@ -13,44 +13,45 @@ use crate::manifest::{self, Document, Mistake, Mistakes};
 use crate::model::UnknownModel;
 use crate::schema::nearest;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sheet {
-    /// The manifest, written from the file's own folder.
+    /// The path of the manifest, relative to the file's folder.
     #[serde(default = "usual_organism")]
     pub(super) organism: PathBuf,
-    /// Who is asked.
+    /// The agent that is asked.
     pub(super) agent: String,
     /// How often each case runs.
     #[serde(default = "once")]
     pub(super) runs: u32,
-    /// The model that the agent thinks with, where it isn't the manifest's.
+    /// The agent's model, if it isn't the manifest's.
     pub(super) model: Option<String>,
     /// The model that judges.
     pub(super) judge: Option<String>,
     pub(super) cases: Vec<Case>,
 }
 
-/// One thing that the agent is asked.
+/// One message for the agent, and what is expected of its answer.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) message: String,
-    /// What has to hold of the answer: all of it.
+    /// The answer has to meet all of these.
     pub(super) expect: Vec<Expected>,
 }
 
-/// What has to hold of an answer.
+/// An expectation of an answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Expected {
-    /// It has this text in it.
+    /// The answer contains this text.
     Contains(String),
     /// The agent called a tool on the way.
     Called(Called),
-    /// It is this payload, as its schema wants it: `{namespace}name`, or a name that is no other's.
+    /// The answer is a valid payload of this name: `{namespace}name`, or a shorter form that names
+    /// one payload only.
     Payload(String),
-    /// The judge finds that it meets this criterion.
+    /// The judge finds that the answer meets this criterion.
     Judged(String),
 }
 
@@ -58,7 +59,7 @@ pub(super) enum Expected {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Called {
     pub(super) tool: String,
-    /// Parameters that the call has with these values, and perhaps others.
+    /// Parameters that the call has, with these values. It may have others.
     pub(super) with: Option<Map<String, Value>>,
 }
 
@@ -93,18 +94,18 @@ impl Suite {
         Ok(suite)
     }
 
-    /// The manifest of the organism.
+    /// The path of the organism's manifest.
     pub(super) fn organism(&self) -> PathBuf {
         self.file.with_file_name("").join(&self.sheet.organism)
     }
 
-    /// How many runs there are.
+    /// How many runs there are of all cases.
     pub(super) fn runs(&self) -> usize {
         self.sheet.cases.len().saturating_mul(self.sheet.runs as usize)
     }
 
-    /// Every run: the number of the case, and of the run of it, from 1. All cases have their first
-    /// run before any has its second.
+    /// Every run, as the index of its case and the number of the run, from 1. All cases have their
+    /// first run before any has its second.
     pub(super) fn each_run(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let cases = self.sheet.cases.len();
         (1..=self.sheet.runs).flat_map(move |run| (0..cases).map(move |case| (case, run)))
@@ -116,7 +117,7 @@ impl Suite {
         all.any(|it| matches!(it, Expected::Judged(_)))
     }
 
-    /// Whether the models that it names are among these.
+    /// Checks that the models that the file names are among these.
     pub(super) fn knows(&self, models: &[String]) -> Result<(), Mistakes> {
         let said = [("model", &self.sheet.model), ("judge", &self.sheet.judge)];
         let all = said.into_iter().filter_map(|(path, name)| {
@@ -166,14 +167,14 @@ impl Suite {
         })
     }
 
-    /// The mistake where a model is said and the manifest hasn't the agent that it would be for.
+    /// The mistake that a model is given for an agent that the manifest doesn't have.
     pub(super) fn no_such_agent(&self) -> Mistakes {
         let name = &self.sheet.agent;
         let text = format!("the manifest has no agent `{name}` that could have another model");
         self.document.mistakes(vec![self.document.mistake("agent", &text)])
     }
 
-    /// What is wrong with the file, whatever the organism is.
+    /// The mistakes in the file that don't depend on the organism.
     fn oddities(&self) -> Vec<Mistake> {
         let (sheet, mistake) =
             (&self.sheet, |path: &str, text: &str| self.document.mistake(path, text));
@@ -225,7 +226,7 @@ impl Suite {
     }
 }
 
-/// The mistake where no model has this name.
+/// The mistake that no model has this name; none if one has it.
 pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
     let is_there = models.iter().any(|it| it == name);
     (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })

@@ -1,12 +1,12 @@
-//! `eval`: asks an agent what a file says, several times each, and tells how often its answers are
-//! as expected.
+//! `eval`: sends an agent the messages of a file, each several times, and tells how often its
+//! answers are as expected.
 //!
 //! - [`file`]: the file of cases, and every mistake in it with its place.
 //! - [`expect`]: whether an answer is as expected. Pure: a judge's verdict is passed in.
-//! - [`ask`]: asks a listener in a thread of its own, up to its answer, its time's end or a stop.
+//! - [`ask`]: asks a listener in a new thread, until it is done, its time is up, or a stop.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
-//! - [`play`]: one run: a case is asked, and its answer looked at.
-//! - [`result`]: what the runs come to, and how that is kept in a file for later comparison.
+//! - [`play`]: one run: asks the agent the message of a case, and checks the answer.
+//! - [`result`]: the result of all runs, and the file that keeps it for later comparison.
 //! - [`thread`]: the thread of a run that failed, for people.
 //! - [`table`]: the result for people, beside an earlier one.
 
@@ -45,13 +45,13 @@ use file::Suite;
 use play::{Player, Run};
 use result::{Kept, Summary};
 
-/// Asks an agent what a file says, several times each, and tells how often its answers are as
-/// expected.
+/// Sends an agent the messages of a file, each several times, and tells how often its answers are
+/// as expected.
 ///
-/// Each run has a thread of its own, on the organism that the file names, without its doors and
+/// Each run has a thread of its own. The organism that the file names runs without its doors and
 /// its log: the log is in a temporary folder, or in the one that --data names. The table says how
-/// often each case passed, and what a run took on the average. The thread of a case that failed is
-/// printed; where it failed several times, the first of them.
+/// often each case passed, and what a run took on average. For each case that failed, the thread of
+/// its first failed run is printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -88,17 +88,17 @@ pub(crate) struct Eval {
     /// How many runs go on at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_once)]
     at_once: usize,
-    /// The model that the agent thinks with. [default: what the file says, else the manifest]
+    /// The agent's model. [default: what the file says, else the manifest]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// How long an answer may take, of the agent or of the judge, in seconds.
+    /// How many seconds an answer may take, of the agent or of the judge.
     #[arg(long, value_name = "SECONDS", default_value_t = EVAL_SECONDS_MAX,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Writes the result into a file, once all runs are done.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Puts the figures of an earlier result beside: a file that --save wrote.
+    /// Shows the figures of an earlier result beside the new ones: a file that --save wrote.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 }
@@ -117,7 +117,7 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let earlier = self.against.as_deref().map(Summary::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
-        // Before the runs, which may take hours, it is known whether the file can be written.
+        // The runs may take hours, so whether the file can be written is found out before them.
         let kept = self.save.as_deref().map(Kept::open).transpose()?;
         let mut signals = Signals::listen()?;
         let folder = Folder::make("eval")?;
@@ -141,7 +141,7 @@ impl Eval {
         played
     }
 
-    /// The cases, and the organism that they are for, with its judge.
+    /// Reads the cases and their organism, and adds the judge to the organism.
     fn read(&self, builder: Builder) -> Result<(Suite, Organism), Failure> {
         let mut suite = Suite::read(&self.file, &variable)?;
         suite.sheet.runs = self.runs.unwrap_or(suite.sheet.runs);
@@ -166,7 +166,7 @@ impl Eval {
         Ok((suite, organism))
     }
 
-    /// Has all cases run, and tells what came of them.
+    /// Runs all cases, and shows the result.
     async fn play(
         &self,
         pump: &Pump,
@@ -207,7 +207,7 @@ impl Eval {
         Ok(if summary.has_passed() { Ending::Well } else { Ending::Wrong })
     }
 
-    /// The runs that came to their end, and the signal that ended the others.
+    /// Runs all cases. Returns the runs that were completed, and the signal that ended the others.
     async fn all_runs(
         &self,
         player: &Arc<Player>,
@@ -227,7 +227,7 @@ impl Eval {
             let run = tokio::select! {
                 run = under_way.next() => run,
                 said = signals.next(), if signal.is_none() => {
-                    // An error says that no run is under way any more.
+                    // An error means that no run is under way any more.
                     let _ = stop.send(true);
                     signal = Some(said);
                     continue;
@@ -251,7 +251,7 @@ fn wrong(mistakes: &Mistakes) -> Failure {
     Failure::Untried(told(mistakes))
 }
 
-/// A run for machines; one that failed has its thread's transcript.
+/// A run as a JSON object. A failed run has its thread's transcript.
 async fn object(player: &Player, run: &Run) -> Result<Value, Failure> {
     let mut object = json!({
         "case": player.suite.sheet.cases[run.case].name,
@@ -271,7 +271,7 @@ async fn object(player: &Player, run: &Run) -> Result<Value, Failure> {
     Ok(object)
 }
 
-/// Says what is wrong with the runs that failed, and shows the first one's thread of each case.
+/// Says what is wrong with each failed run, and shows the thread of each case's first failed run.
 async fn failed(player: &Player, runs: &[Run], to: &mut Screen<'_>) -> Result<(), Failure> {
     let (sheet, mut shown) = (&player.suite.sheet, None);
     for run in runs.iter().filter(|it| !it.has_passed()) {
@@ -291,7 +291,7 @@ async fn failed(player: &Player, runs: &[Run], to: &mut Screen<'_>) -> Result<()
     Ok(())
 }
 
-/// How far it is, on a terminal.
+/// Shows the progress of the evaluation, on a terminal.
 struct Progress {
     all: usize,
     done: usize,
@@ -317,7 +317,7 @@ impl Progress {
         let Progress { all, done, passed, is_shown } = self;
         if *is_shown {
             let mut err = io::stderr().lock();
-            // Whoever doesn't see it reads the result.
+            // The progress is dispensable, so an error is ignored.
             let _ = write!(err, "\r\x1b[K{done} of {all} runs, {passed} passed");
             let _ = err.flush();
         }

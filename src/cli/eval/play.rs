@@ -1,4 +1,4 @@
-//! One run: a case is asked, and its answer looked at.
+//! One run: asks the agent the message of a case, and checks the answer.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use super::file::{Case, Expected, Suite};
 use super::judge::{self, Verdict, judge};
 use super::result::Used;
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     /// The number of the case in the file, from 0.
     pub(super) case: usize,
     /// Which run of the case it is, from 1.
     pub(super) number: u32,
-    /// Its thread; none where the message was refused.
+    /// The run's thread; none if the message was refused.
     pub(super) thread: Option<ThreadId>,
-    /// What the agent answered, if it did.
+    /// The agent's answer, if there is one.
     pub(super) answer: Option<String>,
     /// What isn't as expected.
     pub(super) wrong: Vec<String>,
-    /// What the agent and those that it called took of models.
+    /// What the agent and the listeners that it called used of models.
     pub(super) used: Used,
-    /// What the judge took.
+    /// What the judge used.
     pub(super) judged: Used,
-    /// From the message to the answer.
+    /// The time from the message to the answer.
     pub(super) milliseconds: u64,
-    /// What the agent's model says that it is.
+    /// The agent's model, as the agent's first turn names it.
     pub(super) model: Option<String>,
 }
 
@@ -51,12 +51,12 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// One that plays the cases of a suite.
+    /// Makes a player for a suite.
     pub(super) fn new(suite: Suite, asker: Asker) -> Arc<Player> {
         Arc::new(Player { suite, asker })
     }
 
-    /// Plays a case once; none where it was stopped before its end.
+    /// Plays a case once. Returns none if the evaluation was stopped before the end.
     pub(super) async fn play(&self, case: usize, number: u32) -> Result<Option<Run>, Failure> {
         let Some(said) = self.suite.sheet.cases.get(case) else { return Ok(None) };
         let mut run = Run { case, number, ..Run::default() };
@@ -76,13 +76,14 @@ impl Player {
         Ok(is_whole.then_some(run))
     }
 
-    /// What happened in the thread of a run.
+    /// The events in the thread of a run.
     pub(super) async fn events(&self, run: &Run) -> Result<Vec<Event>, Failure> {
         let Some(thread) = &run.thread else { return Ok(Vec::new()) };
         Ok(events_of(&transcript::read(&**self.asker.pump.log(), thread, u64::MAX).await?))
     }
 
-    /// Finds what isn't as expected, and what the run took; whether it wasn't stopped meanwhile.
+    /// Notes in the run what isn't as expected, and what was used. Returns false if the evaluation
+    /// was stopped meanwhile.
     async fn look_at(&self, case: &Case, asked: &Asked, run: &mut Run) -> Result<bool, Failure> {
         run.wrong.extend(asked.refused.as_ref().map(|it| format!("the message was refused: {it}")));
         let Some(thread) = run.thread.clone() else { return Ok(true) };
@@ -122,7 +123,7 @@ impl Player {
     }
 }
 
-/// What a verdict has against an answer.
+/// Why a verdict speaks against an answer; none if the answer passed.
 fn objection(criterion: &str, verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::Pass => None,

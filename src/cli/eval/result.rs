@@ -1,4 +1,4 @@
-//! What the runs come to, and how that is kept in a file for later comparison. Pure, but for the
+//! The result of an evaluation, and the file that keeps it for later comparison. Pure, but for the
 //! file.
 
 use std::fs;
@@ -13,15 +13,15 @@ use crate::log::atomic_file::AtomicFile;
 use super::file::Suite;
 use super::play::Run;
 
-/// The form of a kept result.
+/// The version of the format of kept results.
 const FORM: u32 = 1;
 
-/// What was taken of models.
+/// What was used of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used {
     /// Tokens of prompts and replies.
     pub(super) tokens: i64,
-    /// In millionths; none where some of it has no price.
+    /// The cost in millionths; none if some of the tokens have no price.
     pub(super) cost_micros: Option<i64>,
 }
 
@@ -32,7 +32,7 @@ impl Default for Used {
 }
 
 impl Used {
-    /// Both together.
+    /// The sum of both.
     pub(super) fn plus(self, it: Used) -> Used {
         let cost = self.cost_micros.zip(it.cost_micros);
         Used {
@@ -42,16 +42,16 @@ impl Used {
     }
 }
 
-/// What the runs of a case, or all runs, come to.
+/// The figures of the runs of a case, or of all runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) runs: u64,
     pub(super) passed: u64,
-    /// Of all these runs together.
+    /// What all these runs used together.
     #[serde(flatten)]
     pub(super) used: Used,
-    /// Of all these runs together.
+    /// How long all these runs took together.
     pub(super) milliseconds: u64,
 }
 
@@ -68,27 +68,27 @@ impl Row {
     }
 }
 
-/// What an evaluation came to: what `--json` prints last, and `--save` keeps.
+/// The result of an evaluation. `--json` prints it last, and `--save` keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Summary {
-    /// The form of this.
+    /// The version of this format.
     eval: u32,
     pub(super) file: String,
     pub(super) agent: String,
-    /// The model that the agent thought with: its name, where one was said, else what it says that
-    /// it is.
+    /// The agent's model: its name if the option or the file gave one, or else as the agent's turns
+    /// name it.
     pub(super) model: Option<String>,
     pub(super) judge: Option<String>,
-    /// When it began.
+    /// When the runs began.
     pub(super) time: String,
     pub(super) cases: Vec<Row>,
     pub(super) all: Row,
-    /// What the judge took.
+    /// What the judge used.
     pub(super) judged: Used,
 }
 
 impl Summary {
-    /// Of these runs of a suite.
+    /// Sums up the runs of a suite.
     pub(super) fn of(suite: &Suite, runs: &[Run], time: String) -> Summary {
         let sheet = &suite.sheet;
         let cases = sheet.cases.iter().enumerate();
@@ -119,7 +119,7 @@ impl Summary {
         self.cases.iter().find(|it| it.name == name)
     }
 
-    /// Reads what `--save` has kept.
+    /// Reads a result that `--save` kept. Fails if the file holds no result of this format.
     pub(super) fn read(path: &Path) -> Result<Summary, Failure> {
         let name = path.display();
         let unread = |it| Failure::Untried(format!("{name} can't be read: {it}"));
@@ -136,20 +136,20 @@ impl Summary {
     }
 }
 
-/// The file that a result is to be kept in: what was there stays until the result is whole.
+/// A file for a result. An existing file stays until the result is written completely.
 pub(super) struct Kept {
     file: AtomicFile,
     path: PathBuf,
 }
 
 impl Kept {
-    /// Finds out whether it can be written.
+    /// Opens the file. Fails if it can't be written.
     pub(super) fn open(path: &Path) -> Result<Kept, Failure> {
         let file = AtomicFile::over(path).map_err(|it| unwritten(path, &it))?;
         Ok(Kept { file, path: path.to_owned() })
     }
 
-    /// Keeps a result in it.
+    /// Writes a result into the file.
     pub(super) fn write(mut self, it: &Summary) -> Result<(), Failure> {
         let written = serde_json::to_string_pretty(it).map_err(io::Error::from);
         let written = written.and_then(|text| writeln!(self.file, "{text}"));

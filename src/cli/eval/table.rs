@@ -5,12 +5,12 @@ use crate::cli::usage::{UNKNOWN, money};
 
 use super::result::{Row, Summary};
 
-/// What the columns are.
+/// The titles of the columns.
 const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
-/// What a column of an earlier result is called.
+/// The title of each column of an earlier result.
 const BEFORE: &str = "before";
 
-/// A line a case, with what a run took on the average, and one of all cases.
+/// A line for each case, with averages over its runs, and one for all cases.
 pub(super) fn table(now: &Summary, earlier: Option<&Summary>) -> String {
     let mut lines = vec![head(earlier.is_some())];
     for row in &now.cases {
@@ -40,7 +40,7 @@ pub(super) fn table(now: &Summary, earlier: Option<&Summary>) -> String {
     out
 }
 
-/// Who was asked, with which model.
+/// The file, the agent, its model and the judge.
 fn title(it: &Summary) -> String {
     let model = it.model.as_deref().unwrap_or(UNKNOWN);
     let judge = it.judge.as_ref().map(|it| format!(", judged by {it}")).unwrap_or_default();
@@ -48,7 +48,7 @@ fn title(it: &Summary) -> String {
     audit::line(&text).into_owned()
 }
 
-/// What it took altogether.
+/// What all runs used together.
 fn foot(it: &Summary) -> String {
     let runs = if it.all.runs == 1 { "run" } else { "runs" };
     let sum = |used: super::result::Used| {
@@ -73,7 +73,7 @@ fn head(is_compared: bool) -> Vec<String> {
     cells
 }
 
-/// A row, with the earlier one's figure beside each where there is an earlier result.
+/// The cells of a row. If there is an earlier result, each figure has the earlier one beside it.
 fn line(row: &Row, before: Option<Option<&Row>>) -> Vec<String> {
     let mut cells = vec![audit::line(&row.name).into_owned()];
     let now = figures(row);

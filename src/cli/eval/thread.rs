@@ -1,6 +1,6 @@
-//! A thread for people, as what its agents were told, wrote and did. Pure.
+//! Shows people a thread: what its agents were told, wrote and did. Pure.
 //!
-//! What an agent is told before all else isn't repeated: `pumphouse prompt` shows it.
+//! System prompts are left out; `pumphouse prompt` shows them.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn paragraph(event: &Event, style: Style) -> Option<String> {
     Some(format!("{title}\n{text}"))
 }
 
-/// A result in words.
+/// A result as text: a string without quotes, other values as JSON.
 fn told(output: &Value) -> String {
     output.as_str().map_or_else(|| output.to_string(), str::to_owned)
 }

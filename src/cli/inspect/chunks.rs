@@ -1,8 +1,8 @@
-//! How what is inspected comes in: at once, or in pieces.
+//! How inspected text or bytes are fed to a parser: whole or in chunks.
 
 use std::str::FromStr;
 
-/// How many characters or bytes come at once.
+/// The sizes of chunks, in characters or bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Chunks {
     Whole,
@@ -25,18 +25,18 @@ impl FromStr for Chunks {
 }
 
 impl Chunks {
-    /// How many come next.
+    /// The size of the next chunk.
     pub(super) fn next(&mut self) -> usize {
         match self {
             Chunks::Whole => usize::MAX,
             Chunks::Of(count) => *count,
             Chunks::Random(state) => {
-                // SplitMix64: small, and the same on every machine.
+                // SplitMix64 is small, and gives the same numbers on every machine.
                 *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
                 let it = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
                 let it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
                 let it = it ^ (it >> 31);
-                // Mostly a few, now and then many.
+                // One chunk of eight has up to 1,024 characters or bytes, the others up to 16.
                 usize::try_from(if it & 7 == 0 { it >> 8 & 0x3FF } else { it >> 8 & 0xF })
                     .map_or(1, |it| it + 1)
             }

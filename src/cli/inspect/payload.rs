@@ -17,9 +17,9 @@ use crate::wire::checked::{adopt, meant, place_in};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Element, Profile, Writer};
 
-/// Holds payloads, bare or in their envelopes, against the organism's schemas, and prints one JSON
-/// object a line for each file: whether it is accepted, as which payload and by whom it would be
-/// taken; else what is wrong, where, and what would be right.
+/// Checks payloads, bare or in their envelopes, against the organism's schemas, and prints one JSON
+/// object a line for each file: whether it is accepted, as which payload, and which listeners would
+/// take it; or else what is wrong, where, and what would be right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ A file is read as strictly as a message at a door, and within a door's limits.
 One that can't be read is rejected with the code \"unreadable\" and without a place.
 Exits with 0 once each file has its verdict, whichever it is.")]
 pub(crate) struct Payload {
-    /// What to read; - is a list of files on the standard input, one a line.
+    /// The files to read; - stands for a list of files on the standard input, one a line.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }
@@ -70,7 +70,8 @@ fn verdict(file: &str, all: &Capabilities, limits: &Limits) -> Value {
     }
 }
 
-/// The payload, in its namespace and checked.
+/// Reads a payload from a file, gives it its namespace, and checks it. An error is the verdict's
+/// `error`.
 fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
     let document = xml::read(&bytes, Profile::Wire, &limits.door);
@@ -89,7 +90,7 @@ fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, 
     }
 }
 
-/// A payload without a namespace gets the one it means, as at a door.
+/// Gives a payload without a namespace the one that it means, as a door does.
 fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     if !payload.namespace().is_empty() {
         return Ok(payload.clone());
@@ -118,7 +119,8 @@ fn wrong(error: schema::Error) -> Value {
     })
 }
 
-/// The organism knows no such payload. A door wouldn't say which it has; here nobody is a stranger.
+/// The error that the organism knows no such payload. Unlike a door's, it names similar ones: who
+/// runs this program may know them.
 fn unknown(payload: &Element, all: &Capabilities) -> Value {
     let name = Name::new(payload.namespace(), payload.local());
     let choices = match all.find(&name.to_string()) {

@@ -12,8 +12,8 @@ use crate::reply::{
 };
 use crate::xml::Place;
 
-/// Reads a model's reply as an agent does, and prints one JSON object a line for each event, text
-/// that is adjacent joined; nothing runs.
+/// Reads a model's reply as an agent does, and prints one JSON object a line for each event, with
+/// adjacent text joined. Nothing runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,19 +27,19 @@ pub(crate) struct Reply {
     /// How the model writes its calls.
     #[arg(long, value_enum, default_value_t = Calls::Tags)]
     dialect: Calls,
-    /// How the reply comes in: whole, N characters at a time, or by chance, random:SEED.
+    /// The chunks that the reply is read in: whole, N characters each, or random sizes by a seed.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
-    /// The agent's own root; what is in it is looked at as well.
+    /// The local name of the agent's own payload; elements within it are read as well.
     #[arg(long, value_name = "NAME")]
     root: Vec<String>,
-    /// A peer's root.
+    /// The local name of a peer's payload.
     #[arg(long, value_name = "NAME")]
     peer: Vec<String>,
-    /// Actions in the text of a response run.
+    /// Takes actions within the text of a response as actions.
     #[arg(long)]
     actions_in_response: bool,
-    /// What to read; - is the standard input.
+    /// The file to read; - stands for the standard input.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -90,9 +90,9 @@ impl Reply {
     }
 }
 
-/// Events on their way to the screen.
+/// Prints events, with adjacent text joined.
 struct Lines<'a, 'b> {
-    /// Text that may go on.
+    /// Text that may go on: the name of its event, the text, and its place.
     waiting: Option<(&'static str, String, Place)>,
     to: &'a mut Screen<'b>,
     ended: Result<(), Failure>,
@@ -131,7 +131,7 @@ impl Lines<'_, '_> {
     }
 }
 
-/// An event that is no text.
+/// An event other than text, as an object.
 fn object(event: &Event<'_>) -> Value {
     let Event { what, source, place: Place { line, column, .. }, .. } = event;
     let place = |mut object: Value| {

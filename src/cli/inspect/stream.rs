@@ -1,4 +1,4 @@
-//! `inspect stream`: what the pump understands of a provider's stream, as it was recorded.
+//! `inspect stream`: what the pump understands of a recorded stream of a provider.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -32,16 +32,16 @@ Each line has text, thinking, refusal, tools, usage, stop (the wire's own word),
 terminal: whether the wire's end mark came.
 Exits with 0 whatever the stream is; a file that can't be read has a line that says so.")]
 pub(crate) struct Stream {
-    /// How the provider writes: a wire, or a provider file that says it.
+    /// The wire that the provider speaks, or a provider file.
     #[arg(long, value_name = "WIRE|PROVIDER.yaml", value_parser = WireOrFile)]
     wire: String,
-    /// How the stream comes in: whole, N bytes at a time, or by chance, random:SEED.
+    /// The chunks that the stream is read in: whole, N bytes each, or random sizes by a seed.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
-    /// Also prints what the provider signed and wants back, as signed.
+    /// Also prints, as `signed`, what the provider signed and wants back.
     #[arg(long)]
     signed: bool,
-    /// What to read; - is a list of files on the standard input.
+    /// The files to read; - stands for a list of files on the standard input, one a line.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
 }
@@ -88,7 +88,7 @@ impl Stream {
     }
 
     fn verdict(&self, provider: &Provider, bytes: Bytes) -> Value {
-        // One document comes from a server that doesn't stream.
+        // A server that doesn't stream sends one document.
         let first = bytes.iter().find(|it| !it.is_ascii_whitespace());
         let framing = match first {
             Some(b'{') if !provider.has_lines() => Framing::whole(),
@@ -99,7 +99,7 @@ impl Stream {
         let mut found = Found::default();
         let gathered = reader.gathered_mut();
         let stop = gathered.word().map(str::to_owned);
-        // Some have no other end mark than why they stopped, such as Gemini.
+        // Some wires, such as Gemini's, have no end mark but the reason of the stop.
         let terminal = gathered.is_over() || provider.ends_with_its_reason() && stop.is_some();
         gathered.finish();
         gathered.pieces.drain(..).for_each(|it| found.add(it));
@@ -127,8 +127,8 @@ impl Stream {
         verdict
     }
 
-    /// Reads all events, and counts those that are errors: a model stops at the first, but what
-    /// was recorded behind it is worth knowing.
+    /// Reads all events, and counts those that are errors. A model stops at the first error, but
+    /// here the rest of the recording is read as well.
     fn read(
         &self,
         mut bytes: Bytes,
@@ -162,7 +162,7 @@ fn take(reader: &mut dyn Reader, data: &str, limits: &ModelLimits) -> Result<(),
     reader.gathered().within(limits.reply_bytes_max)
 }
 
-/// What there is in a stream.
+/// The content of a stream.
 #[derive(Default)]
 struct Found {
     text: String,

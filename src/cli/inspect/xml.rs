@@ -11,16 +11,16 @@ use crate::limits::XmlLimits;
 use crate::wire::Fault;
 use crate::xml::{self, Profile};
 
-/// How much smaller than what its limits are made for a file may be: namespaces that canonical
-/// form repeats may make it larger by as much.
+/// The size limit for a file, as a multiple of the file's size: canonical form can be larger than
+/// the file, as it repeats namespaces.
 const ROOM: usize = 8;
-/// What a small file gets as well.
+/// The size limit for small files, in bytes.
 const BYTES_MIN: usize = 1 << 20;
 
 /// Reads XML files as strictly as a door does, and prints one JSON object a line for each:
-/// whether it is accepted, else why not and where, and the BLAKE3 digest of its canonical form.
+/// whether it is accepted, or else why not and where, and the BLAKE3 digest of its canonical form.
 ///
-/// Files are trusted with their size: no limit of a door's holds, but that of nesting (4,096).
+/// The limits are wider than a door's: a file may have up to 1 GiB and 4,096 levels of elements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,12 +34,12 @@ pub(crate) struct Xml {
     /// Whether processing instructions are skipped, as in files, or refused, as in messages.
     #[arg(long, value_enum, default_value_t = Mode::Document)]
     profile: Mode,
-    /// What to read; - is a list of files on the standard input, one a line.
+    /// The files to read; - stands for a list of files on the standard input, one a line.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }
 
-/// What may stand in a file.
+/// How processing instructions are treated.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Mode {
     /// Processing instructions are skipped.

@@ -1,12 +1,12 @@
-//! Spans on their way to a collector, in batches that it takes.
+//! Sends spans to a collector, in batches of a size that it takes.
 
 use crate::otel::{Collector, Resource, Span, Unsent, encode};
 
-/// How many spans a batch has at the most.
+/// How many spans a batch has at most.
 pub(super) const SPANS_MAX: usize = 256;
 
-/// Sends spans, in halves where they are too large together, and gives how many the collector
-/// didn't take.
+/// Sends spans, and returns how many the collector didn't take. Spans that are too large together
+/// are sent in halves.
 pub(super) async fn send(
     collector: &Collector,
     spans: &[Span],

@@ -1,4 +1,4 @@
-//! `otel export`: the spans of a log that is there.
+//! `otel export`: sends the spans of a log to a collector, or writes them to a file.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -66,7 +66,7 @@ impl Export {
         target.end(&sum, to)
     }
 
-    /// The threads that are wanted, where not all are.
+    /// The threads to export; none stands for all.
     async fn threads(&self, log: &dyn Log) -> Result<Option<BTreeSet<ThreadId>>, Failure> {
         let Some(thread) = self.thread.as_deref().map(ThreadId::new) else { return Ok(None) };
         let tree = log.tree(&thread).await?;
@@ -136,7 +136,7 @@ impl Target {
                     )));
                 }
             },
-            // Requests one after another are one request, in protobuf.
+            // In protobuf, requests one after another are one request.
             Target::File(path, file) => {
                 let wrong = |it| Failure::Untried(format!("{path} can't be written: {it}"));
                 file.write_all(&encode(spans, resource)).map_err(wrong)?;
@@ -172,13 +172,13 @@ impl Target {
     }
 }
 
-/// The position that is said, or the first entry from a time on.
+/// The given position, or that of the first entry from a given time on.
 async fn first_position(log: &dyn Log, from: From) -> Result<u64, Failure> {
     let at_us = match from {
         From::Position(position) => return Ok(position),
         From::When(when) => when.at_us(clock::wall_us()),
     };
-    // Between the two is where the first one stands.
+    // Entries up to `low` are older than that time, and those behind `high` aren't.
     let (mut low, mut high) = (0, audit::last_position(log).await?);
     while low < high {
         let middle = low + (high - low) / 2;

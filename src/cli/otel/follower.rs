@@ -1,4 +1,4 @@
-//! A follower of the log of a pump that runs: its spans go to a collector when they are over.
+//! Follows the log of a running pump, and sends each span to a collector once it has ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
 
 /// How long a stop waits for the collector.
 const STOP_TIME_MAX_US: u64 = 5_000_000;
-/// How often metrics are sent at the most, and
+/// The time from one sending of metrics to the next, at least.
 const METRICS_EVERY_US: u64 = 1_000_000;
-/// how long they wait for a collector that doesn't take them.
+/// The time until metrics are sent again if the collector didn't take them, at least.
 const METRICS_AWAY_US: u64 = 30_000_000;
 
 /// Sends the spans of a log.
@@ -27,19 +27,20 @@ struct Spans {
     collector: Collector,
     resource: Resource,
     projection: Projection,
-    /// Spans that end up to where entries were taken in, and aren't sent.
+    /// Spans that have ended and aren't sent yet.
     waiting: Vec<Span>,
     metrics: Option<SentMetrics>,
 }
 
-/// Metrics of the spans that were sent. They hold up no span: a collector may take traces alone.
+/// Metrics of the spans that were sent. Spans don't wait for metrics, since a collector may take
+/// traces only.
 struct SentMetrics {
     all: Metrics,
-    /// Whether they changed since they were sent.
+    /// Whether the metrics changed since they were sent.
     has_news: bool,
-    /// When they may be sent next.
+    /// When the metrics may be sent next.
     next_us: u64,
-    /// Whether the collector didn't take them when it was asked last.
+    /// Whether the collector didn't take the metrics the last time.
     is_refused: bool,
 }
 
@@ -50,22 +51,22 @@ impl SentMetrics {
     }
 }
 
-/// A follower that runs.
+/// A running follower.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     over: oneshot::Receiver<()>,
 }
 
 impl Running {
-    /// Has it send what is there, for a while, and keep its position.
+    /// Stops the follower, which first sends what is left, for up to 5 s, and keeps its position.
     pub(crate) async fn stop(self) {
-        // An error says that it is over already.
+        // An error means that the follower has ended already.
         let _ = self.stop.send(());
         let _ = self.over.await;
     }
 }
 
-/// Starts a follower that goes on where the file says, or at the log's beginning.
+/// Starts a follower at the position in the file, or at the log's beginning if there is none.
 pub(crate) async fn start(
     log: Arc<dyn Log>,
     says: &Otel,
@@ -92,7 +93,7 @@ pub(crate) async fn start(
     Tokio::current().spawn(async move {
         let stopped = async move { drop(stopped.await) };
         follower.run(stopped, STOP_TIME_MAX_US).await;
-        // An error says that nobody waits for it.
+        // An error means that nobody waits for the end.
         let _ = done.send(());
     });
     Ok(Running { stop, over })
@@ -134,7 +135,7 @@ impl Target for Spans {
     }
 
     async fn settle(&mut self) -> Result<(), Away> {
-        // Before the position is kept: what it has behind it was measured.
+        // Metrics are sent before the position is kept, since spans up to it aren't counted again.
         if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
             metrics.next_us = 0;
         }
@@ -165,7 +166,7 @@ impl Target for Spans {
 }
 
 impl Spans {
-    /// Sends metrics that have changed, where it is time to.
+    /// Sends the metrics if they have changed and it is time to.
     async fn send_metrics(&mut self) {
         let now_us = clock::now_us();
         let Some(metrics) = &mut self.metrics else { return };

@@ -1,4 +1,4 @@
-//! What `run` has to do with OpenTelemetry: a follower, where the manifest wants one.
+//! OpenTelemetry in `run`: a follower that sends spans, if the manifest wants one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::door::Metrics;
 use crate::engine::Pump;
 use crate::manifest;
 
-/// What a pump that runs has to do with OpenTelemetry.
+/// The settings of the follower that sends a running pump's spans.
 pub(crate) struct Spans {
     /// Where spans go, if the manifest says so.
     pub(crate) says: Option<manifest::Otel>,
@@ -24,7 +24,7 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Has a door for metrics show how far the follower is behind.
+    /// Adds the follower's lag to a door for metrics.
     pub(crate) fn show(&self, door: Metrics) -> Metrics {
         let help = "Entries of the log whose spans OpenTelemetry's collector doesn't have yet.";
         match &self.says {
@@ -33,13 +33,13 @@ impl Spans {
         }
     }
 
-    /// Starts the follower, where the manifest wants one.
+    /// Starts the follower, if the manifest wants one.
     #[cfg(feature = "otel")]
     pub(crate) async fn start(self, pump: &Pump) -> Result<Following, Failure> {
         use crate::follower::file_beside;
         use crate::log::{Log, SqliteLog};
         let Some(says) = &self.says else { return Ok(Following(None)) };
-        // A log on disk has a reader of its own, which outlives the pump's.
+        // The follower reads a log on disk by itself, also after the pump has closed it.
         let log: Arc<dyn Log> = match &self.log {
             Some(path) => Arc::new(SqliteLog::open_read_only(path)?),
             None => pump.log().clone(),
@@ -50,7 +50,7 @@ impl Spans {
         Ok(Following(Some(running)))
     }
 
-    /// There is none: a manifest that wants one is refused.
+    /// Starts nothing: this build refuses a manifest that wants a follower.
     #[cfg(not(feature = "otel"))]
     #[expect(clippy::unused_async, reason = "as where it does something")]
     pub(crate) async fn start(self, _: &Pump) -> Result<Following, Failure> {
@@ -59,16 +59,16 @@ impl Spans {
     }
 }
 
-/// The follower of a pump that runs, if there is one.
+/// The follower of a running pump, if there is one.
 #[cfg(feature = "otel")]
 pub(crate) struct Following(Option<Running>);
 
-/// The follower of a pump that runs; there is none.
+/// The follower of a running pump. This build has none.
 #[cfg(not(feature = "otel"))]
 pub(crate) struct Following();
 
 impl Following {
-    /// Has it send what is left, for a while.
+    /// Stops the follower, which first sends what is left, for up to 5 s.
     #[cfg(feature = "otel")]
     pub(crate) async fn stop(self) {
         if let Some(running) = self.0 {
@@ -76,7 +76,7 @@ impl Following {
         }
     }
 
-    /// There is nothing to stop.
+    /// Does nothing.
     #[cfg(not(feature = "otel"))]
     #[expect(clippy::unused_async, reason = "as where it does something")]
     pub(crate) async fn stop(self) {}

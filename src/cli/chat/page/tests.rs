@@ -30,7 +30,7 @@ fn call(kind: &str, more: &Value) -> Event {
     event(it)
 }
 
-/// What a terminal has in the end.
+/// What a terminal shows in the end.
 fn seen(events: &[Event]) -> String {
     let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
     events.iter().for_each(|it| page.hear(it, None, 0));

@@ -1,4 +1,4 @@
-//! A collector that is away for longer than it is waited for, and then gets every span.
+//! A collector that is away for longer than the follower's pauses, and then gets every span.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,13 @@ use uuid::Uuid;
 use super::*;
 use crate::otel::tests::Written;
 
-/// How often nobody listens, and how often the collector is busy after that.
+/// How many attempts find nobody that listens.
 const REFUSED: usize = 12;
+/// How many requests the collector then answers as busy.
 const BUSY: usize = 12;
 const TURNS: u64 = 490;
 
-/// Spans on their way, with a look at how many wait and how often they are sent.
+/// A target that notes how many spans wait and how often they are sent.
 struct Watched {
     spans: Spans,
     most: Arc<AtomicUsize>,
@@ -81,8 +82,8 @@ async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     }
 }
 
-/// Takes so many spans, by their ids in the order in which they came, after it was busy; and the
-/// last metrics.
+/// A collector that is busy at first. Returns the ids of `count` spans in the order in which they
+/// came, and the last metrics.
 async fn collect(port: u16, count: usize, stop: oneshot::Sender<()>) -> (Vec<Vec<u8>>, Vec<u8>) {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let (mut stop, mut asked) = (Some(stop), 0);
@@ -152,7 +153,7 @@ async fn a_collector_that_was_away_for_long_gets_every_span_once_and_in_order() 
     let watched = Watched { spans, most: most.clone(), tries: 0, listen: listen.clone() };
     let position = KeptPosition::unkept(&*log, 0);
     let lag = Arc::new(AtomicU64::new(0));
-    // It is waited for 1 to 4 ms: much less than all these failures take.
+    // The follower's pauses are 1 to 4 ms, much less than all these failures take.
     let follower = Follower::new(log, watched, position, lag.clone()).waiting((1_000, 4_000));
     let (stop, stopped) = oneshot::channel::<()>();
     let taken = Mutex::new((Vec::new(), Vec::new()));
