@@ -22,8 +22,8 @@ Examples:
   pumphouse verify --expect $(cat /elsewhere/head)
   pumphouse threads --data backup/pumphouse.db
 
-A file that is there already stays as it is; `--force` puts the copy in its place.
-Exits with 1 where the log is damaged or the copying was stopped, and leaves no file then; with 2
+A file that exists stays as it is; `--force` replaces it.
+Exits with 1 where the log is damaged or the copying was stopped, and then leaves no copy; with 2
 where there is no log, or the file can't be written.")]
 pub(crate) struct Backup {
     /// The file to make.

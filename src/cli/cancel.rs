@@ -18,7 +18,8 @@ Examples:
   PUMPHOUSE_TOKEN=t0psecret pumphouse cancel sess-k3v9x2ma
 
 Operators may cancel every thread, others their own.
-Exits with 1 where the pump refused, such as a thread that isn't there; 2 where there is none.")]
+Exits with 1 where the pump refused, as for a thread that doesn't exist; 2 where no pump can be
+reached.")]
 pub(crate) struct Cancel {
     #[command(flatten)]
     steering: Steering,

@@ -30,8 +30,7 @@ Examples:
   pumphouse export sess-k3v9x2ma --format transcript --follow | jq -r .type
   pumphouse export sess-k3v9x2ma --format messages-openai --agent researcher
 
-A file that is there already stays as it is; with `--force` the export takes its place, once it is
-whole.
+A file that exists stays as it is; `--force` replaces it, once the export is complete.
 Exits with 1 where there is no such thread, 2 where the file can't be written.")]
 pub(crate) struct Export {
     /// The thread.

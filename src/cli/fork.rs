@@ -21,7 +21,8 @@ Examples:
   pumphouse show sess-a7b8c9d0                             what it shares, and what is its own
 
 Operators may fork every thread, others their own.
-Exits with 1 where the pump refused, such as an entry that isn't there; 2 where there is none.")]
+Exits with 1 where the pump refused, as for an entry that doesn't exist; 2 where no pump can be
+reached.")]
 pub(crate) struct Fork {
     /// The last entry that both threads share, as THREAD/SEQ.
     #[arg(value_name = "THREAD/SEQ")]

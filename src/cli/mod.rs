@@ -141,20 +141,20 @@ struct Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  pumphouse demo                     the whole trip, on a folder that is gone afterwards
+  pumphouse demo                     the whole trip, in a folder that is gone afterwards
   pumphouse run                      serve on 127.0.0.1:8765, log to data/pumphouse.db
   pumphouse init trial               a project with a listener of your own
-  pumphouse check                    whether organism.yaml is sound, and what comes of it
+  pumphouse check                    whether organism.yaml is sound, and what it serves
   pumphouse models --check           which models there are, and whether their servers answer
   pumphouse send message.xml         push what a file holds, print what comes back
   pumphouse chat oracle              talk with an agent
   pumphouse threads                  what there is in the log
   pumphouse show sess-k3v9x2ma       a thread, every message whole
-  pumphouse tree                     which thread belongs to which, and how each is
+  pumphouse tree                     which thread belongs to which, and their states
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse prompt sess-k3v9x2ma/7   what an agent's model was shown
-  pumphouse state sess-k3v9x2ma/7    its folds as of there, and what waited
-  pumphouse replay sess-k3v9x2ma     whether pure listeners come to the same again
+  pumphouse state sess-k3v9x2ma/7    a thread's folds as of this message, and what waited
+  pumphouse replay sess-k3v9x2ma     whether listeners emit the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
   pumphouse budget --by model        what was used of each model, and what it cost
   pumphouse fork sess-k3v9x2ma/7     go on from there in a thread of its own

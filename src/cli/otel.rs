@@ -41,9 +41,9 @@ Examples:
   pumphouse otel export --from 1500 --to spans.pb
   pumphouse otel export --thread sess-k3v9x2ma --content --to - | protoc --decode_raw
 
-A file that is there already stays as it is; with `--force` the export takes its place.
-Exit codes: 0 exported; 1 there is no such thread, or the collector took no batch; 2 the log can't
-be read or the file can't be written, or this program is built without the feature otel.")]
+A file that exists stays as it is; `--force` replaces it.
+Exit codes: 0 exported; 1 there is no such thread, or the collector didn't take all spans; 2 the log
+can't be read or the file can't be written, or this program is built without the feature otel.")]
 pub(crate) struct Export {
     /// Where to begin: a position of the log, a time such as 2026-11-22 or 2d, or begin. A span
     /// belongs to the position of its last entry.

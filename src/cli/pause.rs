@@ -15,7 +15,8 @@ Examples:
   pumphouse pause sess-k3v9x2ma.research --connect unix:/run/pump.sock
 
 Operators may pause every thread, others their own.
-Exits with 1 where the pump refused, such as a thread that isn't there; 2 where there is none.")]
+Exits with 1 where the pump refused, as for a thread that doesn't exist; 2 where no pump can be
+reached.")]
 pub(crate) struct Pause {
     #[command(flatten)]
     steering: Steering,

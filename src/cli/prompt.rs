@@ -24,7 +24,7 @@ Examples:
   pumphouse prompt sess-k3v9x2ma/3 --json | jq -r '.messages[-1].content'
   pumphouse prompt sess-k3v9x2ma/3 --cost     # about how many tokens each part takes
 
-Exits with 1 where there is no such turn, or the digest is another.")]
+Exits with 1 where there is no such turn, or the digest differs.")]
 pub(crate) struct Prompt {
     /// The turn's cognition_in, or another of its messages, as THREAD/SEQ.
     #[arg(value_name = "THREAD/SEQ")]

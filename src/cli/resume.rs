@@ -15,7 +15,8 @@ Examples:
   pumphouse resume sess-k3v9x2ma --reason 'looked fine' --connect unix:/run/pump.sock
 
 Operators may resume every thread, others their own.
-Exits with 1 where the pump refused, such as a thread that isn't there; 2 where there is none.")]
+Exits with 1 where the pump refused, as for a thread that doesn't exist; 2 where no pump can be
+reached.")]
 pub(crate) struct Resume {
     #[command(flatten)]
     steering: Steering,

@@ -25,7 +25,7 @@ Examples:
   pumphouse state sess-k3v9x2ma/7                          as it was once /7 was there
   pumphouse state sess-k3v9x2ma --json | jq -r '.folds[]?.digest'
 
-With --json a line for each thread, and one for each budget.
+With --json there is a line for each thread, and one for each budget.
 Exits with 1 where there is no such thread or entry.")]
 pub(crate) struct State {
     /// The thread, or the entry as of which its state is shown, as THREAD/SEQ.

@@ -21,8 +21,8 @@ Examples:
   pumphouse tree sess-k3v9x2ma
   pumphouse tree --json | jq -r 'select(.state != \"open\").thread'
 
-Under way is what a listener has yet to finish, or to begin. `todo 1/3` is said of checklists
-that are open: one of their three steps is not done.
+Work under way are messages that a listener has yet to begin or to finish. `todo 1/3` means that of
+the three steps of open checklists one is not done.
 Exits with 1 where there is no such thread.")]
 pub(crate) struct Tree {
     /// The thread to draw, with all below it.

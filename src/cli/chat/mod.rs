@@ -45,7 +45,8 @@ Examples:
   echo 'What is it?' | pumphouse chat oracle --attach cat.png
   echo 'What is 6*7?' | pumphouse chat oracle --json | jq -r 'select(.final).text'
 
-Exits with 1 where the pump refused something, 2 where there is no such agent, or no pump.")]
+Exits with 1 where the pump refused something; 2 where the organism here has no such agent, or no
+pump can be reached.")]
 pub(crate) struct Chat {
     /// The agent; without it, the organism's only one. --connect needs it.
     #[arg(value_name = "AGENT")]

@@ -75,8 +75,8 @@ A file:
         - called: {tool: calculate, with: {expression: \"6*7\"}}
         - judged: The answer is a number and nothing else.
 
-Exits with 0 where all passed, 1 where some failed or a signal ended it, 2 where the file or its
-organism is wrong.")]
+Exits with 0 where all runs passed, 1 where some failed or a signal ended the evaluation, 2 where
+the file or its organism is wrong.")]
 pub(crate) struct Eval {
     /// The file of cases, in YAML.
     #[arg(value_name = "FILE")]

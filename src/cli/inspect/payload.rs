@@ -28,7 +28,7 @@ Examples:
   find . -name '*.xml' | pumphouse inspect payload - | jq -r '.error.advice // empty'
 
 A file is read as strictly as a message at a door, and within a door's limits.
-One that can't be read is rejected with the code \"unreadable\" and without a place.
+A file that can't be read is rejected with the code \"unreadable\" and without a place.
 Exits with 0 once each file has its verdict, whichever it is.")]
 pub(crate) struct Payload {
     /// The files to read; - stands for a list of files on the standard input, one a line.

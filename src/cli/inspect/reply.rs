@@ -21,7 +21,7 @@ Examples:
   pumphouse inspect reply --dialect tool_use --peer calculate reply.txt
   pumphouse inspect reply --chunks 1 reply.txt | jq -r 'select(.event == \"broken\") | .reason'
 
-The `text` or `source` of all lines, one behind the other, is the reply.
+The `text` or `source` of all lines, joined, is the reply.
 Exits with 0 whatever the reply is; bytes that aren't UTF-8 become U+FFFD.")]
 pub(crate) struct Reply {
     /// How the model writes its calls.

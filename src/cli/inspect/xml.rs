@@ -29,7 +29,7 @@ Examples:
   find . -name '*.xml' | pumphouse inspect xml - | jq -r 'select(.verdict == \"reject\") | .file'
 
 A file that can't be read is rejected with the code \"unreadable\" and without a place.
-Exits with 0 once each file has its verdict, whichever it is.")]
+Exits with 0 once each file has its verdict, whichever that is.")]
 pub(crate) struct Xml {
     /// Whether processing instructions are skipped, as in files, or refused, as in messages.
     #[arg(long, value_enum, default_value_t = Mode::Document)]
