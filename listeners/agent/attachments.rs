@@ -73,8 +73,8 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     } else if bytes > ATTACHMENT_BYTES {
         Some(format!("it has more than {} bytes", grouped(ATTACHMENT_BYTES)))
     } else if bytes > *room {
-        // From here on, older attachments stay out even if they would fit. Later prompts have no
-        // room for them either, so prompts stay alike.
+        // Older attachments stay out from here on, even if they would fit. So an attachment that
+        // has left the prompts never returns.
         *room = 0;
         Some("newer attachments take its place".to_owned())
     } else {

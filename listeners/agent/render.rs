@@ -74,7 +74,7 @@ pub fn render(
                 wrote(form, entry, &natives, &mut prompt);
                 during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
-            // One interrupt may stop several works; the prompt says so once.
+            // One interrupt may be answered to several askers; the prompt tells of it once.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
             told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {

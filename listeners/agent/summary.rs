@@ -26,9 +26,9 @@ const WINDOW: u64 = 8_192;
 type Written = (Result<String, String>, Option<Usage>);
 
 impl TurnContext {
-    /// Summarises a prompt's messages for a clear that keeps the `keep` newest ones. A failure is a
-    /// summary with an error. A replay takes the summary from the record, and charges again what
-    /// was charged for it; none where the record has none.
+    /// Summarises the older messages of a prompt, for a clear that keeps `keep` messages. A failure
+    /// is a summary with an error. A replay takes the summary from the record, and charges again
+    /// what was charged for it; none where the record has none.
     pub(super) async fn summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
         if let Some(record) = &self.record.0 {
             // The first settlement may be that of a reservation that an earlier handling left open.

@@ -264,11 +264,12 @@ pub struct Transcript {
 /// What is known of a sender or receiver in the thread.
 #[derive(Clone, Debug)]
 enum Participant {
-    /// It was sent its own root, and has sent nothing yet. The events of these messages wait.
+    /// A listener that was sent its own root, and has neither begun a turn nor answered yet. The
+    /// events of the messages to it wait here.
     Asked(Vec<Event>),
-    /// It is an agent.
+    /// An agent.
     Agent,
-    /// It is no agent.
+    /// A sender or receiver that is no agent.
     Other,
 }
 

@@ -58,9 +58,9 @@ pub struct Manifest {
     pub file: PathBuf,
     /// What the pump is called.
     pub name: Option<String>,
-    /// The folder of the log.
+    /// The folder of the log; none without the key `data`.
     pub data: Option<PathBuf>,
-    /// What an acknowledged message survives.
+    /// What an acknowledged message survives; none without the key `durability`.
     pub durability: Option<Durability>,
     /// The identities that may connect, with their tokens.
     pub tokens: Option<Tokens>,
@@ -86,9 +86,10 @@ pub struct Manifest {
     pub warnings: Vec<Mistakes>,
     /// The bounds.
     pub limits: Limits,
-    /// The number of workers.
+    /// The number of workers; none without the key `workers`.
     pub workers: Option<usize>,
-    /// The time between two heartbeats, which only a pump with a name writes.
+    /// The time between two heartbeats, which only a pump with a name writes; none without the key
+    /// `heartbeat`.
     pub heartbeat: Option<Duration>,
     /// Where its listeners stand in the file.
     pub places: Places,

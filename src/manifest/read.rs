@@ -382,7 +382,8 @@ impl Reader<'_> {
                 let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
                 let text = format!("{first} has a listener `{name}` already");
                 let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
-                // Payloads with the listener's name are no conflict once the names differ.
+                // Payloads that depend on the listener's name are no conflict once the names
+                // differ.
                 let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
                 let by_name = is_agent || listener.has_own_namespace();
                 match other.filter(|_| !by_name).and_then(|it| it.disputes(listener)) {

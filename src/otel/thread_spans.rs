@@ -204,7 +204,7 @@ impl ThreadSpans {
     }
 
     /// Ends and begins an agent's work, where the entry changed what the agent works on. `shown`
-    /// are the messages that prompts of the ended work have shown.
+    /// has the messages that prompts of the sender's work have shown.
     fn take_work(&mut self, agent: &str, entry: &Entry, shown: &[u64], spans: &mut Vec<Span>) {
         let message = self.minds.of(agent).work.as_ref().map(|it| it.id);
         if self.works.get(agent).map(|it| it.message) == message {

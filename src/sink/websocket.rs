@@ -27,7 +27,7 @@ const ATTEMPTS: u32 = 3;
 const ANSWER_TIME_MAX_US: u64 = 10_000_000;
 /// How long closing a connection may take, in microseconds.
 const END_TIME_MAX_US: u64 = 1_000_000;
-/// The largest message of a peer, in bytes. The sink ignores all such messages.
+/// The largest message that a peer may send, in bytes. The sink ignores the content.
 const HEARD_BYTES_MAX: usize = 64 * 1024;
 
 /// A WebSocket that a sink sends to.
