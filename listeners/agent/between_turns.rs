@@ -82,7 +82,8 @@ impl TurnContext {
         self.park_messages(mind, mind.held().is_some(), emissions);
     }
 
-    /// Does what `park` does. `is_held` says whether a final response waits.
+    /// Keeps the messages that aren't answered yet, where `is_held` says whether a final response
+    /// waits.
     pub(super) fn park_messages(&self, mind: &Mind, is_held: bool, emissions: &mut Emissions) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);

@@ -57,8 +57,9 @@ fn held(sent: &[Entry]) -> Option<budget::Charge> {
 }
 
 impl TurnContext {
-    /// Makes the prompt of a turn and reserves what the turn may cost. This waits if only the
-    /// reservations of others leave no room. The reservation of an earlier attempt is kept.
+    /// Makes the prompt of a turn and reserves what the turn may cost. If only the reservations of
+    /// others leave no room, the turn waits for their settlement. The reservation of an earlier
+    /// attempt is kept.
     pub(super) async fn prepare(
         &self,
         told: &SystemPrompt,

@@ -26,7 +26,7 @@ pub struct Recalled {
     pub prompt: Prompt,
 }
 
-/// The prompt of a turn can't be made once more.
+/// The reason why the prompt of a turn can't be made once more.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Forgotten {

@@ -1,9 +1,10 @@
 //! Renders a thread as a prompt. This module is pure, so the log gives the same bytes again later.
 //!
-//! The agent's own replies have the role `assistant`, word for word, and everything that was sent
-//! to it has the role `user`. Adjacent messages of one role become one message. Feeds stand at the
-//! very end. Up to there, the prompt of a turn begins with the prompt of the turn before, unless a
-//! clear hid something in between.
+//! The agent's own replies have the role `assistant`, word for word. Everything that was sent to it
+//! has the role `user`, except the results of native calls, which have the role `tool`. Adjacent
+//! texts of one role become one message. Feeds at the position `late` and the line of what runs
+//! stand at the very end. Up to there, the prompt of a turn begins with the prompt of the turn
+//! before, unless a clear hid something or a feed in the system prompt changed.
 
 use std::collections::BTreeSet;
 

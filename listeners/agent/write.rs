@@ -410,7 +410,7 @@ impl Hearing {
         )
     }
 
-    /// Takes a mention of an action as text.
+    /// Takes a mention of an action as text. Older readings drop the mention.
     fn mentions(&mut self, source: &str) {
         if self.reading == Reading::CommonMark {
             self.open.keeps(None, source);

@@ -26,7 +26,7 @@ pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut 
 }
 
 fn fill(scalar: &mut Scalar, text: String) {
-    // This holds in quotes, too, as `{key: "${LLM_KEY:-}"}` can't be written without them.
+    // An optional value is left out in quotes, too, as `{key: "${LLM_KEY:-}"}` needs them.
     let is_left_out = text.is_empty() && is_optional(&scalar.source);
     if scalar.is_plain || is_left_out {
         scalar.kind = kind_of(&text);

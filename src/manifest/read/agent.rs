@@ -56,7 +56,8 @@ impl Reader<'_> {
         None
     }
 
-    /// The agent's name, which its payload has as well.
+    /// The agent's name, which its payload has as well. None, with a mistake, for a name that no
+    /// payload can have.
     fn name<'b>(&self, node: &'b Node, path: &str) -> Option<&'b str> {
         let name = node.text()?;
         let (text, advice) = match () {
@@ -76,7 +77,8 @@ impl Reader<'_> {
         None
     }
 
-    /// The agent's `streaming_config`: how calls are written and batched.
+    /// The agent's `streaming_config`: how calls are written and batched. The outer `None` stands
+    /// for mistakes, the inner one for an absent key.
     #[expect(
         clippy::option_option,
         reason = "none where it is wrong, and none where it isn't said"
