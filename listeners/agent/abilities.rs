@@ -1,10 +1,10 @@
-//! What an agent may do besides calling its peers, as its prompt says it. The house staff answers
-//! each of these whether the prompt says so or not.
+//! The text of a prompt about an agent's abilities: what the agent may do besides calling its
+//! peers. The house staff answers these payloads even if the prompt doesn't mention them.
 
 use super::settings::{Ability, Settings};
 
 impl Ability {
-    /// What a prompt says of it.
+    /// The text about this ability in a prompt.
     fn text(self) -> &'static str {
         match self {
             Ability::Spawn => {
@@ -33,7 +33,7 @@ impl Ability {
     }
 }
 
-/// The house staff and the abilities that say the same.
+/// Listeners of the house staff, each with the ability that tells of its payloads.
 pub(super) const STAFF: [(&str, Ability); 5] = [
     ("feed", Ability::Feeds),
     ("thread", Ability::Spawn),
@@ -42,7 +42,7 @@ pub(super) const STAFF: [(&str, Ability); 5] = [
     ("view", Ability::Clear),
 ];
 
-/// What a prompt says of an agent's abilities; nothing where it has none.
+/// The text about an agent's abilities in its prompt; empty where it has none.
 pub(super) fn text(settings: &Settings) -> String {
     let may_add = settings.internal_actions.allows("add_context_feed");
     let is_true = |it: &&Ability| **it != Ability::Feeds || may_add;

@@ -1,5 +1,5 @@
-//! The form of an answer that is JSON: a model that can be held to a schema ends its work with one
-//! of its agent's final payloads, as the whole text of a reply without calls.
+//! The format of an answer in JSON. A model that can follow a JSON Schema ends its work with one of
+//! its agent's final payloads, which is the whole text of a reply without calls.
 
 use pumphouse::model::Format;
 use pumphouse::prelude::*;
@@ -10,25 +10,25 @@ use super::peer_text;
 use super::settings::{Dialect, Settings};
 use super::tools::legal;
 
-/// What holds the answer where there are several final payloads, and within it
+/// The key of the answer, where an agent has several final payloads.
 const ANSWER: &str = "answer";
-/// which payload it is, and
+/// The key within the answer for the local name of the payload.
 const PAYLOAD: &str = "payload";
-/// that payload.
+/// The key within the answer for the payload itself.
 const VALUE: &str = "value";
 
-/// The form of an agent's answers.
+/// The format of an agent's answers.
 #[derive(Debug)]
 pub(super) struct AnswerFormat {
-    /// What the model is held to.
+    /// The JSON Schema that the model has to follow.
     pub(super) format: Format,
     /// The final payloads, by their local names.
     payloads: Vec<String>,
 }
 
 impl AnswerFormat {
-    /// The form of an agent's answers; none where it has no final payload, or where one isn't an
-    /// object in JSON.
+    /// The format of an agent's answers. None where the dialect isn't native, where the agent has
+    /// no final payload, and where one of these isn't an object in JSON.
     pub(super) fn of(settings: &Settings, seen: &Capabilities) -> Option<AnswerFormat> {
         let is_native = settings.dialect == Dialect::Native;
         let payloads = settings.final_payloads.clone();
@@ -44,7 +44,7 @@ impl AnswerFormat {
         Some(AnswerFormat { format: Format::new(name, text, schema), payloads })
     }
 
-    /// What a prompt says of it: how each of the final payloads is written.
+    /// The text about the format in a prompt: how each of the final payloads is written.
     pub(super) fn text(&self, seen: &Capabilities) -> String {
         let mut text = String::new();
         for local in &self.payloads {
@@ -61,7 +61,8 @@ impl AnswerFormat {
         text
     }
 
-    /// The final payload that an answer is, and its name; or which of them it isn't, and why.
+    /// Reads an answer as a final payload, and returns its local name and the payload. The error
+    /// has the local name of the payload that the answer was meant to be, and the reason.
     pub(super) fn read(
         &self,
         all: &Capabilities,
@@ -85,14 +86,15 @@ impl AnswerFormat {
     }
 }
 
-/// The JSON Schema of a payload, where that is one of an object.
+/// The JSON Schema of a payload; none where that isn't an object with known fields.
 fn described(schema: &Schema) -> Option<Value> {
     let it = peer_text::parameters(schema);
     let is_object = it["type"] == "object" && !matches!(schema.shape.content, schema::Content::Any);
     is_object.then_some(it)
 }
 
-/// One of several payloads: each is a definition, since their own definitions may share names.
+/// A schema for one of several payloads. Each payload becomes a definition, and the names of its
+/// own definitions get its name as a prefix, as payloads may share such names.
 fn one_of(all: &[(String, Value)]) -> Option<Value> {
     let (mut defined, mut choices) = (Map::new(), Vec::new());
     for (local, schema) in all {
@@ -125,8 +127,8 @@ fn object(properties: &[(&str, Value)]) -> Value {
     })
 }
 
-/// Has the references of a payload's schema lead to its definitions among those of others; none
-/// where one leads elsewhere.
+/// Renames the references in a payload's schema as `one_of` renames its definitions. None where a
+/// reference leads elsewhere.
 fn refer(schema: &mut Value, local: &str) -> Option<()> {
     match schema {
         Value::Object(all) => {
@@ -144,7 +146,7 @@ fn refer(schema: &mut Value, local: &str) -> Option<()> {
     }
 }
 
-/// The first payload of this local name that isn't the pump's own to say.
+/// The first payload with this local name that isn't reserved for the pump.
 pub(super) fn open_name<'a>(all: &'a Capabilities, local: &str) -> Option<&'a Name> {
     let is_open = |it: &&Name| all.schema(it).is_some_and(|it| !it.reserved);
     all.named(local).iter().find(is_open)

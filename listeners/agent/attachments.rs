@@ -1,4 +1,4 @@
-//! The attachments of a thread as a prompt shows them. Pure.
+//! The attachments of a thread as a prompt shows them. This module is pure.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use pumphouse::wire::core::Attachment;
 
 use super::escape::harmless;
 
-/// How many bytes of attachments a prompt shows. The newest stay; of an older one only its line
-/// does.
+/// The most bytes of attachments that a prompt shows. The newest are shown; of older ones only the
+/// line with type and size is.
 pub const ATTACHMENT_BYTES: u64 = 8 * 1_024 * 1_024;
 
-/// What a prompt says at one place: a text, and maybe an image or a document with it.
+/// A part of a prompt: a text, and maybe an image or a document with it.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) text: String,
@@ -30,7 +30,7 @@ impl From<String> for Part {
 pub(super) struct Attachments(BTreeMap<u64, Part>);
 
 impl Attachments {
-    /// Those of a view that are of such media types.
+    /// The attachments in a view that have one of these media types.
     pub(super) fn of(types: &[String], view: &[Entry]) -> Attachments {
         let mut all = Attachments::default();
         if types.is_empty() {
@@ -48,8 +48,8 @@ impl Attachments {
         all
     }
 
-    /// What a prompt says in the place of an entry; `None` where that is no attachment, or one
-    /// that the model doesn't take.
+    /// The part that a prompt shows in place of an entry. `None` where the entry is no attachment,
+    /// or one that the model doesn't take.
     pub(super) fn take(&mut self, seq: u64) -> Option<Part> {
         self.0.remove(&seq)
     }
@@ -61,7 +61,8 @@ fn media_type(it: &Attachment) -> String {
     bare.trim().to_ascii_lowercase()
 }
 
-/// An attachment as far as there is room for it: else its line says why it isn't shown.
+/// The part for an attachment. If there is no room for it or its bytes are wrong, its line says why
+/// it isn't shown.
 fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Part {
     let bytes = it.content.len() as u64;
     let text = media_type.starts_with("text/").then(|| std::str::from_utf8(&it.content));
@@ -72,7 +73,8 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     } else if bytes > ATTACHMENT_BYTES {
         Some(format!("it has more than {} bytes", grouped(ATTACHMENT_BYTES)))
     } else if bytes > *room {
-        // An older one that would fit stays out as well: no later prompt shows it again.
+        // Older attachments stay out from here on, even if they would fit. So an attachment that
+        // has left the prompts never returns.
         *room = 0;
         Some("newer attachments take its place".to_owned())
     } else {
@@ -90,8 +92,9 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     }
 }
 
-/// Whether the bytes begin as what they are said to be, where that can be told. A provider refuses
-/// a prompt with others, and so would refuse every later prompt of the thread.
+/// Whether the bytes begin as their media type requires; true for types whose beginning isn't
+/// known. A provider would refuse a prompt with wrong bytes, and then every later prompt of the
+/// thread.
 fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     match media_type {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "application/pdf" => {
@@ -101,7 +104,7 @@ fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     }
 }
 
-/// A number with commas between its thousands, as a prompt has it.
+/// A number with commas between its thousands, as prompts write it.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -1,4 +1,4 @@
-//! What an agent was told before all else by rules older than 5. Replays compare it, so it stays.
+//! The system prompt by rules older than 5. It never changes, as replays compare it with the log.
 
 use pumphouse::prelude::*;
 
@@ -10,16 +10,16 @@ use super::system::{SystemPrompt, markup, peers, reading};
 use super::tools::{Tools, offered_before};
 use super::words::is_offered;
 
-/// How a model wrote that wrote its calls as elements.
+/// The protocol for a model that writes its calls as elements.
 const TAGS: &str = include_str!("protocol.txt");
-/// How one wrote that made its calls in its provider's own protocol.
+/// The protocol for a model that makes its calls in its provider's own protocol.
 const NATIVE: &str = include_str!("native.txt");
 
 impl SystemPrompt {
-    /// What an agent was told by rules before 5.
+    /// The system prompt of an agent by rules before 5.
     pub(super) fn before(agent: &Agent, all: &Capabilities) -> SystemPrompt {
         let Agent { name, settings, .. } = agent;
-        // What stands for any payload in an example is one that it may send.
+        // An example for any payload shows one that the agent may send.
         let seen = all.seen_by(name);
         let mut text = settings.prompt.clone();
         let peers = peers(name, &seen);

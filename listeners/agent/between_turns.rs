@@ -1,5 +1,5 @@
-//! Between turns: responses that waited are delivered or withdrawn, work ends, and what isn't
-//! answered yet stays in the queue.
+//! The steps between turns: waiting responses are delivered or withdrawn, work ends, and messages
+//! without an answer stay in the queue.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,8 @@ use super::provider::FILTERED;
 use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
 
 impl TurnContext {
-    /// Delivers and withdraws what waits, and ends work, until there is a turn or nothing to do.
+    /// Delivers and withdraws waiting responses, and ends work, until a turn is next or nothing is
+    /// left to do.
     pub(super) async fn settle(
         &self,
         mind: &mut Mind,
@@ -60,7 +61,8 @@ impl TurnContext {
         }
     }
 
-    /// What is left: a message to itself where there is a turn, and the messages that it keeps.
+    /// Completes the emissions of a handling. If a turn is next, the agent sends itself a message;
+    /// the messages without an answer stay in the queue.
     pub(super) fn finish(&self, mind: &Mind, mut emissions: Emissions) -> Result<Emissions, Fault> {
         if mind.next(&self.rules()) == Next::Turn {
             emissions.add(self.own_root(mind)?);
@@ -69,22 +71,23 @@ impl TurnContext {
         Ok(emissions)
     }
 
-    /// The agent's own root: it goes on.
+    /// The message with its own root that an agent sends itself to begin its next turn.
     pub(super) fn own_root(&self, mind: &Mind) -> Result<Again<Element>, Fault> {
         let turn = [("turn", (mind.turns + 1).to_string())];
         root(&self.agent().root(), &turn, "").map(Again)
     }
 
-    /// Keeps the messages that aren't answered yet.
+    /// Keeps the messages that aren't answered yet in the queue.
     pub(super) fn park(&self, mind: &Mind, emissions: &mut Emissions) {
         self.park_messages(mind, mind.held().is_some(), emissions);
     }
 
-    /// The same, where a final response is held or isn't.
+    /// Keeps the messages that aren't answered yet, where `is_held` says whether a final response
+    /// waits.
     pub(super) fn park_messages(&self, mind: &Mind, is_held: bool, emissions: &mut Emissions) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
-        // What settles a final response needs no model.
+        // Settling a final response needs no model, so the budget doesn't matter for it.
         let park = if is_held { park.settles() } else { park };
         let timers = mind.own_timers();
         let is_own = move |it: &Entry| {
@@ -102,12 +105,12 @@ impl TurnContext {
         std::iter::once(&self.message.0).chain(&self.queue.0)
     }
 
-    /// The last of the messages in hand that has it stop what it does, if one does.
+    /// The last interrupt among the messages in hand, if there is one.
     pub(super) fn interrupted_at(&self) -> Option<u64> {
         self.messages().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
     }
 
-    /// Entries of the thread by their numbers: those in hand, and others from the log.
+    /// Entries of the thread by their numbers. Messages in hand aren't read from the log.
     pub(super) async fn entries(&self, all: &[u64]) -> Result<Vec<Entry>, Fault> {
         let mut found = Vec::new();
         for seq in all {
@@ -119,7 +122,8 @@ impl TurnContext {
         Ok(found)
     }
 
-    /// Delivers the first response that waits.
+    /// Delivers the first waiting response. A final payload that can't be read is withdrawn
+    /// instead, and the agent gets a notice.
     async fn deliver_next(&self, mind: &mut Mind, emissions: &mut Emissions) -> Result<(), Fault> {
         let Some(waiting) = mind.pending.front().cloned() else { return Ok(()) };
         let asked = self.entries(&mind.answered()).await?;
@@ -151,7 +155,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// The payload that ends the agent's work, as it was written.
+    /// Reads the payload that ends the agent's work from the text that the model wrote.
     fn finale(&self, local: &str, text: &str) -> Result<Element, String> {
         if text.starts_with('{')
             && let Some(format) = self.state.0.format(&self.capabilities)
@@ -166,8 +170,8 @@ impl TurnContext {
         self.capabilities.understand(&element, name).map_err(|it| it.message)
     }
 
-    /// Ends the work at hand without an answer: what waits is withdrawn, what was begun is taken
-    /// back by an interrupt.
+    /// Ends the work at hand with a `stopped` in place of an answer. Waiting responses are
+    /// withdrawn and timers are cleared. An interrupt cancels the unfinished actions, too.
     pub(super) async fn stop_work(
         &self,
         mind: &mut Mind,
@@ -176,7 +180,7 @@ impl TurnContext {
         text: String,
     ) -> Result<(), Fault> {
         let stop = Stop::of(reason);
-        // What comes after an interrupt isn't what it ends.
+        // An interrupt ends nothing that came after it.
         let interrupt = mind.interrupts.last().copied().filter(|_| stop == Stop::Interrupted);
         let until = interrupt.unwrap_or_else(|| self.until());
         let taken = mind.taken_by(stop, until);
@@ -207,7 +211,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Takes back the actions of the work at hand.
+    /// Cancels the unfinished actions of the work at hand.
     fn cancel_actions(&self, mind: &Mind, emissions: &mut Emissions) {
         let agent = Some(self.agent().name.clone());
         let reason = Some("its agent was interrupted".to_owned());
@@ -224,7 +228,7 @@ impl TurnContext {
         }
     }
 
-    /// Why it stops: in a word, and in a sentence.
+    /// Why the agent stops: in a word, and in a sentence.
     fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
         match why {
             StopReason::Turns if mind.turns_spent(&self.rules()) < self.rules().max_turns => {
@@ -251,7 +255,7 @@ impl TurnContext {
         }
     }
 
-    /// The words of a response, with the values that its references stand for.
+    /// The text of a response, with values in place of its references.
     pub(super) fn filled(
         &self,
         waiting: &PendingResponse,
@@ -260,7 +264,7 @@ impl TurnContext {
     ) -> String {
         let (agent, turn) = (&*self.agent().name, waiting.turn);
         let mut graph = Cow::Borrowed(self.actions.graph());
-        // What the prompt of the turn at hand showed of feeds the graph doesn't know yet.
+        // The graph doesn't know yet which feeds the prompt of this turn showed.
         if turn > self.mind.turns && waiting.text.contains('$') {
             graph.to_mut().shows(&agent.into(), turn, self.feed_inputs.feeds.contents(agent));
         }
@@ -273,7 +277,7 @@ impl TurnContext {
             };
             let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));
             match found {
-                // In threads of 0.1.0 only what succeeded stood for something.
+                // In threads of 0.1.0, only actions that succeeded had values.
                 Some(Lookup::Failed | Lookup::Unavailable) if rules.is_none() => Lookup::Unknown,
                 it => it.unwrap_or(Lookup::Unknown),
             }
@@ -284,7 +288,7 @@ impl TurnContext {
         variables::fill(&variables::in_prose(&waiting.text, reading(rules)), value).text
     }
 
-    /// A partial response that goes out at once.
+    /// A partial response that is delivered at once.
     pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
         let rules = self.form(&[]).1;
         let text = self.filled(&PendingResponse::now(turn, text), &self.mind, rules);
@@ -292,7 +296,7 @@ impl TurnContext {
     }
 }
 
-/// A response that wasn't delivered, and why.
+/// The notice that a response wasn't delivered, and why.
 fn undelivered(turn: u64, response: String, why: &str) -> Notice {
     let text = format!("Your response was not delivered: {why}");
     Notice { turn, line: None, column: None, call: None, response: Some(response), text }

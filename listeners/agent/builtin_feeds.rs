@@ -1,5 +1,5 @@
-//! What the pump itself has to say at the end of a prompt, as feeds: what the agent's metadata
-//! hold, what is left to do, and what is nearly spent. Pure: what is known in, feeds out.
+//! The feeds that the pump itself adds at the end of a prompt: the agent's metadata, the
+//! checklists, and the budgets that are nearly spent. This module is pure.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,17 @@ use super::super::feed::shown::Feed;
 use super::super::metadata::{Fields, KnownFields, show};
 use super::super::todo::list::Todos;
 
-/// What is said to be the source of those that are recorded.
+/// The source that recorded built-in feeds name.
 pub(super) const SOURCE: &str = "built-in";
 
-/// What was said of the budgets of a thread's tree. A fold.
+/// The newest warnings about the budgets of a thread's tree. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets(BTreeMap<(BudgetKey, Option<String>), BudgetWarning>);
 
 impl Apply for Budgets {
     fn apply(&mut self, entry: &Entry) {
-        // Only the pump says these, in the name of the listener that was asked for more.
+        // Senders aren't checked: only the pump sends these payloads, and a `budget-raised` has the
+        // name of the listener that was asked for it.
         if entry.is_refused() {
             return;
         }
@@ -32,12 +33,12 @@ impl Apply for Budgets {
     }
 }
 
-/// What the metadata hold, before a turn.
+/// The feed with the values of the metadata before a turn.
 pub(super) fn metadata(fields: &Fields, known: &KnownFields, last_turn: u64) -> Feed {
     Feed::fresh(METADATA, show::current(fields, known, last_turn))
 }
 
-/// What is left to do: the thread's checklists.
+/// The feed with the thread's checklists.
 pub(super) fn todos(todos: &Todos) -> Feed {
     let mut text = String::new();
     for (id, todo) in todos.all() {
@@ -50,8 +51,8 @@ pub(super) fn todos(todos: &Todos) -> Feed {
     Feed::fresh(TODOS, text.trim_end())
 }
 
-/// What is nearly spent: from three quarters on.
-/// The budget has room for one short turn only, where `is_short` says so.
+/// The feed with the budgets and turns of which three quarters are spent. `is_short` says that the
+/// budget has room for only one short turn.
 pub(super) fn budget(
     agent: &str,
     budgets: &Budgets,

@@ -1,5 +1,6 @@
-//! What a turn reserves of its tree's budget before its model is asked, and what it settles once
-//! it is over. Where the budget has no room for a whole turn, it may have some for a last one.
+//! Charges of turns. A turn reserves its cost in the tree's budget before the model is asked, and
+//! settles the reservation at its end. A budget without room for a whole turn may have room for a
+//! shorter last one.
 
 use pumphouse::model::estimate::{TOKEN_BYTES, tokens_of_bytes};
 use pumphouse::model::{self, Kind, Prompt, Usage};
@@ -18,23 +19,23 @@ use super::render::Form;
 use super::system::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
 
-/// How few bytes of a result a prompt shows at the least.
+/// Results aren't cut below this number of bytes to make a prompt fit the window.
 const RESULT_BYTES_MIN: u64 = 512;
-/// How many tokens a reply may have where neither its agent nor its model says.
+/// The most tokens of a reply where neither agent nor model sets a limit.
 const REPLY_TOKENS: u64 = 4_096;
-/// How many tokens the reply of a last turn has room for at the least.
+/// The least room for the reply of a last turn, in tokens.
 const REPLY_TOKENS_MIN: u64 = 256;
 
-/// A turn whose reservation is made.
+/// A turn with its prompt and its reservation.
 pub(super) struct Prepared {
     pub(super) prompt: Prompt,
-    /// What is new of what the prompt shows beside the history.
+    /// The feeds in the prompt that have changed.
     pub(super) changed: Vec<ContextFeed>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
-    /// How many bytes of a result it shows.
+    /// The most bytes of a result that the prompt shows.
     pub(super) result_bytes: u64,
-    /// The media types of attachments that it shows.
+    /// The media types of attachments that the prompt shows.
     pub(super) attachments: Vec<String>,
     pub(super) reserved: budget::Charge,
 }
@@ -45,19 +46,20 @@ fn reservations(sent: &[Entry]) -> impl Iterator<Item = (&Entry, budget::Charge)
     charges.filter(|(_, it)| !it.settled)
 }
 
-/// The settlements among them.
+/// The settlements among the entries of a handling, in their order.
 fn settlements(sent: &[Entry]) -> impl Iterator<Item = budget::Charge> {
     sent.iter().filter_map(Entry::decode_if::<budget::Charge>).filter(|it| it.settled)
 }
 
-/// The reservation that an earlier attempt made.
+/// The reservation that an earlier attempt made and that wasn't refused.
 fn held(sent: &[Entry]) -> Option<budget::Charge> {
     reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
 }
 
 impl TurnContext {
-    /// Makes the prompt of a turn and reserves what it may cost, waiting for others where there is
-    /// room but for them. What an earlier attempt reserved is kept.
+    /// Makes the prompt of a turn and reserves what the turn may cost. If only the reservations of
+    /// others leave no room, the turn waits for their settlement. The reservation of an earlier
+    /// attempt is kept.
     pub(super) async fn prepare(
         &self,
         told: &SystemPrompt,
@@ -70,7 +72,7 @@ impl TurnContext {
         let is_short = was_last.is_some() && !self.is_last_by_turns();
         let mut most = self.result_bytes(begun.as_ref());
         let mut it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
-        // Where no more can be hidden, results are cut shorter.
+        // If no clear can make the prompt fit, results are cut shorter.
         while begun.is_none()
             && most > RESULT_BYTES_MIN
             && self.over_window(&it.prompt).is_some()
@@ -79,7 +81,7 @@ impl TurnContext {
             most = (most / 4).max(RESULT_BYTES_MIN);
             it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
         }
-        // What is left bounds the reply of a last turn.
+        // The rest of the budget limits the reply of a last turn. A begun turn keeps its limit.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
         if let Some(spoke) = self.overflow(&it.prompt).await {
@@ -91,7 +93,7 @@ impl TurnContext {
         if self.attempt.0 > 1
             && let Some(reserved) = held(&self.sent.sent().await?)
         {
-            // The pump finds it in the log, and books nothing.
+            // The pump finds this reservation in the log, and reserves nothing more.
             self.out.charge.send(reserved.clone().into()).await?;
             return Ok(Ok(Prepared { reserved, ..it }));
         }
@@ -135,12 +137,12 @@ impl TurnContext {
                 Err(TurnOutcome::Stopped(Stopped::BUDGET, it.message, Emissions::default()))
             }
             None if has_begun => Ok(it),
-            // It was interrupted while it waited.
+            // The turn was interrupted while it waited for the budget.
             None => Err(TurnOutcome::Interrupted),
         })
     }
 
-    /// The prompt of a turn, and what it shows beside the history.
+    /// The prompt of a turn with its feeds, before the reservation.
     async fn build_prompt(
         &self,
         told: &SystemPrompt,
@@ -168,8 +170,8 @@ impl TurnContext {
         Ok(Prepared { prompt, changed, is_last, result_bytes, attachments, reserved })
     }
 
-    /// The media types of attachments that a turn's prompt shows: as its model takes them, or as
-    /// the log has it of a turn that began.
+    /// The media types of attachments that a turn's prompt shows: those in the log for a turn that
+    /// has begun, and else those that the model takes.
     fn attachments(&self, earlier: &[Entry]) -> Vec<String> {
         match self.begun_as(earlier) {
             Some(begun) => begun.attachments,
@@ -177,8 +179,8 @@ impl TurnContext {
         }
     }
 
-    /// How many bytes of a result a prompt shows: as the settings say, but a quarter of the window
-    /// at the most.
+    /// The most bytes of a result that a prompt shows: the number in the log for a turn that has
+    /// begun, and else that of the settings, but at most a quarter of the window.
     fn result_bytes(&self, begun: Option<&CognitionIn>) -> u64 {
         if let Some(begun) = begun {
             return Form::of(begun, &[]).result_bytes;
@@ -193,7 +195,7 @@ impl TurnContext {
         self.mind.is_last_turn(&self.rules())
     }
 
-    /// How many tokens the reply to a prompt of so many may have.
+    /// The most tokens of the reply to a prompt that has `of_prompt` tokens.
     fn reply_tokens(&self, prompt: &Prompt, of_prompt: u64) -> u64 {
         let model = &self.agent().model;
         let said = prompt.max_tokens.or(self.agent().settings.max_tokens).or(model.max_tokens());
@@ -202,7 +204,7 @@ impl TurnContext {
         window.map_or(most, |it| most.min(it.saturating_sub(of_prompt)))
     }
 
-    /// What a turn reserves: the turn, its prompt, and the longest reply.
+    /// The reservation for a turn: one turn, the prompt, and the longest reply.
     fn reservation(&self, prompt: &Prompt) -> budget::Charge {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let of_reply = self.reply_tokens(prompt, of_prompt);
@@ -213,7 +215,8 @@ impl TurnContext {
         budget::Charge { turns: 1, ..charge }
     }
 
-    /// How many tokens the reply of a last turn may have with what is left, where those are enough.
+    /// The tokens that the rest of the budget leaves for the reply of a last turn. None where they
+    /// are too few, or where something else than tokens or money is spent.
     fn room(&self, prompt: &Prompt, left: Option<Left>) -> Option<u32> {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let Left { key, amount, .. } = left?;
@@ -227,14 +230,14 @@ impl TurnContext {
         u32::try_from(room).ok().filter(|_| room >= REPLY_TOKENS_MIN.min(most) && room > 0)
     }
 
-    /// What a turn that is over settles of what it had reserved.
+    /// The settlement of a turn's reservation at the end of the turn.
     pub(super) fn settlement(
         &self,
         reserved: &budget::Charge,
         it: &Generation,
     ) -> Option<budget::Charge> {
         if let Some(record) = &self.record.0 {
-            // What a handling before left open is settled first.
+            // An earlier handling's open reservation is settled first.
             return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
         }
         let written = (it.text.len() + it.reasoned) as u64;
@@ -243,7 +246,7 @@ impl TurnContext {
             None if it.is_unasked => (Usage::default(), false),
             None => (Usage::new(reserved.tokens_in.unwrap_or(0), tokens_of_bytes(written)), true),
         };
-        // Of several models the one that answered is paid.
+        // A router is charged at the price of the model that answered.
         let price = match it.answered_by {
             Some(_) => it.answered_for,
             None => self.agent().model.price(),
@@ -254,18 +257,20 @@ impl TurnContext {
         Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
     }
 
-    /// What a turn that a stop cut settles, unless it had done so: what it had written counts.
+    /// The settlement of a turn that a stop of the pump cut off, by what the model had written.
+    /// None if the turn has settled already.
     pub(super) fn cut_settlement(&self, sent: &[Entry], it: &Generation) -> Option<budget::Charge> {
         let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
         self.settlement(&reserved, it)
     }
 
-    /// Settles what an earlier handling left open: it was interrupted before its turn began, or it
-    /// failed in the middle of one, and nobody knows what that took.
+    /// Settles the reservation that an earlier handling left open. If the handling was interrupted
+    /// before its turn began, nothing was spent. If it failed during the turn, the actual cost is
+    /// unknown, and the whole reservation is charged as an estimate.
     pub(super) async fn settle_open(&self) -> Result<(), Fault> {
         let Some(reserved) = &self.mind.reserved else { return Ok(()) };
         if self.attempt.0 > 1 && held(&self.sent.sent().await?).is_some() {
-            // It may be the one of an attempt before this.
+            // The open reservation may be that of an earlier attempt at this message.
             return Ok(());
         }
         let charge = match &self.record.0 {
@@ -289,7 +294,7 @@ impl TurnContext {
 }
 
 impl Generation {
-    /// Notes that no reply began. Where the model never got to the prompt, nothing was spent.
+    /// Records that no reply began. If the model never got the prompt, nothing was spent.
     pub(super) fn fails(&mut self, error: &model::Error) {
         use Kind::{OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable};
         let unasked = [OffRecord, PromptTooLong, RateLimited, Refused, Spent, Unreachable];
@@ -297,7 +302,7 @@ impl Generation {
         self.breaks_off(error);
     }
 
-    /// Notes why there is no reply, or no more of it.
+    /// Records why there is no reply, or why it ended early.
     pub(super) fn breaks_off(&mut self, error: &model::Error) {
         self.is_refused = is_refused(error);
         self.limited = limited(error);

@@ -1,4 +1,4 @@
-//! What an agent has in hand: its settings, the thread, and what it may send.
+//! The context of an agent's handlers: its settings, the thread, and its outboxes.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -25,15 +25,16 @@ use super::words::{
     begins_with_protocol,
 };
 
-/// An agent at work: its settings, its model, and what it says of its peers once it knows them.
+/// The state of a running agent: its settings, its model, and its system prompts, which are made
+/// when they are needed first.
 #[derive(Debug)]
 pub(super) struct AgentState {
     pub(super) agent: Agent,
     told: OnceLock<SystemPrompt>,
-    /// The same where the model is held to the form of its answer.
+    /// The system prompt for a model that has to follow the format of its answer.
     told_structured: OnceLock<SystemPrompt>,
     format: OnceLock<Option<Arc<AnswerFormat>>>,
-    /// The same by rules before 5, for replays and threads of then.
+    /// The system prompt by rules before 5, for replays and old threads.
     told_before: OnceLock<SystemPrompt>,
 }
 
@@ -44,7 +45,7 @@ impl AgentState {
         AgentState { agent, told, told_structured, told_before, format }
     }
 
-    /// What the model is told before all else by the rules of a turn, and what follows from it.
+    /// The system prompt by the rules of a turn, with the tools and the reading that belong to it.
     pub(super) fn told(
         &self,
         all: &Capabilities,
@@ -64,7 +65,7 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// The form of the agent's answers, where it has final payloads that can be JSON.
+    /// The format of the agent's answers, if it has final payloads that can be JSON.
     pub(super) fn format(&self, all: &Capabilities) -> Option<&Arc<AnswerFormat>> {
         let of = || {
             let seen = all.seen_by(&self.agent.name);
@@ -74,7 +75,7 @@ impl AgentState {
     }
 }
 
-/// What a turn reads and what it sends with.
+/// All that a handler of an agent reads from, and all that it sends with.
 #[derive(FromContext)]
 pub(super) struct TurnContext {
     pub(super) state: State<Arc<AgentState>>,
@@ -88,7 +89,7 @@ pub(super) struct TurnContext {
     pub(super) feed_inputs: FeedInputs,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
-    /// Messages that come for the agent while its model writes.
+    /// The messages that arrive for the agent while its model writes.
     pub(super) arrivals: Arrivals,
     /// In a replay, the entries that this handling led to.
     pub(super) record: Record,
@@ -112,7 +113,7 @@ pub(super) fn asked_by(agent: &str, thread: &ThreadId, turn: u64, mut prompt: Pr
     prompt
 }
 
-/// What the thread says of the agent itself.
+/// The agent's own mind.
 pub(super) struct OwnMind(pub(super) Arc<Mind>);
 
 impl Deref for OwnMind {
@@ -135,7 +136,7 @@ impl FromContext<Arc<AgentState>> for OwnMind {
     }
 }
 
-/// What the built-in feeds at a prompt's end are made of.
+/// The folds that the feeds of a prompt are made from.
 #[derive(FromContext)]
 pub(super) struct FeedInputs {
     pub(super) metadata: Fold<Metadatas>,
@@ -144,7 +145,7 @@ pub(super) struct FeedInputs {
     pub(super) feeds: Fold<Shown>,
 }
 
-/// What an agent sends while its model writes.
+/// The outboxes for what an agent sends while its model writes.
 #[derive(FromContext)]
 pub(super) struct Outboxes {
     pub(super) charge: Outbox<Charge>,
@@ -168,8 +169,8 @@ pub(super) struct Outboxes {
 }
 
 impl TurnContext {
-    /// Whether the model is held to the form of its answer: as it can be, or as the log has it of a
-    /// turn that began.
+    /// Whether the model has to follow the format of its answer: as the log has it for a turn that
+    /// has begun, and else whether the model can follow a format at all.
     pub(super) fn is_structured(&self, earlier: &[Entry]) -> bool {
         let mut recorded = earlier.iter().chain(self.record.0.iter().flatten());
         match recorded.find_map(|it| it.decode_if::<CognitionTools>()) {

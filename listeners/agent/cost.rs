@@ -1,4 +1,4 @@
-//! What the parts of a prompt take, in tokens. Pure.
+//! Estimates the tokens of a prompt's parts. This module is pure.
 
 use pumphouse::model::estimate::tokens_of_bytes;
 use pumphouse::model::{Attached, Prompt, Role};
@@ -6,9 +6,9 @@ use pumphouse::model::{Attached, Prompt, Role};
 use super::super::feed::shown::WRAPPER;
 use super::system::HEADINGS;
 
-/// About how many tokens each part of a prompt takes, in their order; parts that it hasn't are left
-/// out. A token is four bytes here, and an attachment counts by itself. A provider's own count
-/// comes after the turn.
+/// Estimates the tokens of each part of a prompt, in the order of the parts. Empty parts are left
+/// out. A token counts as four bytes, and an attachment by [`Attached::tokens`]. The provider's own
+/// count is known only after the turn.
 #[must_use]
 pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
     let mut all: Vec<(&'static str, usize)> = Vec::new();
@@ -47,13 +47,14 @@ pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
     texts.chain(attached).collect()
 }
 
-/// A text before the feeds at its end, and those.
+/// Splits a text into what stands before the feeds at its end, and these feeds.
 fn split(text: &str) -> (&str, &str) {
     let at = text.rfind(WRAPPER).filter(|at| *at > 0);
     text.split_at(at.unwrap_or(text.len()))
 }
 
-/// The parts of a system text by their headings; what stands before the first is the prompt.
+/// The parts of a system prompt by their headings. The text before the first heading is the agent's
+/// own prompt.
 fn parts(system: &str) -> Vec<(&'static str, &str)> {
     let begins = |heading: &str| {
         let mut all = system.match_indices(heading);

@@ -1,6 +1,6 @@
-//! Characters that XML doesn't have, in what a model writes: `␛[1B]` stands for the escape
-//! character, by its number in hexadecimal, and `␛[241B]` for the symbol itself. And tags of
-//! results, in texts that aren't results.
+//! Escapes the characters of a model's text that XML doesn't have. `␛[1B]` stands for the escape
+//! character, by its number in hexadecimal, and `␛[241B]` for the symbol `␛` itself. Also escapes
+//! the tags of results in texts that aren't results.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use pumphouse::xml::is_character;
 
 const MARK: char = '\u{241B}';
 
-/// Whether the text has nothing but characters of ASCII that XML has, as most texts do. This looks
-/// at bytes without a branch, which is faster than to look for a character.
+/// Whether the text has only ASCII characters that XML has, as most texts do. This tests bytes
+/// without branches, which is faster than a search for a character.
 fn is_ascii_of_xml(text: &str) -> bool {
     let is_odd = |it: u8| (it < b' ') & !matches!(it, b'\t' | b'\n' | b'\r') | (it >= 0x80);
     !text.bytes().fold(false, |odd, it| odd | is_odd(it))
@@ -21,7 +21,7 @@ pub(super) fn has_foreign(text: &str) -> bool {
     !is_ascii_of_xml(text) && text.contains(|it| !is_character(it))
 }
 
-/// The text as it is recorded.
+/// The text with escapes, as the log has it.
 pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     let is_odd = |it: char| it == MARK || !is_character(it);
     if is_ascii_of_xml(text) || !text.contains(is_odd) {
@@ -38,7 +38,7 @@ pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text as it was written.
+/// The text without escapes, as the model wrote it.
 pub(super) fn written(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {
         return Cow::Borrowed(text);
@@ -59,10 +59,10 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text that can neither end the result that it stands in nor be taken for one: where
-/// `<action-result`, `</action-result` or the same of `thread-result` stands in it, in letters of
-/// either case and with white space or not, the `<` is `&lt;`. All else is as it was, so that code,
-/// logs and markup are what they are, and an edit by exact text finds its place.
+/// Escapes a text that can then neither end the result that it stands in nor be taken for a result.
+/// The `<` of the tags `action-result` and `thread-result`, opening or closing, in any case and
+/// with white space or not, becomes `&lt;`. The rest stays unchanged, so that models see code and
+/// logs as they are, and an edit by exact text finds its place.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let is_tag = |rest: &str| {
         let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());
@@ -83,7 +83,7 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out + &text[from..])
 }
 
-/// The elements in which results stand.
+/// The elements that hold results.
 const RESULTS: [&str; 2] = ["action-result", "thread-result"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A generation: what the model writes, acted on while it is written.
+//! A generation: the model's reply, which is acted on while it is written.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,89 +24,90 @@ use super::words::{
 };
 use super::write::{Heard, Writing};
 
-/// What is said of a call in an agent's last turn.
+/// The notice about a call in an agent's last turn.
 const LAST: &str = "This was your last turn: no action runs. Give your final response.";
 
-/// What a generation came to.
+/// The result of a generation.
 #[derive(Default)]
 pub(super) struct Generation {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) error: Option<String>,
-    /// Whether asking again is of no use.
+    /// Whether the provider refused, so that asking again is of no use.
     pub(super) is_refused: bool,
-    /// How long its provider wants no further request.
+    /// How long the provider accepts no further request, if it said so.
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
-    /// The model that answers, where the agent's model is several.
+    /// The model that answered, if the agent's model is a router.
     pub(super) answered_by: Option<String>,
-    /// What its tokens cost, where that is known.
+    /// The price of that model, if it is known.
     pub(super) answered_for: Option<Price>,
-    /// Where its native calls stand in the text: from and up to, one after another.
+    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
     pub(super) natives: Vec<u64>,
-    /// Whether the model never got to the prompt.
+    /// Whether the model never got the prompt.
     pub(super) is_unasked: bool,
-    /// How many bytes of reasoning it showed.
+    /// How many bytes of reasoning the model showed.
     pub(super) reasoned: usize,
-    /// What it settles of what it had reserved.
+    /// The settlement of the turn's reservation.
     pub(super) charge: Option<Charge>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
     pub(super) answer: Option<FinalAnswer>,
-    /// How many calls there were, also such as didn't run.
+    /// The number of calls, including those that didn't run.
     pub(super) calls: usize,
-    /// How many calls were sync.
+    /// The number of `sync` calls that began.
     pub(super) syncs: usize,
-    /// How many of them aren't `fire_and_forget`.
+    /// The number of calls that began and aren't `fire_and_forget`.
     pub(super) heeded: usize,
-    /// How many responses wait.
+    /// The number of responses that have to wait.
     pub(super) waiting: usize,
     /// Whether the reply had an effect: a call, a response, a payload, metadata.
     pub(super) did: bool,
-    /// Whether it had a call, a partial response, a payload or its own root: 0.1.0 counted these.
+    /// Whether the reply had a call, a partial response, a payload or the agent's own root. By the
+    /// rules of 0.1.0, only these count as effects.
     pub(super) acted: bool,
-    /// Whether it thought.
+    /// Whether the reply had a thought.
     pub(super) thought: bool,
-    /// Whether it wrote its own root.
+    /// Whether the reply had the agent's own root.
     pub(super) wrote_root: bool,
     /// The text outside of all elements.
     pub(super) outside: String,
-    /// The reply itself, once it is over: it counts as under way until the turn is.
+    /// The model's reply after its end. It counts as under way until the turn ends and drops it.
     pub(super) reply: Option<Mutex<Box<dyn ModelReply>>>,
-    /// The checklists that it wrote, and
+    /// The checklists that the reply wrote.
     pub(super) todos: Vec<TodoUntil>,
-    /// those that it closed.
+    /// The checklists that the reply closed, by their ids.
     pub(super) closed: Vec<u64>,
 }
 
 impl Generation {
-    /// A reply that comes to nothing more, and why.
+    /// A reply that was cut off, and why.
     pub(super) fn cut(why: &str) -> Generation {
         let (error, stop) = (Some(why.to_owned()), CognitionOut::STOPPED.to_owned());
         Generation { error, stop, truncated: true, did: true, ..Generation::default() }
     }
 
-    /// Counts an action.
+    /// Counts an action that begins.
     fn begins(&mut self, action: &Action) {
         self.calls += 1;
         self.syncs += usize::from(action.mode == Mode::Sync);
         self.heeded += usize::from(action.mode != Mode::FireAndForget);
     }
 
-    /// Whether more was to come.
+    /// Whether the reply is incomplete.
     pub(super) fn is_cut(&self) -> bool {
         self.error.is_some() || self.truncated
     }
 }
 
-/// The words of a final response, or the payload that ends the work.
+/// The text of a final response, or the payload that ends the work.
 pub(super) struct FinalAnswer {
     pub(super) text: String,
     pub(super) finale: Option<Element>,
-    /// Whether it waits for something.
+    /// Whether the answer has to wait.
     pub(super) waits: bool,
-    /// Where its words stand in the reply.
+    /// Where the answer stands in the reply: its beginning and its end, in bytes.
     pub(super) place: (usize, usize),
 }
 
@@ -118,16 +119,18 @@ pub(super) struct Speaking<'a> {
     rules: Option<u32>,
     reading: Reading,
     is_last: bool,
-    /// The partial responses that an earlier attempt sent: variables had the values of then.
+    /// The partial responses that an earlier attempt sent. They are sent again unchanged, as their
+    /// references may have other values by now.
     earlier: std::vec::IntoIter<Response>,
     pub(super) reasoning: String,
-    /// What the provider wants back beside the calls.
+    /// The signed parts of the reply, which the provider wants back with its calls.
     pub(super) signed: Vec<Signed>,
     pub(super) spoken: Generation,
-    /// How many calls and payloads were refused, and where the payloads among them begin.
+    /// The number of calls and payloads that were refused.
     refused: usize,
+    /// Where refused payloads begin in the reply, in bytes.
     unsent: Vec<usize>,
-    /// Whether something came behind the final response.
+    /// Whether something other than text came after the final response.
     is_late: bool,
 }
 
@@ -200,7 +203,8 @@ impl<'a> Speaking<'a> {
         Ok(self.spoken)
     }
 
-    /// Takes the answer of a reply without calls that is to have a form.
+    /// Reads the answer of a reply without calls as a final payload in JSON. If the text can't be
+    /// read, the agent gets a notice.
     async fn answers(
         &mut self,
         format: &AnswerFormat,
@@ -232,7 +236,7 @@ impl<'a> Speaking<'a> {
         self.told(None, text, place).await
     }
 
-    /// Tells of a call that did not run.
+    /// Counts a call that didn't run, and sends the agent a notice about it.
     async fn refuses(
         &mut self,
         call: impl Into<String>,
@@ -252,13 +256,13 @@ impl<'a> Speaking<'a> {
         place: Option<(u32, u32)>,
     ) -> Result<(), Fault> {
         let (line, column) = place.unzip();
-        // 0.1.0 didn't say which call a notice is about.
+        // Notices of 0.1.0 don't name their call.
         let call = call.filter(|_| !self.it.is_old());
         let notice = Notice { turn: self.turn, line, column, call, response: None, text };
         self.it.out.notice.send(Note(notice)).await
     }
 
-    /// Does what the reply says.
+    /// Acts on one part of the reply.
     pub(super) async fn act(&mut self, heard: Heard) -> Result<(), Fault> {
         let is_over = self.spoken.answer.is_some();
         if is_over && !matches!(heard, Heard::Text(..)) {
@@ -323,7 +327,8 @@ impl<'a> Speaking<'a> {
         Ok(())
     }
 
-    /// What it says of its own state is kept as far as it fits; the rest is told next turn.
+    /// Records the metadata that the agent sets, as far as they fit its fields. The agent is told
+    /// of errors in its next turn.
     async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
         let fields = &self.it.agent().settings.metadata;
         if fields.is_empty() {
@@ -361,7 +366,8 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// Whether it may take an action, if that changes its own surroundings.
+    /// Whether the agent may take an action. Only actions that change its own surroundings can be
+    /// forbidden here.
     fn may(&self, it: &Action) -> bool {
         let is_internal = matches!(it.kind, ActionKind::Internal | ActionKind::ContextFeed);
         !is_internal || self.it.agent().settings.internal_actions.allows(&it.name)
@@ -395,8 +401,8 @@ impl<'a> Speaking<'a> {
         Ok(())
     }
 
-    /// Whether a response needn't wait. What its own calls come to, and in what order, only the
-    /// next handling knows.
+    /// Whether a response may be delivered at once. It has to wait for the turn's own calls, whose
+    /// results only the next handling knows.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.it.is_old() {
@@ -409,7 +415,7 @@ impl<'a> Speaking<'a> {
         own && waiting == 0 && self.it.mind.is_free(names, is_final)
     }
 
-    /// Records a response that waits.
+    /// Records a response that has to wait.
     async fn waits(
         &mut self,
         is_final: bool,
@@ -467,7 +473,7 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// Whether a payload would be sent, if it stood elsewhere.
+    /// Whether a payload could be sent if it weren't mere text here.
     fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
         let taker = self.taker(local, element, is_core);
         taker.is_some_and(|(_, name)| self.it.capabilities.understand(element, &name).is_ok())
@@ -479,7 +485,7 @@ impl<'a> Speaking<'a> {
         self.refuses(local, text, None).await
     }
 
-    /// A payload beside a response that ends the agent's work.
+    /// Takes a payload that ends the agent's work.
     async fn finale(
         &mut self,
         local: &str,
@@ -509,12 +515,12 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// Who takes a payload that the agent wrote, and what its whole name is.
+    /// The listener that takes a payload which the agent wrote, and the payload's full name.
     fn taker(&self, local: &str, element: &Element, is_core: bool) -> Option<(String, Name)> {
         let seen = self.it.capabilities.seen_by(&self.it.agent().name);
         for name in seen.named(local) {
             let is_cores = name.namespace() == "https://xml-pipeline.org/ns/core/v1";
-            // What is the pump's own to say is nobody's to write.
+            // Only the pump sends reserved payloads.
             let is_reserved = seen.schema(name).is_some_and(|it| it.reserved);
             let is_meant = [name.namespace(), ""].contains(&element.namespace());
             if is_cores != is_core || is_reserved || !is_meant {

@@ -1,64 +1,64 @@
-//! An agent's side of a transcript as the conversation that a provider would have had of it.
+//! Converts an agent's part of a transcript into the conversation that a provider would have.
 //!
-//! Providers have a grammar: what the model says and all that it calls is one message, and what
-//! came of the calls follows at once, each by its id. A thread has no such order, since calls run
-//! while the model writes and may end turns later. So results are moved to their calls; a call
-//! without one gets [`INTERRUPTED`].
+//! Providers require an order: the model's text and all its calls are one message, and the results
+//! of the calls follow at once, each with the id of its call. A thread has no such order, as calls
+//! run while the model writes and may end turns later. So results are moved to their calls. A call
+//! without a result gets [`INTERRUPTED`].
 
 use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as Heard};
 use serde_json::{Value, json};
 
 use super::transcript::{Event, EventKind};
 
-/// What stands for the result of a call that has none.
+/// The result of a call that has none.
 pub const INTERRUPTED: &str = "[interrupted: no result came]";
-/// How long the name of a tool may be at providers.
+/// The longest name of a tool that providers accept, in characters.
 const NAME_MAX: usize = 64;
 
-/// A conversation in a provider's grammar.
+/// A conversation in the order that providers require.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// What the model was told before all else.
+    /// The system prompt.
     pub system: String,
-    /// Who said what, by turns: no two of the same side follow each other, but for a model that
-    /// called something and then spoke again.
+    /// The messages in order. Two messages of one side follow each other only where the model made
+    /// calls and then wrote again.
     pub sides: Vec<Side>,
 }
 
-/// What one side said.
+/// A message of one side.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Side {
-    /// What the model was told.
+    /// A text to the model.
     User(String),
-    /// What the model said, and what it called.
+    /// A reply of the model, with its calls.
     Assistant {
-        /// The words, without the calls.
+        /// The text without the calls.
         text: String,
         /// The calls, in order.
         calls: Vec<ToolCall>,
     },
 }
 
-/// A call, and what came of it.
+/// A call with its result.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Its id, which no other has.
+    /// The id, unique in the conversation.
     pub id: String,
-    /// Its name, of letters, digits, `_` and `-`.
+    /// The name, of letters, digits, `_` and `-`.
     pub tool: String,
-    /// With what.
+    /// The arguments: an object.
     pub input: Value,
-    /// What came of it, as text.
+    /// The result as text.
     pub output: String,
-    /// Whether that is a failure.
+    /// Whether the result is a failure, or is missing.
     pub is_error: bool,
     written: String,
 }
 
-/// Whose sides there are in a transcript, in the order in which they came in.
+/// The agents in a transcript, in the order of their first turns.
 #[must_use]
 pub fn agents(events: &[Event]) -> Vec<&str> {
     let mut all: Vec<&str> = Vec::new();
@@ -91,12 +91,12 @@ struct Building {
 #[derive(Default)]
 struct TurnInProgress {
     turn: u64,
-    /// Its words as they came.
+    /// The pieces of its text, as they came.
     deltas: String,
     /// Its thoughts and partial responses, as elements.
     parts: Vec<String>,
     calls: Vec<ToolCall>,
-    /// What came from outside meanwhile.
+    /// The messages that came during the turn.
     during: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Building {
             EventKind::Thought { text, .. } => {
                 self.open().parts.push(format!("<thought>{text}</thought>"));
             }
-            // One that waited is among the words of its turn, which is over.
+            // A response that waited is part of the text of its turn, which is over.
             EventKind::Response { turn, text, is_final: false }
                 if self.open.as_ref().is_some_and(|it| it.turn == *turn) =>
             {
@@ -172,7 +172,8 @@ impl Building {
         open.chain(closed)
     }
 
-    /// Ends the turn that is open: with its words, or with what is known of them.
+    /// Ends the open turn with its text. Without a text, the pieces or the recorded parts stand in
+    /// for it.
     fn closes(&mut self, text: Option<&str>) {
         let Some(open) = self.open.take() else {
             text.iter().for_each(|it| self.assistant(it.trim().to_owned(), Vec::new()));
@@ -214,7 +215,7 @@ impl Building {
     }
 }
 
-/// What came of a call as text, and whether it is a failure.
+/// The result of a call as text, and whether it is a failure.
 fn came(status: &str, output: Option<&Value>, error: Option<&str>) -> (String, bool) {
     let is_error = status != "ok";
     let text = match (error, output) {
@@ -226,7 +227,7 @@ fn came(status: &str, output: Option<&Value>, error: Option<&str>) -> (String, b
     (text, is_error)
 }
 
-/// The words of a reply without those calls that ran.
+/// The text of a reply without the calls that ran.
 fn without(text: &str, calls: &[ToolCall]) -> String {
     let mut left: Vec<&str> = calls.iter().map(|it| &*it.written).collect();
     let (mut out, mut parser) = (String::new(), Parser::new(reading()));
@@ -245,19 +246,19 @@ fn without(text: &str, calls: &[ToolCall]) -> String {
     out
 }
 
-/// Calls in any dialect.
+/// Reads calls in every dialect.
 fn reading() -> Config {
     Config::default().marked_up(Markup::default().tool_call()).speaking(Dialect::ToolUse)
 }
 
-/// A name as providers allow it.
+/// Replaces the characters of a name that providers don't allow, and cuts it.
 fn legal(name: &str, most: usize) -> String {
     let legal = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(legal).take(most).collect()
 }
 
 impl Conversation {
-    /// As the `messages` of OpenAI's chat completions.
+    /// The conversation as the `messages` of OpenAI's chat completions.
     #[must_use]
     pub fn openai(&self) -> Value {
         let mut messages = Vec::new();
@@ -285,11 +286,11 @@ impl Conversation {
         json!({ "messages": messages })
     }
 
-    /// As the `system` and the `messages` of Anthropic's messages.
+    /// The conversation as the `system` and the `messages` of Anthropic's messages.
     #[must_use]
     pub fn anthropic(&self) -> Value {
         let mut messages: Vec<Value> = Vec::new();
-        // What came of the calls of the message before.
+        // The results of the calls in the previous message.
         let mut results: Vec<Value> = Vec::new();
         for side in &self.sides {
             match side {

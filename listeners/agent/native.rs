@@ -1,5 +1,5 @@
-//! Calls in a provider's own protocol, as a prompt shows them: the model's own with their ids, and
-//! behind them the result of each, by its id. Pure.
+//! Calls in a provider's own protocol, as a prompt shows them: the model's calls with their ids,
+//! followed by their results. This module is pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use super::form::{Form, shown};
 use super::tools::legal;
 use super::words::{CognitionOut, Notice, ReasoningSigned};
 
-/// What stands for the result of a call that has none.
+/// The result of a call that has none.
 const NOTHING: &str = "[no result came]";
 
 /// The native calls of an agent's turns, and their results.
 #[derive(Default)]
 pub(super) struct Natives {
-    /// By the id of the call and its turn: what the model is told of it.
+    /// The results as the model reads them, by the turn and the id of the call.
     results: BTreeMap<(u64, String), String>,
-    /// By turn: what its provider signed.
+    /// The parts that the provider signed, by turn.
     signed: BTreeMap<u64, Vec<Signed>>,
-    /// The entries that say it: they stand nowhere else in the prompt.
+    /// The entries with these results. The prompt shows them nowhere else.
     told: BTreeSet<u64>,
 }
 
 impl Natives {
-    /// Those of a view.
+    /// The native calls of an agent's turns in a view; empty for a form that isn't native.
     pub(super) fn of(form: Form<'_>, agent: &str, view: &[Entry]) -> Natives {
         let mut all = Natives::default();
         if !form.is_native {
@@ -75,7 +75,7 @@ impl Natives {
         all
     }
 
-    /// Whether an entry has the result of a call: the prompt shows it behind that call.
+    /// Whether an entry has the result of a native call, which the prompt shows after that call.
     pub(super) fn tells(&self, entry: &Entry) -> bool {
         self.told.contains(&entry.seq())
     }
@@ -110,7 +110,7 @@ fn result(form: Form<'_>, entry: u64, it: &ActionResult) -> String {
     }
 }
 
-/// The words of a reply without its native calls, and those.
+/// Splits a reply into its text without the native calls, and these calls.
 fn written(it: &CognitionOut) -> (String, Vec<Call>) {
     let (mut text, mut calls, mut from) = (String::new(), Vec::new(), 0);
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -125,13 +125,13 @@ fn written(it: &CognitionOut) -> (String, Vec<Call>) {
     (text.trim().to_owned(), calls)
 }
 
-/// A call as it stands among the words: `<tool_use id="…" name="…">{…}</tool_use>`.
+/// Reads a call as the recorded text has it: `<tool_use id="…" name="…">{…}</tool_use>`.
 fn call(element: &str) -> Option<Call> {
     let (tag, body) = element.split_once('>')?;
     let arguments = body.trim_end().strip_suffix("</tool_use>")?;
     let tag = read(format!("{tag}/>"), Profile::Wire, &XmlLimits::INSIDE).ok()?;
     let arguments = escape::written(arguments);
-    // Providers refuse a history with broken JSON in it; what was wrong is the call's result.
+    // Providers refuse a history with broken JSON. The call's result tells of the error.
     let is_sound = json::read(&arguments).is_ok_and(|it| it.is_object());
     let arguments = if is_sound { &*arguments } else { "{}" };
     Some(Call::new(tag.attribute("id")?, legal(tag.attribute("name")?), arguments))

@@ -1,4 +1,4 @@
-//! What a handling emits, and how far a turn came.
+//! The emissions of a handling, and the outcomes of a turn.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Answer, Emit, IntoEmit, Need, NoteAbove, Park};
@@ -15,7 +15,7 @@ use super::words::{
     CognitionOut, ContextFull, ContextSummary, Correction, Notice, RateLimited, Response, Stopped,
 };
 
-/// The agent's own root, with text in it.
+/// An element with this name, attributes and text: the root of an agent.
 pub(super) fn root(
     name: &Name,
     attributes: &[(&str, String)],
@@ -31,7 +31,7 @@ pub(super) fn root(
     Ok(writer.finish()?)
 }
 
-/// What a handling comes to, in its order, and the messages that stay in the queue.
+/// The emissions of a handling in their order, and the messages that stay in the queue.
 #[derive(Default)]
 pub(super) struct Emissions(Emit);
 
@@ -70,20 +70,20 @@ impl IntoEmit for Emissions {
     }
 }
 
-/// How far a turn came.
+/// The outcome of an attempt at a turn.
 pub(super) enum TurnOutcome {
     /// The model wrote its reply.
     Turned(Box<Generation>),
-    /// Something else has to come first.
+    /// The prompt doesn't fit the model's window, so a clear comes first.
     Full(Emissions),
-    /// An interrupt came while it waited for its budget.
+    /// An interrupt came while the turn waited for the budget.
     Interrupted,
-    /// It stops: why in a word and in a sentence, and what comes before.
+    /// The agent stops: the reason in a word and in a sentence, and what is emitted before that.
     Stopped(&'static str, String, Emissions),
 }
 
 impl Generation {
-    /// Whether it had nothing done, and answered nothing.
+    /// Whether the reply did nothing and answered nothing, so that it is only text.
     pub(super) fn is_only_text(&self) -> bool {
         !self.acted && self.calls == 0 && self.answer.is_none()
     }

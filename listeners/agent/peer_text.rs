@@ -1,5 +1,4 @@
-//! An agent's peers as its prompt shows them: each call as the JSON that is asked for, and what its
-//! fields are.
+//! The text about an agent's peers in its prompt: each call as JSON, with its fields.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listener::Described;
@@ -12,11 +11,11 @@ use super::super::action::call::offered;
 use super::abilities::STAFF;
 use super::settings::{Ability, Settings};
 
-/// A payload that a peer takes, as an agent calls it.
+/// A payload that a peer takes, with the name by which an agent calls it.
 pub(super) struct PeerCall<'a> {
-    /// The name that an action says.
+    /// The name that an action has to give.
     pub(super) name: String,
-    /// What it is for.
+    /// What the call is for.
     pub(super) text: &'a str,
     pub(super) schema: &'a Schema,
 }
@@ -24,7 +23,7 @@ pub(super) struct PeerCall<'a> {
 /// The calls of a peer that are offered to models.
 pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCall<'a>> {
     let calls = offered(seen, it);
-    // A listener with one call says what it is for itself.
+    // A listener with one call describes that call by its own description.
     let text = it.text.as_deref().filter(|_| calls.len() == 1);
     let call = |(name, schema): (String, &'a Schema)| PeerCall {
         name,
@@ -34,7 +33,7 @@ pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCa
     calls.into_iter().map(call).collect()
 }
 
-/// What a call takes, as JSON Schema.
+/// The JSON Schema of a call's parameters.
 pub(super) fn parameters(schema: &Schema) -> Value {
     if matches!(schema.shape.content, Content::Any) {
         let text = json!({ "type": "string", "description": "What is wanted, in words." });
@@ -48,14 +47,14 @@ pub(super) fn parameters(schema: &Schema) -> Value {
     schema
 }
 
-/// Whether a prompt shows a peer's calls: of the house staff's it doesn't where an ability says the
-/// same.
+/// Whether a prompt shows a peer's calls. Those of the house staff are left out where the text
+/// about an ability describes them already.
 pub(super) fn is_shown(settings: &Settings, peer: &str) -> bool {
     let told = STAFF.iter().find(|(staff, _)| *staff == peer);
     told.is_none_or(|(_, ability): &(&str, Ability)| !settings.abilities.contains(ability))
 }
 
-/// A peer as a prompt shows it.
+/// The text about a peer in a prompt.
 pub(super) fn call(seen: &Capabilities, it: &Described) -> String {
     let calls = calls(seen, it);
     let mut text = format!("## {}\n", it.name);
@@ -74,7 +73,7 @@ pub(super) fn call(seen: &Capabilities, it: &Described) -> String {
     text
 }
 
-/// A payload as an example in JSON.
+/// An example of a payload in JSON.
 pub(super) fn example(seen: &Capabilities, schema: &Schema) -> Value {
     if matches!(schema.shape.content, Content::Any) {
         return json!({ "text": "…" });
@@ -84,15 +83,15 @@ pub(super) fn example(seen: &Capabilities, schema: &Schema) -> Value {
     json.unwrap_or_default()
 }
 
-/// The fields of an object, by its JSON Schema, a line each.
+/// The fields of an object by its JSON Schema, with a line for each.
 pub(super) fn fields_of(schema: &Value) -> String {
     fields(schema, schema, 0)
 }
 
-/// How deep the fields of fields are said.
+/// How many levels of nested fields are listed.
 const DEPTH_MAX: usize = 3;
 
-/// The fields of an object of JSON Schema, a line each.
+/// The fields of an object at one level, and of the levels below. `root` has the definitions.
 fn fields(schema: &Value, root: &Value, depth: usize) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut text = String::new();
@@ -117,13 +116,13 @@ fn fields(schema: &Value, root: &Value, depth: usize) -> String {
     text
 }
 
-/// A schema, or what it refers to.
+/// The schema that a reference leads to, or the schema itself.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
     pointer.and_then(|it| root.pointer(it)).unwrap_or(schema)
 }
 
-/// What a field takes, in a few words.
+/// The type of a field, in a few words.
 fn kind(schema: &Value, root: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();

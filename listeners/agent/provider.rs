@@ -1,5 +1,6 @@
-//! A provider that says no. Where it takes no more requests for a while it is waited for: a timer
-//! in the agent's thread ticks when it may be asked again. Where it refuses, it isn't asked again.
+//! Rate limits and refusals of providers. An agent waits for the end of a rate limit: a timer in
+//! its thread ticks when the provider may be asked again. A provider that refuses isn't asked
+//! again.
 
 use std::time::Duration;
 
@@ -12,30 +13,31 @@ use super::words::RateLimited;
 
 /// The shortest wait that a timer is set for.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// What is said of a reply that stops there.
+/// The text about a reply that a provider's content filter stopped.
 pub(super) const FILTERED: &str = "The provider's content filter stopped the last reply.";
-/// What the timer's tick says.
+/// The note of the timer's tick.
 const NOTE: &str = "The rate limit of your model is over.";
 
-/// Whether asking again is of no use: the provider wants another key, model or request, or money.
+/// Whether asking again is of no use, as the provider needs another key, model or request, or
+/// money.
 pub(super) fn is_refused(error: &model::Error) -> bool {
     matches!(error.kind, Kind::Refused | Kind::RateLimited) && !error.retry
 }
 
-/// How long a provider wants no further request, where it says so. A shorter wait is the client's
-/// own business, and a provider that asks for it again and again fails.
+/// How long a provider accepts no further request, if it says so. Waits below `WAIT_MIN` are left
+/// to the client's own retries: an error that remains after them counts as a failure.
 pub(super) fn limited(error: &model::Error) -> Option<Duration> {
     let is_limited = error.kind == Kind::RateLimited && error.retry;
     error.retry_after.filter(|it| is_limited && *it >= WAIT_MIN)
 }
 
-/// The milliseconds that an agent waits, where that isn't too long for it.
+/// How many milliseconds an agent waits; none if that is longer than it may wait.
 pub(super) fn wait_ms(limited: Option<Duration>, wait_max: Duration) -> Option<u64> {
     let wait = limited.filter(|it| *it <= wait_max)?;
     u64::try_from(wait.as_millis()).ok()
 }
 
-/// What the agent's caller is told of the wait.
+/// The payload that tells the agent's caller of the wait.
 pub(super) fn rate_limited(waits_ms: u64) -> RateLimited {
     RateLimited { wait: duration(waits_ms) }
 }

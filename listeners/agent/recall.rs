@@ -1,4 +1,4 @@
-//! The prompt of a turn, again: from the thread's entries and the manifest that the turn recorded.
+//! Makes the prompt of a turn once more, from the thread's entries and the turn's `cognition_in`.
 
 use std::fmt;
 
@@ -12,38 +12,38 @@ use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 
-/// A prompt of which it is known that its model was shown it.
+/// A prompt that was made once more, and has the digest of the one that the model was shown.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recalled {
     /// The agent.
     pub agent: String,
-    /// The entry of the manifest.
+    /// The entry of the turn's `cognition_in`.
     pub entry: EntryId,
-    /// The manifest.
+    /// The turn's `cognition_in`.
     pub begun: CognitionIn,
     /// The prompt.
     pub prompt: Prompt,
 }
 
-/// Why there is no such prompt.
+/// The reason why the prompt of a turn can't be made once more.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Forgotten {
     /// No turn of an agent had begun.
     NoTurn,
-    /// An entry isn't what it should be.
+    /// An entry can't be decoded.
     Unreadable(Fault),
-    /// The prompt was made in another form than this program knows.
+    /// The prompt has a form that this program doesn't know.
     Form {
-        /// The one of the manifest.
+        /// The number of the form, from `cognition_in`.
         recorded: u32,
     },
-    /// What is made of the thread isn't what the model was shown.
+    /// The prompt that comes of the thread now isn't the one that the model was shown.
     Different {
-        /// The digest of the manifest.
+        /// The digest in `cognition_in`.
         recorded: String,
-        /// The digest of what is made of it now.
+        /// The digest of the prompt that comes of the thread now.
         now: String,
     },
 }
@@ -68,13 +68,14 @@ impl fmt::Display for Forgotten {
 
 impl std::error::Error for Forgotten {}
 
-/// The prompt of the turn that an entry belongs to: of its sender's newest turn there, where that
-/// is an agent, else of the newest turn of any.
+/// The prompt of the turn that an entry belongs to. That is the newest turn of the entry's sender
+/// up to the entry, if the sender is an agent, and else the newest turn of any agent.
 ///
-/// `thread` has the thread's entries from the first one on, at least up to that entry.
+/// `thread` has the thread's entries from the first one on, and at least up to that entry.
 ///
 /// # Errors
-/// Where there is no turn, or where what comes of the entries isn't what the model was shown.
+/// No turn had begun, an entry can't be decoded, the form isn't known, or the prompt isn't the one
+/// that the model was shown.
 pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let upto = thread.iter().take_while(|it| it.seq() <= seq);
     let turns: Vec<&Entry> = upto.filter(|it| is_turn(it)).collect();
@@ -117,7 +118,7 @@ fn is_turn(entry: &Entry) -> bool {
     entry.is::<CognitionIn>() && !entry.is_refused() && entry.to() == Some(entry.from())
 }
 
-/// What an agent recorded last of one sort before a turn.
+/// The newest payload of a type that an agent recorded before a turn.
 fn newest<P: Payload>(thread: &[Entry], turn: &Entry) -> Result<Option<P>, Fault> {
     let own = |it: &&Entry| it.from() == turn.from() && it.is::<P>() && !it.is_refused();
     let newest = thread.iter().rev().filter(|it| it.seq() < turn.seq()).find(own);

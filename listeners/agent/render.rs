@@ -1,10 +1,10 @@
-//! What a model is shown of a thread. Pure: entries in, a prompt out, so that whoever reads the
-//! log afterwards gets the same bytes.
+//! Renders a thread as a prompt. This module is pure, so the log gives the same bytes again later.
 //!
-//! What the agent wrote is the assistant's, word for word; all that it was sent is the user's.
-//! Messages of one side that follow each other are one. What feeds hold stands at the very end: up
-//! to there the prompt of a turn begins with the prompt of the turn before it, unless a clear hid
-//! something meanwhile.
+//! The agent's own replies have the role `assistant`, word for word. Everything that was sent to it
+//! has the role `user`, except the results of native calls, which have the role `tool`. Adjacent
+//! texts of one role become one message. Feeds at the position `late` and the line of what runs
+//! stand at the very end. Up to there, the prompt of a turn begins with the prompt of the turn
+//! before, unless a clear hid something or a feed in the system prompt changed.
 
 use std::collections::BTreeSet;
 
@@ -30,13 +30,14 @@ use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
 };
 
-/// What stands before the result of an action, or of a thread, whose work was done when it came.
+/// The line before the result of an action or a thread that came after its work was done.
 const LATE: &str = "[A late result, of work that you have answered:]";
 
-/// The prompt of a turn in a form: the newest system text, what is in view, and what feeds hold.
+/// The prompt of a turn in a form: the newest system prompt, the entries in view, and the feeds.
 ///
-/// Those are what [`Shown`](super::super::feed::Shown) makes of the thread up to the `until` of the
-/// turn's `cognition_in`, and of what the agent itself recorded between the two.
+/// The feeds are those that [`Shown`](super::super::feed::Shown) computes from two groups of
+/// entries: the thread up to the `until` of the turn's `cognition_in`, and the agent's own entries
+/// from there to the `cognition_in`.
 #[must_use]
 pub fn render(
     form: Form<'_>,
@@ -51,8 +52,8 @@ pub fn render(
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
-    // What came while the model wrote stands behind what it wrote, and so does what came just
-    // before and wasn't shown to it.
+    // Messages that came while the model wrote stand behind its reply, and so do messages that came
+    // just before and that its prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
     let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
@@ -74,7 +75,7 @@ pub fn render(
                 wrote(form, entry, &natives, &mut prompt);
                 during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
-            // An interrupt may be told to several.
+            // One interrupt may be answered to several askers; the prompt tells of it once.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
             told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
@@ -99,10 +100,10 @@ pub fn render(
     prompt
 }
 
-/// What an agent reads where its work was interrupted.
+/// The line that an agent reads where its work was interrupted.
 const INTERRUPTED: &str = "[You were interrupted: what you were asked before is over.]";
 
-/// Whether this is the last text of a prompt, with what came during a turn.
+/// Whether a prompt ends with this text, counting the parts that came during a turn.
 fn has_last(prompt: &Prompt, during: Option<&[Part]>, text: &str) -> bool {
     match during.and_then(<[Part]>::last) {
         Some(last) => last.text == text,
@@ -110,7 +111,7 @@ fn has_last(prompt: &Prompt, during: Option<&[Part]>, text: &str) -> bool {
     }
 }
 
-/// The entries that came between the last one that a turn was shown and the turn itself.
+/// The entries that came just before a turn and that its prompt didn't show.
 fn unseen(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
     let (mut unseen, mut until) = (BTreeSet::new(), None);
     for entry in view.iter().rev() {
@@ -133,7 +134,7 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
     }
 }
 
-/// What only this prompt says.
+/// Adds a text that only this prompt has, and counts its bytes as late.
 fn put_late(prompt: &mut Prompt, text: &str) {
     let before = prompt.messages.last().map_or(0, |it| it.text.len());
     let count = prompt.messages.len();
@@ -142,7 +143,7 @@ fn put_late(prompt: &mut Prompt, text: &str) {
     prompt.late_bytes += if prompt.messages.len() > count { after } else { after - before };
 }
 
-/// What the user said, with an attachment where it has one.
+/// Adds a part of the user's side, with its attachment if it has one.
 fn put_part(prompt: &mut Prompt, it: Part) {
     put(prompt, Role::User, &it.text);
     if let Some(last) = prompt.messages.last_mut() {
@@ -150,16 +151,17 @@ fn put_part(prompt: &mut Prompt, it: Part) {
     }
 }
 
-/// Where messages are missing that a clear hides, and what is said of that.
+/// The place of messages that clears hide, and the text that stands there.
 struct Gap {
     /// The first entry that is hidden.
     first: u64,
     said: String,
 }
 
-/// What a prompt says in the place of what clears hide; from form 2 on.
+/// The text in place of the messages that clears hide, from form 2 on. None where nothing is
+/// hidden.
 ///
-/// The newest clear in force is always in view itself, so the view tells.
+/// The newest clear in force is itself always in view, so the view is enough to know the clears.
 fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
@@ -180,7 +182,7 @@ fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     Some(Gap { first, said })
 }
 
-/// The newest summary that an agent has of messages that clears in force hide.
+/// The agent's newest summary of messages that clears in force hide.
 fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
     let (mut newest, mut in_force) = (None, Vec::new());
     for entry in view.iter().filter(|it| !it.is_refused()) {
@@ -195,7 +197,7 @@ fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
     in_force.into_iter().rev().flatten().next()
 }
 
-/// What somebody else sent the agent.
+/// The text for a message to the agent from another sender; none for the records of feeds.
 pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
@@ -229,8 +231,7 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
     })
 }
 
-/// A text that can't be taken for a result, headed by its sender; what is said at the console is
-/// the user's, and has no heading from form 4 on.
+/// An escaped text, headed by its sender. From form 4 on, texts of the console have no heading.
 fn headed(form: u32, from: &str, text: &str) -> String {
     let text = harmless(text);
     match (from, form) {
@@ -240,7 +241,7 @@ fn headed(form: u32, from: &str, text: &str) -> String {
     }
 }
 
-/// What another agent responded, by itself or as the end of its thread.
+/// The text of another agent's response, alone or as the end of its thread.
 fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(headed(form, entry.from(), &it.text));
@@ -269,7 +270,7 @@ fn why(it: &Stopped) -> String {
     format!("It stopped, {}: {}", it.reason, it.text)
 }
 
-/// A reply of the agent's, which stands for all that was in it.
+/// Adds a reply of the agent. The reply stands for all the entries that came from it.
 fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
@@ -287,7 +288,8 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
     }
 }
 
-/// What the agent said to itself about its replies. What they quote of a reply is no result.
+/// The text for a message about its replies that the agent sent itself. Quotes of a reply are
+/// escaped, so that they can't be taken for results.
 pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     let quoted = |text: String| if form == 1 { text } else { harmless(&text).into_owned() };
     if let Some(it) = entry.decode_if::<Correction>() {
@@ -313,7 +315,7 @@ fn result(it: &ActionResult, text: &str, note: &str) -> String {
     format!("<action-result id=\"{id}\" status=\"{status}\">{text}{note}</action-result>")
 }
 
-/// What came of an action, in form 1.
+/// The result of an action in form 1.
 fn result_1(it: &ActionResult) -> String {
     let mut text = format!("<action-result id=\"{}\" status=\"{}\">", it.id, it.status.as_str());
     if let Some(error) = &it.error {
@@ -330,7 +332,7 @@ fn result_1(it: &ActionResult) -> String {
     text + "</action-result>"
 }
 
-/// In form 1 a tool's text can't end the element that it stands in.
+/// Escapes a tool's text in form 1, so that it can't end the element around it.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -1,4 +1,4 @@
-//! Turns that a stop cut: what there was of them, and how they go on.
+//! Resumes turns that a stop of the pump cut off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use super::system::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 use super::write::{Heard, Writing, tool_use};
 
-/// How many entries are read at once.
+/// How many entries are read from the log at a time.
 const PAGE: usize = 1_000;
 
 /// A turn that an earlier attempt began.
 pub(super) struct BegunTurn {
     turn: u64,
-    /// What its model was shown: up to which entry.
+    /// The last entry that the model was shown.
     until: u64,
-    /// What it sent.
+    /// The entries that the earlier attempt sent.
     sent: Vec<Entry>,
 }
 
@@ -38,7 +38,7 @@ impl TurnContext {
         let sent = self.sent.sent().await?;
         let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
         let begun = begun.map(|CognitionIn { turn, until, .. }| BegunTurn { turn, until, sent });
-        // An interrupt that came first has ended it.
+        // An interrupt that was handled before has ended the turn.
         let is_ended = |it: &BegunTurn| {
             let is_over = it.sent.iter().any(Entry::is::<CognitionOut>);
             !is_over && self.mind.turns >= it.turn && !self.mind.is_turning()
@@ -46,9 +46,10 @@ impl TurnContext {
         Ok(begun.filter(|it| !is_ended(it)))
     }
 
-    /// Goes on with it. What the model had said to its end is read again, and not asked for; a
-    /// model that says the same to the same prompt is asked again; of any other there is what it
-    /// had said, since it would say something else, and do it twice.
+    /// Resumes a turn. If its reply was complete, the reply is read from the log and the model
+    /// isn't asked. Otherwise a model that always gives the same reply to a prompt is asked again.
+    /// With any other model the turn ends with what was recorded of its reply: asked again, the
+    /// model would write something else, and its actions would run twice.
     pub(super) async fn resume(mut self, it: BegunTurn) -> Result<Emissions, Fault> {
         let BegunTurn { turn, until, sent } = it;
         let mut mind = Mind::clone(&self.mind);
@@ -63,7 +64,7 @@ impl TurnContext {
             }
             return self.after_turn(mind, spoken).await;
         }
-        // What came since the turn began, its prompt doesn't show.
+        // The prompt of the turn doesn't show what came after the turn's beginning.
         self.mind = OwnMind(self.mind_at(until).await?);
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
@@ -77,7 +78,7 @@ impl TurnContext {
         self.end_turn(mind, turn, until, spoken).await
     }
 
-    /// What the thread says of the agent up to an entry.
+    /// The agent's mind as the thread shows it up to an entry.
     async fn mind_at(&self, until: u64) -> Result<Arc<Mind>, Fault> {
         let (mut minds, mut after) = (Minds::default(), 0);
         loop {
@@ -93,8 +94,8 @@ impl TurnContext {
     }
 }
 
-/// What there is of a reply that wasn't written to its end. A native call stands in it as such,
-/// where the turn says where those are.
+/// Puts together what was recorded of an incomplete reply. Native calls stand in it as such, if the
+/// turn's rules record their places.
 fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
@@ -113,14 +114,14 @@ fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     spoken
 }
 
-/// An action as the native call that it came as; nothing of any other.
+/// The native call that an action was written as; none for other actions.
 fn native(it: Action) -> Option<Call> {
     let is_native = it.dialect == Some(Dialect::Native);
     is_native.then(|| Call::new(it.id, it.name, it.parameters.unwrap_or_default()))
 }
 
-/// The answer of a reply that was written to its end before a stop, where it didn't have to wait:
-/// nothing is sent again.
+/// Reads a reply that was complete before a stop of the pump, to find its final answer. Nothing is
+/// sent again.
 fn recalled(
     it: &TurnContext,
     over: &CognitionOut,

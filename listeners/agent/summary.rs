@@ -1,5 +1,5 @@
-//! Summaries: what a model writes of the messages that a clear is about to hide, in pieces that fit
-//! its window.
+//! Summaries of the messages that a clear is about to hide. A model writes them, piece by piece
+//! where the messages don't fit its window.
 
 use std::sync::Arc;
 
@@ -12,25 +12,26 @@ use super::super::view::part;
 use super::context::TurnContext;
 use super::words::{ContextSummary, Interrupt};
 
-/// What the model is told that writes a summary.
+/// The system prompt of the model that writes a summary.
 const SYSTEM: &str = "Another model goes on with a conversation whose older part it will not see. \
     Write down for it what that part came to: what was asked, decided, done and found, names and \
     numbers, and what is still to be done. Write plain text and nothing else, in 300 words at the \
     most.";
-/// How many tokens a summary has at the most, where the window has room for eight times as many.
+/// The most tokens of a summary. A summary also has at most an eighth of the model's window.
 const SUMMARY_TOKENS_MAX: u64 = 1_024;
-/// How many tokens a window has where its model doesn't say.
+/// The assumed window of a model that doesn't tell it, in tokens.
 const WINDOW: u64 = 8_192;
 
-/// What a model wrote, and what it took.
+/// A model's text or its error, and the tokens that it used.
 type Written = (Result<String, String>, Option<Usage>);
 
 impl TurnContext {
-    /// A summary of a prompt's messages but for the newest ones, so many of which stay; or why
-    /// there is none. What was charged for it in the record of a replay is charged again.
+    /// Summarises the older messages of a prompt, for a clear that keeps `keep` messages. A failure
+    /// is a summary with an error. A replay takes the summary from the record, and charges again
+    /// what was charged for it; none where the record has none.
     pub(super) async fn summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
         if let Some(record) = &self.record.0 {
-            // The first settlement may be of what a handling before left open.
+            // The first settlement may be that of a reservation that an earlier handling left open.
             let mut open = usize::from(self.mind.reserved.is_some());
             for it in record.iter().filter_map(Entry::decode_if::<Charge>) {
                 match it.settled && open > 0 {
@@ -50,13 +51,15 @@ impl TurnContext {
         Some(ContextSummary { model: model.describe(), error, text })
     }
 
-    /// A summary of a text, piece by piece: each piece is read beside the summary of those before.
+    /// Summarises a text piece by piece: each piece is read together with the summary of the pieces
+    /// before.
     async fn summarise(&self, model: &Arc<dyn Model>, text: &str) -> Result<String, String> {
         let window = model.window().map_or(WINDOW, u64::from);
         let most = (window / 8).clamp(1, SUMMARY_TOKENS_MAX);
         let bytes = usize::try_from(window * TOKEN_BYTES / 2).unwrap_or(usize::MAX).max(512);
         let (mut summary, mut from) = (String::new(), 0);
-        // What an earlier attempt at this message was charged stands in the log.
+        // The charges of an earlier attempt at this message are in the log: the pump recognizes
+        // them, and doesn't count them twice.
         let sent = self.sent.sent().await.map_err(|it| it.message)?;
         for it in sent.iter().filter_map(Entry::decode_if::<Charge>) {
             self.out.charge.send(it.into()).await.map_err(|it| it.message)?;
@@ -78,7 +81,7 @@ impl TurnContext {
         Ok(summary)
     }
 
-    /// Asks for one summary, within the tree's budget.
+    /// Asks the model for one summary, and charges it to the tree's budget.
     async fn charged(
         &self,
         model: &Arc<dyn Model>,
@@ -103,7 +106,7 @@ impl TurnContext {
     }
 }
 
-/// All of a model's text.
+/// Asks a model, and collects the whole text of its reply.
 async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> Written {
     let (mut text, mut usage) = (String::new(), None);
     let mut reply = match model.turn(prompt).await {
@@ -123,7 +126,8 @@ async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> Written {
     }
 }
 
-/// The messages of a prompt that a clear hides, as a text.
+/// The older messages of a prompt as a text: all but the `keep - 1` newest ones, which stay in
+/// view.
 fn older(prompt: &Prompt, keep: u64) -> String {
     let newest = usize::try_from(keep.saturating_sub(1)).unwrap_or(usize::MAX).max(1);
     let count = prompt.messages.len().saturating_sub(newest).max(1);

@@ -1,8 +1,8 @@
-//! What an agent's model is told before all else, by the rules of its turn, and what follows from
-//! it: how its replies are read, and the tools that it is offered.
+//! The system prompt of an agent by the rules of its turn, with what belongs to it: how replies are
+//! read, and the tools that the model is offered.
 //!
-//! From rules 5 on the protocol comes first and the agent's own prompt behind it, so that agents
-//! share a prefix. Older rules have the text of `before.rs`.
+//! From rules 5 on, the protocol comes first and the agent's own prompt after it, so that the
+//! prompts of agents share a prefix. `before.rs` has the text of older rules.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use super::settings::{Dialect, FinalWithActions, Settings};
 use super::tools::{Tools, offered};
 use super::words::is_offered;
 
-/// How a model writes that writes its calls as elements, and
+/// The protocol for a model that writes its calls as elements.
 const TAGS: &str = include_str!("protocol_5.txt");
-/// how one writes that makes its calls in its provider's own protocol.
+/// The protocol for a model that makes its calls in its provider's own protocol.
 const NATIVE: &str = include_str!("native_5.txt");
-/// The same where its answer is JSON.
+/// The protocol for such a model if its answer is JSON.
 const NATIVE_ANSWER: &str = include_str!("native_answer.txt");
 
-/// The headings of the parts, in their order.
+/// The names and the headings of a system prompt's parts, in their order.
 pub const HEADINGS: [(&str, &str); 6] = [
     ("protocol", "# How you write"),
     ("abilities", "# What you may write besides"),
@@ -38,20 +38,21 @@ pub const HEADINGS: [(&str, &str); 6] = [
     ("peers", "# Whom you may call"),
 ];
 
-/// What an agent's model is told before all else, and what follows from it.
+/// The system prompt of an agent, with what belongs to it.
 #[derive(Debug)]
 pub(super) struct SystemPrompt {
     pub(super) text: String,
-    /// How its replies are read.
+    /// How the model's replies are read.
     pub(super) reading: Arc<Config>,
-    /// What it is offered in its provider's own protocol.
+    /// The tools that the model is offered in its provider's own protocol.
     pub(super) tools: Tools,
-    /// The form of its answer, where it is held to one.
+    /// The format of the model's answer, if it has to follow one.
     pub(super) format: Option<Arc<AnswerFormat>>,
 }
 
 impl SystemPrompt {
-    /// What an agent is told by rules 5 and later ones, whose answer may have a form.
+    /// The system prompt by rules 5 and later. `format` is that of the model's answer, if it has to
+    /// follow one.
     pub(super) fn new(
         agent: &Agent,
         all: &Capabilities,
@@ -68,7 +69,7 @@ impl SystemPrompt {
         let mut part = |title: &str, body: &str| {
             match body.trim() {
                 "" => {}
-                // Where nothing stands before it, a prompt is all there is.
+                // A prompt with nothing before it needs no heading.
                 body if text.is_empty() && title == own => text += body,
                 body if text.is_empty() => text += &format!("{title}\n\n{body}"),
                 body => text += &format!("\n\n{title}\n\n{body}"),
@@ -80,7 +81,7 @@ impl SystemPrompt {
                 None => how_to_write(settings),
             };
             part(protocol, protocol_text.strip_prefix(protocol).unwrap_or(&protocol_text));
-            // Where its answer is JSON, a model writes no elements.
+            // A model whose answer is JSON writes no elements.
             let abilities = format.is_none().then(|| abilities::text(settings));
             part(besides, &abilities.unwrap_or_default());
         }
@@ -107,13 +108,13 @@ impl SystemPrompt {
     }
 }
 
-/// The peers of an agent, of those that it may know of.
+/// The peers of an agent among the listeners that it can see.
 pub(super) fn peers<'a>(agent: &str, seen: &'a Capabilities) -> Vec<&'a Described> {
     let named = seen.listener(agent).and_then(|it| it.peers.clone()).unwrap_or_default();
     seen.listeners().iter().filter(|it| named.contains(&it.name)).collect()
 }
 
-/// How replies with these names as markup are read: made once for all turns of an agent.
+/// How replies are read, with these names as markup. This is made once for all turns of an agent.
 pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
     let dialect = match settings.dialect {
         Dialect::ToolUse => reply::Dialect::ToolUse,
@@ -127,7 +128,7 @@ pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
     Arc::new(config)
 }
 
-/// The names that mean something in an agent's replies.
+/// The names of elements that have a meaning in an agent's replies.
 pub(super) fn markup(agent: &Agent, seen: &Capabilities, peers: &[&Described]) -> Markup {
     let mut markup = Markup::default().root(&agent.name);
     for local in &agent.settings.final_payloads {
@@ -142,7 +143,7 @@ pub(super) fn markup(agent: &Agent, seen: &Capabilities, peers: &[&Described]) -
     markup
 }
 
-/// The protocol, as an agent's settings have it.
+/// The text of the protocol for an agent's settings.
 fn how_to_write(settings: &Settings) -> String {
     let is_native = settings.dialect == Dialect::Native;
     let template = if is_native { NATIVE } else { TAGS };
@@ -179,7 +180,7 @@ fn how_to_write(settings: &Settings) -> String {
     text.replace("{example}", &example)
 }
 
-/// When a final response is delivered.
+/// The sentence about when a final response is delivered.
 fn delivered(settings: &Settings) -> String {
     let calls = if settings.dialect == Dialect::Native { "calls" } else { "actions" };
     match settings.final_with_actions {
@@ -190,12 +191,12 @@ fn delivered(settings: &Settings) -> String {
     }
 }
 
-/// The payloads that end an agent's work, as they are written.
+/// The text about the payloads that end an agent's work.
 fn finals(settings: &Settings, seen: &Capabilities) -> String {
     let mut text = String::new();
     for local in &settings.final_payloads {
         for schema in seen.named(local).iter().filter_map(|it| seen.schema(it)) {
-            // A namespace needn't be written.
+            // Models needn't write the namespace.
             let namespace = format!(" xmlns=\"{}\"", schema.name.namespace());
             text += &format!("{}\n", seen.prompt(schema).replace(&namespace, ""));
         }

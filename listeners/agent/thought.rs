@@ -1,11 +1,12 @@
-//! What stays in a thought's text as it is written: tags that are only spoken of, and payloads that
-//! can't be sent. Whether one can, is known only when the agent acts on it.
+//! The texts of thoughts. Some elements within a thought stay part of its text: tags that are only
+//! mentioned, and payloads that can't be sent. Whether a payload can be sent is known only when the
+//! agent acts on it.
 
 use pumphouse::reply::{Kind, Reading};
 
 use super::escape;
 
-/// The text of a thought, and what may stay in it.
+/// The text of a thought, and the elements that may become part of it.
 #[derive(Debug, Default)]
 pub(super) struct ThoughtText {
     text: String,
@@ -14,15 +15,15 @@ pub(super) struct ThoughtText {
 
 #[derive(Debug)]
 struct Aside {
-    /// Before which byte of the text.
+    /// The byte of the text before which the element stands.
     at: usize,
-    /// Where the payload begins in the reply; none for what stays in any case.
+    /// Where a payload begins in the reply; none for an element that stays in any case.
     payload: Option<usize>,
     source: String,
 }
 
 impl ThoughtText {
-    /// The text as it is recorded, with the payloads in it that weren't sent.
+    /// The text as it is recorded, with the payloads that weren't sent.
     pub(super) fn recorded(&self, unsent: &[usize], reading: Reading) -> String {
         let (mut whole, mut from) = (String::new(), 0);
         for Aside { at, payload, source } in &self.asides {
@@ -40,14 +41,14 @@ impl ThoughtText {
     }
 }
 
-/// The elements of text that are open, the innermost last.
+/// The open elements that hold text, the innermost last.
 #[derive(Debug, Default)]
 pub(super) struct OpenElements(Vec<OpenElement>);
 
 #[derive(Debug)]
 struct OpenElement {
     kind: Kind,
-    /// Bytes of its own text.
+    /// The length of its own text so far, in bytes.
     bytes: usize,
     asides: Vec<Aside>,
 }
@@ -57,26 +58,26 @@ impl OpenElements {
         self.0.push(OpenElement { kind, bytes: 0, asides: Vec::new() });
     }
 
-    /// So many bytes of text come.
+    /// Counts this many bytes as text of the innermost element.
     pub(super) fn says(&mut self, bytes: usize) {
         if let Some(it) = self.0.last_mut() {
             it.bytes += bytes;
         }
     }
 
-    /// The texts are too long: what is kept of them begins here.
+    /// Forgets the texts so far, as they are too long. What is kept of them begins here.
     pub(super) fn begins_anew(&mut self) {
         for it in &mut self.0 {
             (it.bytes, it.asides) = (0, Vec::new());
         }
     }
 
-    /// Whether text that comes now is a thought's.
+    /// Whether text that comes now belongs to a thought.
     pub(super) fn is_thought(&self) -> bool {
         self.0.last().is_some_and(|it| it.kind == Kind::Thought)
     }
 
-    /// Something that isn't its text may stay in the thought at hand.
+    /// Notes an element that may become part of the text of the open thought.
     pub(super) fn keeps(&mut self, payload: Option<usize>, source: &str) {
         if let Some(it) = self.0.last_mut().filter(|it| it.kind == Kind::Thought) {
             let (at, source) = (it.bytes, source.to_owned());
@@ -84,7 +85,7 @@ impl OpenElements {
         }
     }
 
-    /// The innermost is closed, and this is its text.
+    /// Closes the innermost element, which has this text.
     pub(super) fn closes(&mut self, text: &str) -> ThoughtText {
         let asides = self.0.pop().map(|it| it.asides).unwrap_or_default();
         ThoughtText { text: text.to_owned(), asides }

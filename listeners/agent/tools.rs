@@ -1,4 +1,5 @@
-//! What a model is offered as tools in its provider's own protocol: what its agent's peers take.
+//! The tools that a model is offered in its provider's own protocol: the payloads that its agent's
+//! peers take.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +13,14 @@ use super::super::view::ReadResult;
 use super::peer_text::{calls, parameters};
 use super::words::is_offered;
 
-/// What providers take as the name of a tool, at the most.
+/// The longest name of a tool that providers accept, in characters.
 const NAME_MAX: usize = 64;
 
-/// Tools, and what their names stand for.
+/// Tools, and the actions that their names stand for.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
-    /// Whom an action would name, by the name of the tool.
+    /// The name that an action would give, by the name of the tool.
     meant: BTreeMap<String, String>,
 }
 
@@ -28,7 +29,7 @@ impl Tools {
         &self.all
     }
 
-    /// A call of a tool, with the name that an action would have.
+    /// Gives a call the name that an action would have in place of the tool's name.
     pub(super) fn meant(&self, call: Call) -> Call {
         match self.meant.get(&call.name) {
             Some(name) => Call::new(call.id, name, call.arguments),
@@ -46,7 +47,7 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     tools.with_read_result(seen)
 }
 
-/// The same by rules before 5: a tool for each payload that one of these takes.
+/// The tools by rules before 5: one for each payload that one of these peers takes.
 pub(super) fn offered_before(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers {
@@ -74,7 +75,7 @@ impl Tools {
         self.meant.insert(name, meant);
     }
 
-    /// With the tool that reads on in a long result, where there is any other.
+    /// Adds the tool that reads the rest of a long result, if there are other tools.
     fn with_read_result(mut self, seen: &Capabilities) -> Tools {
         let rest = seen.schema(&ReadResult::NAME).filter(|_| !self.all.is_empty());
         if let Some(schema) = rest {
@@ -83,7 +84,7 @@ impl Tools {
         self
     }
 
-    /// A legal name that no other tool has.
+    /// A legal name that no tool has yet.
     fn free(&self, name: &str) -> String {
         let name = legal(name);
         let others = (2..).map(|it| format!("{name}_{it}"));
@@ -92,7 +93,8 @@ impl Tools {
     }
 }
 
-/// A name in the characters that every provider takes.
+/// Replaces the characters of a name that some provider refuses, and cuts it so that a number fits
+/// behind it.
 pub(super) fn legal(name: &str) -> String {
     let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(fits).take(NAME_MAX - 3).collect()

@@ -1,9 +1,11 @@
-//! What agents did in a thread, as events in the words that runtimes of agents have for them.
+//! Transcripts: what agents did in a thread, as events with the names that agent runtimes use.
 //!
-//! Entries in, in their order, and events out: of a log, or of a thread while it grows. What is
-//! only shown while a model writes, `delta`, may come between them.
+//! A transcript takes the entries of a thread in their order, from the log or while the thread
+//! grows, and returns events. Live payloads, such as the `delta` of a model that writes, may come
+//! in between.
 //!
-//! Who an agent is shows when its first turn begins; what it was sent before waits until then.
+//! A listener is known to be an agent only once its first turn begins. The events of earlier
+//! messages to it are held back until then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +24,7 @@ use super::words::{
     ModelFailed, Notice, Repair, Response, Stopped, Thought,
 };
 
-/// Something that an agent was told, did, or said. As JSON it is one object.
+/// Something that an agent was told, did, or said. In JSON, an event is one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Event {
@@ -33,13 +35,13 @@ pub struct Event {
     pub agent: String,
     /// The thread.
     pub thread: String,
-    /// The entry that says so; none where it was only shown while it happened.
+    /// The entry of the event; none for a live payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// When the pump took that entry.
+    /// When the pump accepted that entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Whether people are shown it who look on.
+    /// Whether the event is meant to be shown to people.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub show: bool,
 }
@@ -49,13 +51,13 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The model is told something: by the `system`, or as a `user`'s words.
+    /// The model is told something, in the system prompt or by a user's message.
     CognitionIn {
         /// `system` or `user`.
         role: String,
-        /// Who told it.
+        /// The sender.
         from: String,
-        /// The words, as the prompt has them.
+        /// The text, as the prompt has it.
         text: String,
     },
     /// A turn begins.
@@ -64,165 +66,166 @@ pub enum EventKind {
         turn: u64,
         /// The model's name.
         model: String,
-        /// Whose work it is a turn of; none in threads of 0.1.0.
+        /// The asker of the work that the turn belongs to; none in threads of 0.1.0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
     },
-    /// A piece of what the model writes, while it does. Only who looks on sees it.
+    /// A piece of the reply while the model writes it. Only followers see it; the log doesn't have
+    /// it.
     CognitionOutDelta {
         /// The turn.
         turn: u64,
-        /// Where it stands: `thought`, `response`, `text` or `reasoning`.
+        /// The place of the piece: `thought`, `response`, `text` or `reasoning`.
         within: String,
         /// The piece.
         text: String,
     },
-    /// The model's reasoning, where its provider shows it.
+    /// The model's reasoning, if its provider shows it.
     CognitionReasoning {
         /// The turn.
         turn: u64,
-        /// The words.
+        /// The text.
         text: String,
-        /// Whether more was to come.
+        /// Whether the reasoning is incomplete.
         is_partial: bool,
-        /// Whether something cut it.
+        /// Whether an error or an interrupt cut it off.
         was_interrupted: bool,
     },
-    /// The model was asked in vain, and is asked again, or another one is.
+    /// A request to a model failed. The model is asked again, or another one is asked.
     ModelFailed {
         /// The turn.
         turn: u64,
-        /// Which one, where the agent's model is several.
+        /// The model that failed, if the agent's model is a router.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What kind of failure it was, such as `rate-limited`.
+        /// The kind of the failure, such as `rate-limited`.
         kind: String,
         /// What happened.
         text: String,
     },
-    /// A thought is whole.
+    /// A thought is complete.
     Thought {
         /// The turn.
         turn: u64,
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A call is defined. It runs from here on, or once what it waits for is done.
+    /// A call is defined. It runs at once, or when the calls that it waits for are done.
     ToolCallStart {
         /// The turn.
         turn: Option<u64>,
-        /// What no other call of the thread is called.
+        /// The id of the call, unique in the thread.
         call_id: String,
-        /// What the model called it.
+        /// The id that the model gave the call. A later turn may use it again.
         id: String,
-        /// Whom it calls.
+        /// The listener that the action calls, or `listener.payload`.
         tool: String,
-        /// With what, as the model wrote it.
+        /// The parameters, as the model wrote them.
         input: Value,
-        /// Who waits for it: `sync`, `async` or `fire_and_forget`.
+        /// How the agent waits for the result: `sync`, `async` or `fire_and_forget`.
         mode: String,
     },
-    /// What a program that a tool runs writes. Only who looks on sees it.
+    /// Output of a program that a tool runs. Only followers see it; the log doesn't have it.
     ToolCallOutput {
         /// The call.
         call_id: String,
         /// The listener that the action calls.
         tool: String,
-        /// To which output: `out` or `err`.
+        /// The stream of the output: `out` or `err`.
         stream: String,
-        /// What it writes: whole lines where they aren't too long.
+        /// The output, in whole lines if they aren't too long.
         text: String,
     },
-    /// How far a tool is with a call. Only who looks on sees it.
+    /// The progress of a call. Only followers see it; the log doesn't have it.
     ToolCallProgress {
         /// The call.
         call_id: String,
         /// The listener that the action calls.
         tool: String,
-        /// How much is done.
+        /// The amount that is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         done: Option<f64>,
-        /// Of how much.
+        /// The whole amount.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total: Option<f64>,
-        /// What it is doing.
+        /// What the tool is doing.
         text: String,
     },
-    /// What came of a call.
+    /// The result of a call.
     ToolCallResult {
-        /// The turn that called.
+        /// The turn of the call.
         turn: Option<u64>,
         /// The call.
         call_id: String,
         /// The listener that the action calls.
         tool: String,
-        /// In a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
+        /// The outcome in a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
         status: String,
-        /// What was answered.
+        /// The value of the result.
         output: Option<Value>,
         /// What went wrong.
         error: Option<String>,
     },
-    /// A turn is over: all that the model wrote.
+    /// A turn ends, with all that the model wrote.
     CognitionOut {
         /// The turn.
         turn: u64,
-        /// The words, markup and all.
+        /// The whole text, with its markup.
         text: String,
         /// How many calls the turn defined.
         tool_count: u64,
-        /// Whether more was to come.
+        /// Whether the reply is incomplete.
         is_partial: bool,
-        /// Whether something cut it.
+        /// Whether a limit, an error or an interrupt cut it off.
         truncated: bool,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// How much of it came, where that can be known.
+        /// How much of the reply came, in percent, if that can be estimated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         completion_percentage: Option<u32>,
     },
-    /// The agent answers.
+    /// The agent responds.
     Response {
         /// The turn.
         turn: u64,
-        /// The words, with the values that references stand for.
+        /// The text, with values in place of references.
         text: String,
-        /// Whether that is its last word.
+        /// Whether the response ends the work.
         #[serde(rename = "final")]
         is_final: bool,
     },
-    /// The agent says how it is, in its metadata.
+    /// The agent sets fields of its metadata.
     Metadata {
         /// The turn.
         turn: u64,
-        /// The fields that it sets, with their values.
+        /// The fields that are set, with their values.
         fields: Value,
-        /// Those that weren't set, each with the reason.
+        /// The fields that couldn't be set, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         errors: Vec<String>,
     },
-    /// The agent sends somebody a payload.
+    /// The agent sends a payload.
     Message {
-        /// Whom.
+        /// The receiver.
         to: String,
         /// The payload's local name.
         name: String,
         /// The payload.
         payload: String,
     },
-    /// Markup that was not quite right, and how it was understood.
+    /// Markup that wasn't quite right was repaired.
     Repair {
         /// The turn.
         turn: u64,
-        /// How.
+        /// How the markup was understood.
         text: String,
     },
     /// The agent stops without an answer.
     Stopped {
-        /// Why, in a word.
+        /// The reason, in a word.
         reason: String,
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         text: String,
     },
 }
@@ -243,29 +246,30 @@ pub fn transcript(thread: &[Entry]) -> Vec<Event> {
     thread.iter().flat_map(|it| transcript.hear(it)).collect()
 }
 
-/// A thread while it is read: what its events hang together by.
+/// The state of a thread while its entries are read.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     standing: BTreeMap<String, Participant>,
-    /// How many calls each agent's turn defined so far.
+    /// How many calls the newest turn of each agent has defined so far.
     called: BTreeMap<String, u64>,
     calls: BTreeMap<u64, ActionRef>,
-    /// The calls' ids so far.
+    /// The ids of calls so far.
     ids: BTreeSet<String>,
-    /// The turn that each agent is in.
+    /// The newest turn of each agent.
     turns: BTreeMap<String, u64>,
-    /// What was shown of turns whose beginning wasn't in the log yet.
+    /// Events of live payloads from turns whose beginning isn't in the log yet.
     early: Vec<Event>,
 }
 
-/// What is known of somebody in the thread.
+/// What is known of a sender or receiver in the thread.
 #[derive(Clone, Debug)]
 enum Participant {
-    /// It was sent its own root, and said nothing yet.
+    /// A listener that was sent its own root, and has neither begun a turn nor answered yet. The
+    /// events of the messages to it wait here.
     Asked(Vec<Event>),
-    /// It is an agent.
+    /// An agent.
     Agent,
-    /// It is none.
+    /// A sender or receiver that is no agent.
     Other,
 }
 
@@ -278,7 +282,7 @@ struct ActionRef {
 }
 
 impl Transcript {
-    /// Takes the next entry, and gives what it comes to: mostly one event, or none.
+    /// Takes the next entry, and returns its events: mostly one or none.
     #[must_use]
     pub fn hear(&mut self, entry: &Entry) -> Vec<Event> {
         if entry.is_refused() {
@@ -302,8 +306,9 @@ impl Transcript {
         events
     }
 
-    /// Takes what is shown in a thread while it happens, and gives what it comes to; what comes
-    /// before its turn is in the log waits for that.
+    /// Takes a live payload of a thread, and returns its event. The event of a `delta` is held back
+    /// until the log has the beginning of the delta's turn; then [`hear`](Transcript::hear) returns
+    /// it.
     #[must_use]
     pub fn glimpse(&mut self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
         if !payload.is(Delta::NAME.namespace(), Delta::NAME.local()) {
@@ -320,7 +325,8 @@ impl Transcript {
         Some(event)
     }
 
-    /// What a tool says while it is at work: of its latest call, where it has several.
+    /// The event of a tool's live payload. Where the tool has several open calls, the event belongs
+    /// to the latest.
     fn progress(&self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
         let is_of = |tool: &str| {
             tool.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -343,7 +349,7 @@ impl Transcript {
         Some(Event { what, agent, thread, entry: None, time: None, show: true })
     }
 
-    /// Learns who is an agent; what it was told before that showed.
+    /// Learns whether a sender is an agent. Once it is, returns the events that waited for it.
     fn meets(&mut self, entry: &Entry) -> Vec<Event> {
         let from = entry.from();
         if let Some(Participant::Agent | Participant::Other) = self.standing.get(from) {
@@ -354,7 +360,7 @@ impl Transcript {
             entry.is::<CognitionSystem>() || entry.is::<CognitionIn>() || entry.is::<ContextFull>();
         let standing = match is_own && begins {
             true => Participant::Agent,
-            // Whoever answers without a turn has no mind of its own.
+            // A listener that answers its asker without a turn is no agent.
             false if self.answers(entry) => Participant::Other,
             false => return Vec::new(),
         };
@@ -364,7 +370,7 @@ impl Transcript {
         }
     }
 
-    /// Whether somebody answers who was sent its own root, and had no turn.
+    /// Whether a listener that was sent its own root answers the sender before any turn.
     fn answers(&self, entry: &Entry) -> bool {
         let Some(Participant::Asked(waiting)) = self.standing.get(entry.from()) else {
             return false;
@@ -375,7 +381,7 @@ impl Transcript {
         })
     }
 
-    /// What an agent says by an entry.
+    /// The event of an agent's entry.
     fn says(&mut self, entry: &Entry) -> Option<EventKind> {
         if let Some(CognitionSystem { text }) = read(entry) {
             let from = entry.from().to_owned();
@@ -426,7 +432,7 @@ impl Transcript {
             let errors = error.into_iter().map(|it| it.message).collect();
             return Some(EventKind::Metadata { turn, fields, errors });
         }
-        // What it asks of its feeds is the runtime's, and none of the model's.
+        // Requests for feeds come from the agent's code, not from its model.
         let is_quiet = entry.is::<RefreshFeeds>() || entry.is::<DeclareFeeds>();
         if is_quiet { None } else { sends(entry) }
     }
@@ -471,7 +477,7 @@ impl Transcript {
     }
 }
 
-/// The payload, where it is of this type.
+/// The payload of an entry, if it has this type.
 fn read<P: Payload>(entry: &Entry) -> Option<P> {
     if entry.is::<P>() { entry.decode().ok() } else { None }
 }
@@ -493,11 +499,11 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
     }
 }
 
-/// What an agent says to itself of its replies, or sends to somebody.
+/// The event for a notice about its reply that an agent sends itself, or for a payload to another.
 fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
-        // People read it as it was written.
+        // Form 1 doesn't escape quotes: people read the text as it was written.
         let text = render::told(1, entry)?;
         return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }
@@ -511,7 +517,7 @@ fn sends(entry: &Entry) -> Option<EventKind> {
     })
 }
 
-/// The parameters of a call, as they were written.
+/// The parameters of a call, as the model wrote them.
 fn input(it: &Action) -> Value {
     if let Some(json) = &it.parameters {
         return serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.clone()));

@@ -28,7 +28,7 @@ use super::words::{
     Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes, text_may_answer,
 };
 
-/// How many characters a correction quotes of a reply that reached nobody.
+/// How many characters of a reply a correction quotes.
 const QUOTED: usize = 40;
 
 pub(super) async fn turn(context: TurnContext, _: Element) -> Result<Emissions, Fault> {
@@ -87,7 +87,7 @@ impl TurnContext {
             mind.end_turn(&over);
             emissions.add(To("action", over));
         } else if mind.next(&self.rules()) == Next::Turn {
-            // Most handlings begin no turn: their futures stay small.
+            // Most handlings begin no turn. Boxing the turn keeps their futures small.
             return Box::pin(self.turn(mind)).await;
         }
         self.settle(&mut mind, &mut emissions).await?;
@@ -146,7 +146,7 @@ impl TurnContext {
         Ok(TurnOutcome::Turned(Box::new(spoken)))
     }
 
-    /// Whether this is a replay of what 0.1.0 did: it went by other rules.
+    /// Whether this is a replay of a handling by 0.1.0, which had other rules.
     pub(super) fn is_old(&self) -> bool {
         let Some(record) = &self.record.0 else { return false };
         match record.iter().find_map(|it| it.decode_if::<CognitionIn>()) {
@@ -167,7 +167,7 @@ impl TurnContext {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
-    /// What the model is told before all else, by the rules of the turn.
+    /// The system prompt by the rules of the turn.
     pub(super) fn told(&self, earlier: &[Entry]) -> &SystemPrompt {
         let rules = match earlier {
             [] => self.rules_at_hand(),
@@ -234,7 +234,7 @@ impl TurnContext {
         Some(emissions)
     }
 
-    /// What the prompt shows beside the history, and what of that is new.
+    /// The feeds that the prompt shows, and the built-in ones among them that have changed.
     pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (Vec<Feed>, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let inputs = &self.feed_inputs;
@@ -287,7 +287,8 @@ impl TurnContext {
     /// window.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         if let Some(record) = &self.record.0 {
-            // Versions estimate otherwise, and a tokenizer may have come meanwhile.
+            // A replay takes the numbers from the log: another version or tokenizer estimates
+            // otherwise.
             let then = record.iter().find_map(Entry::decode_if::<ContextFull>);
             return then.map(|it| (it.tokens, it.window));
         }
@@ -298,7 +299,8 @@ impl TurnContext {
         (tokens + reply > window).then_some((tokens, window))
     }
 
-    /// What comes of a prompt that doesn't fit the model's window.
+    /// The outcome for a prompt that doesn't fit the model's window: a clear, or a stop if nothing
+    /// more can be hidden or the settings say so. `None` for a prompt that fits.
     pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut emissions = Emissions::default();
@@ -335,7 +337,7 @@ impl TurnContext {
         }
     }
 
-    /// Records what the model is shown.
+    /// Records the beginning of a turn, with what makes its prompt reproducible.
     async fn record_begin(
         &self,
         turn: u64,
@@ -387,7 +389,7 @@ impl TurnContext {
         self.after_turn(mind, it).await
     }
 
-    /// What a turn came to.
+    /// The record of a turn's end.
     pub(super) fn cognition_out(&self, turn: u64, it: &Generation) -> CognitionOut {
         let is_old = self.is_old();
         let held = it.answer.as_ref().filter(|it| is_old && it.waits).map(|it| it.place);
@@ -422,7 +424,7 @@ impl TurnContext {
         thread.tree() != *thread
     }
 
-    /// For how many milliseconds the agent waits before it asks its provider again.
+    /// How many milliseconds the agent waits before it asks its provider again.
     fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
@@ -485,8 +487,8 @@ impl TurnContext {
     }
 }
 
-/// How many messages stay: of a number of tokens, as many of the newest as it has room for, and
-/// the first.
+/// How many messages stay in view. For a number of tokens, these are the newest messages that fit
+/// into it, and the first message.
 fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
     match keep {
         Keep::Messages(count) => count.max(1),
@@ -504,11 +506,11 @@ fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
     }
 }
 
-/// What 0.1.0 told a model that wrote nothing but text.
+/// The correction of 0.1.0 for a reply of mere text.
 const CORRECTION_1: &str = "[Nothing came of that: text outside of all elements reaches nobody. \
     Answer within <response>…</response>, or begin an <action>.]";
 
-/// The correction for a reply of which nothing reached a receiver.
+/// The correction for a reply that reached no receiver.
 fn correction(outside: &str, reply: &str) -> String {
     let (outside, reply) = (outside.trim(), reply.trim());
     let (quoted, why) = match outside {
@@ -524,8 +526,8 @@ fn correction(outside: &str, reply: &str) -> String {
 }
 
 impl TurnContext {
-    /// The words of a reply that are its response, because its model writes text for one: it came
-    /// to its end, and the words aren't a call or a response within a fence.
+    /// The text of a reply that is its response, if the settings take text for responses. The reply
+    /// has to be complete, and the text no code fence around a call or a response.
     pub(super) fn words_as_response(
         &self,
         it: &Generation,
@@ -542,7 +544,7 @@ impl TurnContext {
     }
 }
 
-/// What begins something in a fence that was meant to be read outside of one.
+/// Tags in a code fence that show that the model meant to write elements.
 const FENCED: [&str; 6] =
     ["<action", "<metadata", "<response", "<thought", "<tool_call", "<tool_use"];
 

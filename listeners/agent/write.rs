@@ -1,4 +1,4 @@
-//! A reply while it is written: what the parser says of it, kept until it can be acted on.
+//! Reads a reply while it is written: turns the parser's events into parts that can be acted on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use super::settings::{Dialect, Settings};
 use super::thought::{OpenElements, ThoughtText};
 use super::words::{explains_mistakes, reading};
 
-/// How a call in the provider's own protocol stands among the words: it begins so, and
+/// The beginning of a call in the provider's own protocol, as the recorded text has it.
 const OPEN: &str = "<tool_use";
-/// ends so. No JSON text has such a line.
+/// The end of such a call. No JSON text has such a line.
 const CLOSE: &str = "</tool_use>\n";
 
-/// What a model is told of broken JSON, and
+/// The advice about broken JSON.
 const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote as \\\"";
-/// how it can do without.
+/// The form of a call without JSON.
 const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></content></parameters>.";
 
-/// Something in a reply that is to be acted on, in its order.
+/// A part of a reply that is to be acted on. Parts come in their order.
 pub(super) enum Heard {
-    /// Text as it comes: where it stands, and the text.
+    /// Text as it comes, behind the name of its place: `thought`, `response` or `text`.
     Text(&'static str, String),
     Thought(ThoughtText),
-    /// A call, or all that is wrong with it.
+    /// A call, or everything that is wrong with it.
     Call(Box<Result<Action, Mistakes>>),
-    /// A response; whether it says that it is final, and where its words stand.
+    /// A response, with its attribute `final` and the place of its text in the reply, in bytes.
     Response {
         is_final: Option<bool>,
         text: String,
         from: usize,
         to: usize,
     },
-    /// What it says of its own state, or why that can't be read.
+    /// The metadata that the agent sets, or why they can't be read.
     Metadata(Result<MetadataUpdate, String>),
-    /// A payload for the core or for a peer, and where it stands.
+    /// A payload for the core or for a peer, and its place in the reply, in bytes.
     Payload {
         local: String,
         element: Result<Element, String>,
@@ -51,18 +51,18 @@ pub(super) enum Heard {
         from: usize,
         to: usize,
     },
-    /// The agent's own root: it wants to go on.
+    /// The agent's own root, by which the agent asks for another turn.
     Own,
-    /// Something that has no meaning here.
+    /// An element that has no meaning here, by its name.
     Meaningless(String),
-    /// An element that will not run, and why; of a call its id, as far as it has one.
+    /// An element that doesn't run, and why. `call` is the id or the name of a call.
     Broken {
         call: Option<String>,
         text: String,
         line: u32,
         column: u32,
     },
-    /// An element that is text where it stands, and why; of a payload the element itself.
+    /// An element that counts as text at its place, and why. `element` is set for a payload.
     Ignored {
         local: String,
         element: Option<Element>,
@@ -79,7 +79,7 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    /// Whether it has nothing done, and answers nothing.
+    /// Whether this part does nothing and answers nothing.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
@@ -96,63 +96,63 @@ impl Heard {
 pub(super) struct Writing {
     config: Arc<Config>,
     parser: Parser,
-    /// Whether calls come in the provider's own protocol.
+    /// Whether the model makes calls in the provider's own protocol.
     is_native: bool,
-    /// The words so far.
+    /// The text so far, as it is recorded.
     pub(super) text: String,
-    /// Where native calls stand in them.
+    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
     natives: Vec<u64>,
-    /// Whether the text since the last call is a JSON answer, where the model writes such.
+    /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
     hearing: Hearing,
 }
 
-/// An answer in JSON, in which elements are text.
+/// The state of a JSON answer. Elements in such an answer are text.
 #[derive(Clone, Copy)]
 enum JsonAnswer {
-    /// There is none in this reply.
+    /// The model writes no JSON answers.
     Never,
     /// Only white space came so far.
     Blank,
-    /// It began there.
+    /// The answer began at this byte.
     From(usize),
-    /// The text is another one.
+    /// The text isn't JSON.
     Other,
 }
 
-/// What was heard, and how far.
+/// Collects the parts of a reply from the parser's events.
 struct Hearing {
     heard: Vec<Heard>,
     turn: u64,
-    /// How calls are written, where that isn't seen from their words.
+    /// The dialect of the current call, if the text doesn't show it.
     dialect: Option<CallDialect>,
-    /// What the actions may come to.
+    /// The limits of the agent's actions.
     limits: ActionLimits,
-    /// The bytes that are behind.
+    /// How many bytes of the recorded text are read.
     at: usize,
-    /// Where the words of the response begin that is being written.
+    /// Where the text of the open response begins.
     response: usize,
-    /// Whether 0.1.0 read it: a mention of an action was one to it.
+    /// Whether the rules of 0.1.0 apply, by which a mention of an action was an action.
     is_old: bool,
-    /// Whether broken JSON is told with its line and what to write.
+    /// Whether notices about broken JSON have the line, and say what to write.
     explains: bool,
     reading: Reading,
-    /// What stands around.
+    /// The open elements around the current place.
     open: OpenElements,
     words: OutsideWords,
 }
 
-/// The pieces of text outside of all elements, as far as they matter.
+/// The last pieces of text outside of all elements.
 #[derive(Default)]
 struct OutsideWords {
-    /// The piece at hand: from, up to, and whether it is more than white space.
+    /// The current piece: its beginning, its end, and whether it is more than white space.
     last: (usize, usize, bool),
-    /// The piece before it that was more.
+    /// The last piece before it that is more than white space.
     before: Option<(usize, usize)>,
 }
 
 impl OutsideWords {
-    /// Text comes that stands at these bytes.
+    /// Notes a text that stands at these bytes.
     fn says(&mut self, text: &str, (from, to): (usize, usize)) {
         if self.last.1 != from {
             self.before = self.last();
@@ -168,8 +168,8 @@ impl OutsideWords {
         if has_words { Some((from, to)) } else { self.before }
     }
 
-    /// Where the words stand that a chat model answers with, once the reply is at its end: the last
-    /// text outside of all elements that isn't blank. From and up to.
+    /// The place of the text that a chat model answers with: the last text outside of all elements
+    /// that isn't blank. Its beginning and its end, in bytes, without white space around it.
     fn answer(&self, reply: &str) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
@@ -179,7 +179,7 @@ impl OutsideWords {
 }
 
 impl Writing {
-    /// One of an agent whose replies are read so, but by the rules of its turn.
+    /// A reader with an agent's configuration, by the rules of a turn.
     pub(super) fn new(
         turn: u64,
         config: &Arc<Config>,
@@ -211,12 +211,12 @@ impl Writing {
         Writing { config, parser, is_native, text, natives, answer, hearing }
     }
 
-    /// Reads a text that begins as a JSON object as that, and looks for no elements in it.
+    /// Lets text that begins with `{` be a JSON answer, in which no elements are looked for.
     pub(super) fn may_be_json(&mut self) {
         self.answer = JsonAnswer::Blank;
     }
 
-    /// Where the answer stands that is JSON, from and up to.
+    /// The place of the JSON answer, if there is one: its beginning and its end, in bytes.
     pub(super) fn json(&self) -> Option<(usize, usize)> {
         match self.answer {
             JsonAnswer::From(from) => Some((from, from + self.text[from..].trim_end().len())),
@@ -224,8 +224,8 @@ impl Writing {
         }
     }
 
-    /// Takes a call in the provider's own protocol, which means what a `<tool_use>` means. What was
-    /// being written ends before it, so that no open tag or fence hides it.
+    /// Takes a call in the provider's own protocol, which means the same as a `<tool_use>`. Open
+    /// elements and fences end before the call, so that none hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<Heard> {
         self.native(&tool_use(call))
     }
@@ -236,7 +236,7 @@ impl Writing {
         let from = self.text.len();
         heard.extend(self.parse(element));
         if !matches!(self.answer, JsonAnswer::Never) {
-            // What stood before it was no answer.
+            // The text before the call was no answer.
             self.answer = JsonAnswer::Blank;
         }
         self.natives.extend([from as u64, self.text.len() as u64]);
@@ -245,13 +245,12 @@ impl Writing {
         heard
     }
 
-    /// Where the calls stand among the words that came in the provider's own protocol: from and up
-    /// to, one after another.
+    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
     pub(super) fn places(&self) -> Vec<u64> {
         self.natives.clone()
     }
 
-    /// Takes words that were written before, with the calls that were put among them.
+    /// Reads a recorded text once more, with the native calls in it.
     pub(super) fn again(&mut self, text: &str) -> Vec<Heard> {
         let text = match self.config.reading {
             Reading::CommonMark => escape::written(text),
@@ -267,7 +266,7 @@ impl Writing {
         heard
     }
 
-    /// Takes more of the reply, and gives what that comes to.
+    /// Takes the next text of the reply, and returns the parts that it completes.
     pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
         let words = text.trim_start();
         if matches!(self.answer, JsonAnswer::Blank) && !words.is_empty() {
@@ -295,8 +294,8 @@ impl Writing {
         std::mem::take(&mut hearing.heard)
     }
 
-    /// Takes the reply's end, where it was cut or wasn't: the words, what that comes to, and where
-    /// the words stand that a chat model answers with.
+    /// Ends the reply. Returns its text, the last parts, and the place of the text that a chat
+    /// model answers with. `is_cut` says that the reply is incomplete.
     pub(super) fn finished(self, is_cut: bool) -> (String, Vec<Heard>, Option<(usize, usize)>) {
         let Writing { parser, text, mut hearing, .. } = self;
         parser.finish(&mut |it| hearing.hear(&it));
@@ -308,7 +307,7 @@ impl Writing {
         (text, heard, words)
     }
 
-    /// Ends what is open; what follows stands by itself.
+    /// Ends all open elements. The text after this is read as if it began the reply.
     fn end(&mut self) -> Vec<Heard> {
         let hearing = &mut self.hearing;
         let parser = std::mem::replace(&mut self.parser, Parser::new(self.config.clone()));
@@ -318,7 +317,7 @@ impl Writing {
 }
 
 impl Hearing {
-    /// What XML doesn't have of a text is recorded in other characters; turns of before didn't.
+    /// Escapes the characters that XML doesn't have. Turns by older rules have no escapes.
     fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.reading {
             Reading::CommonMark => escape::recorded(text),
@@ -393,8 +392,8 @@ impl Hearing {
         self.at = end;
     }
 
-    /// What is told of something broken; of a call whose JSON is, which call, where, and what to
-    /// write.
+    /// The notice about a broken element. For a call with broken JSON, it has the call, the line
+    /// and what to write.
     fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
         let is_explained = self.explains && it.fault == Fault::Json;
         let Some(call) = call.filter(|_| is_explained) else {
@@ -411,7 +410,7 @@ impl Hearing {
         )
     }
 
-    /// An action that is only spoken of is text.
+    /// Takes a mention of an action as text. Older readings drop the mention.
     fn mentions(&mut self, source: &str) {
         if self.reading == Reading::CommonMark {
             self.open.keeps(None, source);
@@ -424,7 +423,7 @@ impl Hearing {
         }
     }
 
-    /// What is told of a sound element that is text; nothing of any other.
+    /// The notice about a sound element that counts as text; none about any other.
     fn ignored(
         &self,
         it: &reply::Element<'_>,
@@ -481,8 +480,8 @@ impl Hearing {
     }
 }
 
-/// What the end of a reply that was cut comes to: the response that it ended within, if it said
-/// anything, isn't the agent's last word.
+/// Changes the last parts of an incomplete reply: a response that was cut off isn't final, and is
+/// dropped if it is empty.
 fn cut(heard: &mut Vec<Heard>) {
     heard.retain(|it| !matches!(it, Heard::Response { text, .. } if text.is_empty()));
     for it in heard {
@@ -492,13 +491,13 @@ fn cut(heard: &mut Vec<Heard>) {
     }
 }
 
-/// What won't run, in characters that XML has.
+/// A broken element, with escapes in its texts.
 fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
     let call = call.map(|it| escape::recorded(&it).into_owned());
     Heard::Broken { call, text: escape::recorded(text).into_owned(), line, column }
 }
 
-/// Whether an element only speaks of actions: `<action>`, `<tool_use>` or `<tool_call>` without
+/// Whether an element only mentions actions: `<action>`, `<tool_use>` or `<tool_call>` without
 /// attributes, and neither JSON nor elements in it.
 fn is_mention(source: &str) -> bool {
     let mut names = ["<action>", "<tool_use>", "<tool_call>"].iter();
@@ -506,7 +505,7 @@ fn is_mention(source: &str) -> bool {
     body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
 }
 
-/// The id of a call, or what it is, where it has none; nothing where it is no call.
+/// The id of a call, or its element's name if it has none; none for an element that is no call.
 fn called(name: &str, source: &str) -> Option<String> {
     if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
         let tag = &source[..source.find('>').unwrap_or(source.len())];
@@ -521,10 +520,10 @@ fn called(name: &str, source: &str) -> Option<String> {
     None
 }
 
-/// A call in the provider's own protocol as it stands among the words.
+/// A call in the provider's own protocol, as the recorded text has it.
 pub(super) fn tool_use(call: &Call) -> String {
     let mut text = String::from(OPEN);
-    // Without an id it gets one.
+    // An absent id is left out; the call gets one later.
     let attributes = [("id", &call.id), ("name", &call.name)];
     for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
         text += &format!(" {name}=\"");
@@ -535,14 +534,14 @@ pub(super) fn tool_use(call: &Call) -> String {
     text
 }
 
-/// A text before a call as [`Writing::call`] puts it, the call, and what is behind it.
+/// Splits a text at its first native call: the text before, the call, and the text after.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let begin = text.find(OPEN)?;
     let end = begin + text[begin..].find(CLOSE)? + CLOSE.len();
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// The element as it is written, strictly read.
+/// Reads an element as strict XML.
 fn element(it: &reply::Element<'_>) -> Result<Element, String> {
     let text = match it.body {
         Body::Elements(text) => text.to_owned(),
@@ -552,7 +551,7 @@ fn element(it: &reply::Element<'_>) -> Result<Element, String> {
     xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map_err(|it| it.to_string())
 }
 
-/// An element that has attributes only.
+/// Writes an element that has attributes only.
 fn empty(it: &reply::Element<'_>) -> String {
     let mut text = format!("<{}", it.name);
     for attribute in it.attributes {

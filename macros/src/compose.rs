@@ -1,5 +1,4 @@
-//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: a struct is what its fields are, in their
-//! order.
+//! Expands `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: both work field by field, in order.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -7,7 +6,7 @@ use syn::{Data, DeriveInput, Fields, FieldsNamed, parse_quote};
 
 use crate::error::{self, Errors};
 
-/// A struct that takes each of its fields from a message's context.
+/// Implements `FromContext`: each field comes from the message's context.
 pub(crate) fn from_context(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     let fields = named(input, errors)?;
     let (names, types) = parts(fields);
@@ -46,7 +45,7 @@ pub(crate) fn from_context(input: &DeriveInput, errors: &mut Errors) -> Option<T
     })
 }
 
-/// A struct that emits each of its fields, the first one first.
+/// Implements `IntoEmit`: the fields are emitted in their order.
 pub(crate) fn into_emit(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     let fields = named(input, errors)?;
     let (names, types) = parts(fields);
@@ -70,7 +69,7 @@ pub(crate) fn into_emit(input: &DeriveInput, errors: &mut Errors) -> Option<Toke
     })
 }
 
-/// The fields of a struct that names them.
+/// The fields of a struct with named fields. Anything else is an error.
 fn named<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<&'a FieldsNamed> {
     if let Data::Struct(data) = &input.data
         && let Fields::Named(fields) = &data.fields

@@ -1,9 +1,9 @@
-//! Everything the derive may complain about, in one table; all complaints come at once.
+//! The errors of the derives, in one table. A derive reports all errors of a type at once.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// One complaint: what is wrong, and what to do about it. `{}` is the name in question.
+/// One error: what is wrong, and what to do about it. `{}` stands for the name in question.
 pub(crate) struct Message(&'static str, &'static str);
 
 pub(crate) const NO_DOC: Message = Message(
@@ -158,7 +158,7 @@ pub(crate) const NO_EXAMPLE: Message = Message(
     "no example of this pattern was found in the lengths that are allowed",
     "give one with `example = \"…\"`",
 );
-/// What the compiler says where an option and a type don't fit.
+/// Texts of assertions that fail in the compiler where an option doesn't fit a type.
 pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
 pub(crate) const FOR_TEXTS: &str =
     "`one_of` with texts is for a `String`, a `char`, or a struct around one";
@@ -207,39 +207,39 @@ pub(crate) const NO_NAMED_FIELDS: Message = Message(
     "name what is taken or emitted: `struct Sent { answer: Reply<Sum>, note: Note<Seen> }`",
 );
 
-/// The complaints so far.
+/// The errors so far.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Complains about these tokens.
+    /// Adds an error at these tokens.
     pub(crate) fn push(&mut self, at: &dyn ToTokens, Message(text, hint): Message) {
         self.say(at, &format!("{text}\nhint: {hint}"));
     }
 
-    /// Complains about these tokens, in words that repeat a name.
+    /// Adds an error at these tokens, with this name in its text.
     pub(crate) fn named(&mut self, at: &dyn ToTokens, name: &str, Message(text, hint): Message) {
         let (text, hint) = (text.replace("{}", name), hint.replace("{}", name));
         self.say(at, &format!("{text}\nhint: {hint}"));
     }
 
-    /// Complains about this place.
+    /// Adds an error at this place.
     pub(crate) fn at(&mut self, span: Span, Message(text, hint): Message) {
         self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
     }
 
-    /// Complains about this place, in words that repeat a name.
+    /// Adds an error at this place, with this name in its text.
     pub(crate) fn named_at(&mut self, span: Span, name: &str, Message(text, hint): Message) {
         let (text, hint) = (text.replace("{}", name), hint.replace("{}", name));
         self.add(syn::Error::new(span, format!("{text}\nhint: {hint}")));
     }
 
-    /// Complains in words that are in no table.
+    /// Adds an error with a text that isn't in the table.
     pub(crate) fn say(&mut self, at: &dyn ToTokens, text: &str) {
         self.add(syn::Error::new_spanned(at, text));
     }
 
-    /// Passes a complaint of the parser on.
+    /// Adds an error of the parser.
     pub(crate) fn add(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(all) => all.combine(error),
@@ -247,7 +247,7 @@ impl Errors {
         }
     }
 
-    /// Whether there is something to complain about, as what the compiler shows.
+    /// The code that has the compiler report the errors; none without errors.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
         self.0.map(|it| it.to_compile_error())
     }

@@ -1,4 +1,5 @@
-//! The type's glue: what it is to a schema, how it is written, how it is read. No rules here.
+//! Generates a type's implementations: its schema, its writing and its reading. The rules for a
+//! type are checked before.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -7,7 +8,7 @@ use syn::spanned::Spanned as _;
 use crate::error;
 use crate::parse::{Bare, Body, Field, Hold, Input, Place, Variant};
 
-/// The implementations, in a block of their own so that no name gets out.
+/// The implementations, in a block of their own so that their names stay private.
 pub(crate) fn input(input: &Input) -> TokenStream {
     let parts = match &input.body {
         Body::Fields(fields) => structure(input, fields),
@@ -25,7 +26,7 @@ pub(crate) fn input(input: &Input) -> TokenStream {
     }
 }
 
-/// What makes a part a payload; nothing where no namespace was given.
+/// Implements `Payload`; empty for a type without a namespace.
 fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     let Some(namespace) = &options.namespace else { return TokenStream::new() };
     let (is_live, is_reserved) = (options.live.is_some(), options.reserved.is_some());
@@ -67,7 +68,7 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     }
 }
 
-/// Where the shape of a type is kept: in its schema, or for a part beside it.
+/// The function `shape`. The shape of a payload is in its schema, and that of a part in a static.
 fn shape(Input { ident, options, .. }: &Input) -> TokenStream {
     let kept = match &options.namespace {
         Some(_) => quote!(&<#ident as derive::Payload>::schema().shape),
@@ -218,9 +219,9 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
     }
 }
 
-/// What every type is that is a text: a part, an item, and the shape of a root.
+/// Implements `Part` and `Item` for a type that is a text, and the shape of a payload's root.
 ///
-/// `said` is the doc of a type whose scalar has none of its own.
+/// `said` is the doc for a type whose scalar has none.
 fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
@@ -423,7 +424,7 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
     }
 }
 
-/// The attributes and the content of fields, as a schema has them.
+/// The attributes and the content that fields have in a schema.
 fn described(fields: &[Field]) -> TokenStream {
     let describe = |place| {
         let all = fields.iter().filter(move |it| it.place == place);
@@ -457,8 +458,8 @@ fn described(fields: &[Field]) -> TokenStream {
     quote!((::std::vec![#(#attributes),*], #content))
 }
 
-/// The type of a field as what it has to be where it stands. Wherever this is said, it is said
-/// in the same words and the same place, so that the compiler complains about a wrong type once.
+/// The type of a field, as the trait that its place needs. Every use generates the same tokens with
+/// the same span, so that the compiler reports a wrong type once.
 fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     match place {
         Place::Attribute if options.list.is_some() => {
@@ -476,8 +477,8 @@ fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     }
 }
 
-/// Asserts that a reader can tell the elements apart: types that are choices bring own names.
-/// And that every type is one that its options can narrow.
+/// Asserts that a reader can tell the elements apart, as choices bring names of their own. Asserts
+/// also that the options of each field fit its type.
 fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     let narrowed = narrowed(fields);
     let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
@@ -530,7 +531,7 @@ fn narrowed(fields: &[Field]) -> TokenStream {
     all.collect()
 }
 
-/// Writes attributes, then content; `reach` says how a field is got at.
+/// Writes attributes, then content. `reach` generates the access to a field.
 fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStream {
     let all = in_order(fields).into_iter().map(|it| {
         let (part, value, name) = (part(it), reach(it), &it.name);
@@ -545,7 +546,7 @@ fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStre
     quote!(#unused #(#all)*)
 }
 
-/// Walks an element into one slot a field, and makes the value of what they came to.
+/// Reads an element into one slot for each field, and then makes the value from the slots.
 fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStream {
     if fields.is_empty() {
         return quote! {
@@ -574,14 +575,14 @@ fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStrea
     }
 }
 
-/// Attributes first, then content: the order in which a walk meets the fields.
+/// Sorts attributes before content, which is the order in which a walk meets the fields.
 fn in_order(fields: &[Field]) -> Vec<&Field> {
     let mut all: Vec<_> = fields.iter().collect();
     all.sort_by_key(|it| it.place != Place::Attribute);
     all
 }
 
-/// One variable a field, in the place of its type.
+/// One variable for each field, with the span of its type.
 fn slots<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Vec<Ident> {
     let slot = |(at, field): (usize, &Field)| Ident::new(&format!("__slot_{at}"), field.ty.span());
     fields.into_iter().enumerate().map(slot).collect()

@@ -8,9 +8,9 @@ use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, Meta, Token, UnOp};
 use crate::error::{self, Errors};
 use crate::pattern;
 
-/// Digits of a number without an exponent, for those that have a fraction.
+/// The most `digits` of a type with a fraction: beyond them, such numbers aren't exact.
 const FLOAT_DIGITS_MAX: usize = 15;
-/// Digits behind the point that are written without an exponent.
+/// The most digits behind the point that are always written without an exponent.
 const FRACTION_DIGITS_MAX: usize = 5;
 
 /// The options of one field, each with the place where it was written.
@@ -28,7 +28,7 @@ pub(crate) struct Facets {
     example: Option<LitStr>,
 }
 
-/// One of a few: a text, or a whole number.
+/// One of the values of `one_of`: a text, or a whole number.
 struct Choice {
     text: String,
     whole: bool,
@@ -166,7 +166,7 @@ impl Facets {
                 errors.at(span, error::MORE_BEHIND);
             }
         }
-        // Of a list the lengths count its items, not the characters of one.
+        // The lengths of a list count its items, not characters.
         let lengths = if is_list { (None, None) } else { self.lengths() };
         self.check_texts(lengths, errors);
     }
@@ -368,7 +368,7 @@ fn number(it: &Expr) -> Option<Bound> {
     }
 }
 
-/// Texts alone or whole numbers alone, at least one.
+/// The values of `one_of`: only texts or only whole numbers, and at least one. Otherwise none.
 fn choices(meta: &Meta) -> Option<Vec<Choice>> {
     let Meta::List(list) = meta else { return None };
     let all = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated).ok()?;

@@ -1,5 +1,6 @@
-//! `#[derive(Payload)]`: a type's own words become its schema, its XML and back.
-//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: what a handler takes and emits, as structs.
+//! `#[derive(Payload)]`: makes the schema, the writer and the reader of a payload from its type.
+//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: let a struct be what a handler takes or
+//! returns.
 
 mod check;
 mod compose;
@@ -26,52 +27,52 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// is written `<add xmlns="https://xml-pipeline.org/ns/calculator/v1"><a>1</a><b>2</b></add>`.
+/// A value is written as
+/// `<add xmlns="https://xml-pipeline.org/ns/calculator/v1"><a>1</a><b>2</b></add>`.
 ///
-/// The doc comment is the specification; a type has to have one, a field may.
-/// Types and variants become kebab-case, fields stay as written.
-/// Fields stand in the order in which they are declared, and are read in no other.
+/// Doc comments are the specification: a type has to have one, a field may.
+/// The names of types and variants become kebab-case; the names of fields stay as written.
+/// Elements are written in the order in which the fields are declared, and are read only in it.
 ///
 /// On a type:
 ///
-/// * `ns = "…"`: the namespace. With it the type is a payload; without, a part of payloads.
+/// * `ns = "…"`: the namespace. With it, the type is a payload; without it, a part of payloads.
 /// * `rename = "…"`: another name for the root element.
-/// * `live`: may be sent past the log, to those who follow now.
-/// * `reserved`: takes the grant `emit:core` to send.
-/// * `bookkeeping`: no prompt shows it, and `clear-context` doesn't count it: it keeps an account
-///   of the work, as a charge does.
+/// * `live`: the payload may be shown to current followers without an entry in the log.
+/// * `reserved`: sending the payload needs the grant `emit:core`, or one for this payload.
+/// * `bookkeeping`: the payload records something about the work, as a charge does. No prompt shows
+///   it, and `clear-context` doesn't count it.
 ///
 /// On a field:
 ///
-/// * `attribute`: an attribute, not an element.
-/// * `text`: the text between the tags.
-/// * `rename = "…"`: another name. Variants may be renamed too.
-///
+/// * `attribute`: the field is an attribute, not an element.
+/// * `text`: the field is the text between the tags.
+/// * `rename = "…"`: another name for the field. Variants may be renamed, too.
 /// * `list`: a `Vec` of scalars in one text, with spaces between them, not one element each.
-/// * `pattern = "…"`: what the whole text matches, as XSD writes it.
-/// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers it may be.
+/// * `pattern = "…"`: a regular expression of XSD that the whole text has to match.
+/// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers that the field may hold.
 /// * `min = …`, `max = …`: the least and the greatest number.
 /// * `length = …`, `min_length = …`, `max_length = …`: characters of a text, bytes of `Bytes`,
 ///   items of a `list`.
 /// * `digits = …`, `fraction_digits = …`: the most digits, and the most behind the point.
-/// * `example = "…"`: a text that is right, where none can be thought of.
-/// * `no_example`: an example of the whole leaves it out, if it may be missing: for what stands
-///   in another field's stead.
-/// * `value`: the payload's value, which stands for the payload wherever its result is asked for:
-///   in `${id}`, in `action-result`, in feeds and in prompts. One field at the most. Without it,
-///   the value of a payload with a single scalar is that scalar, else the whole as JSON.
+/// * `example = "…"`: a right text for examples, where the derive finds none by itself.
+/// * `no_example`: examples of the payload leave the field out, if it is optional. This is for a
+///   field that replaces another.
+/// * `value`: the field is the payload's value, which stands for the payload in `${id}`, in
+///   `action-result`, in feeds and in prompts. At most one field has this. Without it, the value of
+///   a payload with a single scalar is that scalar, and otherwise the whole payload as JSON.
 ///
-/// What narrows a field narrows each item of a `Vec`. A struct around one unnamed scalar, and a
-/// variant around one, may be narrowed too: `struct Percent(#[payload(max = 100)] u8);`. A value
-/// that breaks its own facets is not written.
+/// Options that narrow a `Vec` narrow each of its items. A struct or a variant around one unnamed
+/// scalar may be narrowed, too: `struct Percent(#[payload(max = 100)] u8);`. A value that breaks
+/// its own options isn't written: encoding it fails.
 ///
 /// A field is a `String`, `bool`, `char`, number, `Bytes` (base64), `Timestamp`, `SignedDuration`,
 /// `Uuid`, another type that derives `Payload`, an `Element` (any one element), a
 /// `BTreeMap<String, …>` of one of these, or an `Option`, `Vec` or `Box` of one of these.
-/// An enum without data is one of a few words.
-/// An enum with data is a choice: as a field one of its variants' elements stands there directly;
-/// as a payload the root holds one of them.
-/// A struct around one unnamed scalar is that scalar.
+/// An enum without data is written as one of a few words.
+/// An enum with data is a choice. As a field, it is written as the element of its variant; as a
+/// payload, its root holds that element.
+/// A struct around one unnamed scalar is written as that scalar.
 #[proc_macro_derive(Payload, attributes(payload))]
 pub fn derive_payload(input: TokenStream) -> TokenStream {
     let mut errors = error::Errors::default();
@@ -86,7 +87,7 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
     }
 }
 
-/// Makes a struct an argument of handlers: each of its fields is taken from the message's context.
+/// Lets a struct be an argument of handlers. Each field is taken from the message's context.
 ///
 /// ```text
 /// #[derive(FromContext)]
@@ -98,15 +99,15 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
 /// async fn add(tally: Tally, Add { a, b }: Add) -> Sum { … }
 /// ```
 ///
-/// The struct needs what its fields need, and `build()` checks that. It names its fields; each of
-/// them implements `FromContext`. A field of type `State<T>` makes it an argument of listeners
-/// with a state of type `T` only.
+/// The struct needs the grants and the like that its fields need, and `build()` checks them. It has
+/// named fields, each of which implements `FromContext`. With a field of type `State<T>`, the
+/// struct is only for listeners with a state of type `T`.
 #[proc_macro_derive(FromContext)]
 pub fn derive_from_context(input: TokenStream) -> TokenStream {
     composed(input, compose::from_context)
 }
 
-/// Makes a struct something that handlers return: it emits each of its fields, in their order.
+/// Lets handlers return a struct. Its fields are emitted in their order.
 ///
 /// ```text
 /// #[derive(IntoEmit)]
@@ -116,8 +117,8 @@ pub fn derive_from_context(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// It emits what its fields emit, and `build()` checks that. It names its fields; each of them
-/// implements `IntoEmit`.
+/// The struct emits what its fields emit, and `build()` checks whether the listener may. It has
+/// named fields, each of which implements `IntoEmit`.
 #[proc_macro_derive(IntoEmit)]
 pub fn derive_into_emit(input: TokenStream) -> TokenStream {
     composed(input, compose::into_emit)

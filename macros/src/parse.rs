@@ -1,4 +1,4 @@
-//! The type as it was written, as what the derive needs to know of it.
+//! Reads the type that a derive stands on, with its options and doc comments.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -8,7 +8,7 @@ use syn::{Attribute, Data, DeriveInput, Expr, ExprLit, Fields, Lit, LitStr, Meta
 use crate::error::{self, Errors};
 use crate::facets::{self, Facets};
 
-/// One type that derives.
+/// A type with `#[derive(Payload)]`.
 pub(crate) struct Input {
     pub(crate) ident: Ident,
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Input {
     pub(crate) body: Body,
 }
 
-/// What stands behind the type's name.
+/// What a type holds.
 pub(crate) enum Body {
     /// Fields with names, or none at all.
     Fields(Vec<Field>),
@@ -39,7 +39,7 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
 }
 
-/// Where a field stands in its element.
+/// The part of the element that a field is written as.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Attribute,
@@ -56,7 +56,7 @@ pub(crate) struct Variant {
     pub(crate) body: Hold,
 }
 
-/// One field without a name: its type, and what narrows it.
+/// A field without a name: its type, and the facets that narrow it.
 pub(crate) struct Bare {
     pub(crate) ty: Type,
     pub(crate) facets: Facets,
@@ -69,7 +69,8 @@ pub(crate) enum Hold {
     Fields(Vec<Field>),
 }
 
-/// What stands in `#[payload(…)]`: every option by the path that names it.
+/// The options in `#[payload(…)]`. A flag is kept as the path that names it, for the place of
+/// errors.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) namespace: Option<LitStr>,
@@ -85,7 +86,7 @@ pub(crate) struct Options {
     pub(crate) facets: Facets,
 }
 
-/// What options are written on.
+/// The item that options are written on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Type,
@@ -94,7 +95,7 @@ enum Owner {
     Variant,
 }
 
-/// The options, and what each may be written on.
+/// The options, and the items that each may be written on.
 const KNOWN: &[(&str, &[Owner])] = &[
     ("ns", &[Owner::Type]),
     ("rename", &[Owner::Type, Owner::Field, Owner::Variant]),
@@ -117,10 +118,10 @@ const KNOWN: &[(&str, &[Owner])] = &[
     ("example", NARROWED),
     ("no_example", &[Owner::Field]),
 ];
-/// Who may have facets.
+/// The items that may have facets.
 const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
 
-/// Reads the type; nothing if it has no shape that a payload could have.
+/// Reads the type; none if it is of a kind that no payload can be, such as a union or a tuple.
 pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
     if !input.generics.params.is_empty() {
         errors.push(&input.generics, error::GENERIC);
@@ -207,14 +208,14 @@ fn variant(variant: &syn::Variant, errors: &mut Errors) -> Variant {
     Variant { ident: variant.ident.clone(), name, doc, options, body }
 }
 
-/// A field without a name: nothing but what narrows it can be said of it.
+/// Reads a field without a name, which may only have facets as options.
 fn bare(field: &syn::Field, errors: &mut Errors) -> Bare {
     let options = options(&field.attrs, Owner::Bare, errors);
     Bare { ty: field.ty.clone(), facets: options.facets }
 }
 
 impl Options {
-    /// The name that was given, or what becomes of the identifier.
+    /// The name of `rename`, or else the identifier as `change` converts it.
     fn name(&self, ident: &Ident, change: fn(&str) -> String) -> String {
         match &self.rename {
             Some(name) => name.value(),
@@ -301,7 +302,7 @@ fn value(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// What other derives and schema languages call an option, and what it is called here.
+/// Names of options in other derives and schema languages, with the names here.
 const ELSEWHERE: [(&str, &str); 7] = [
     ("namespace", "ns"),
     ("xmlns", "ns"),
@@ -327,7 +328,7 @@ fn unknown(name: &str, owner: Owner) -> String {
     format!("unknown option `{name}`\nhint: {hint}")
 }
 
-/// How many letters to change, add or drop.
+/// The edit distance of two texts: how many letters to change, add or drop.
 fn steps(left: &str, right: &str) -> usize {
     let right: Vec<_> = right.chars().collect();
     let mut last: Vec<usize> = (0..=right.len()).collect();
@@ -342,9 +343,8 @@ fn steps(left: &str, right: &str) -> usize {
     last[right.len()]
 }
 
-/// The lines of one doc attribute. A comment between `/**` and `*/` may have a star at the
-/// beginning
-/// of each of its lines but the first, which isn't part of the text.
+/// The lines of one doc attribute. In a comment between `/**` and `*/`, each line after the first
+/// may begin with a star, which isn't part of the text.
 fn without_stars(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let starred = |it: &String| it.trim_start().starts_with('*');
@@ -356,7 +356,7 @@ fn without_stars(text: &str) -> Vec<String> {
     lines
 }
 
-/// The doc comment as one text, without the margin that the comment's form puts before its lines.
+/// The doc comment as one text, without the indentation that all its lines share.
 fn doc(attributes: &[Attribute], errors: &mut Errors) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {
@@ -374,7 +374,7 @@ fn doc(attributes: &[Attribute], errors: &mut Errors) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// `HttpRequest` and `HTTPRequest` are `http-request`.
+/// Converts an identifier into kebab-case: `HttpRequest` and `HTTPRequest` become `http-request`.
 fn kebab(ident: &str) -> String {
     let letters: Vec<_> = ident.chars().collect();
     let mut name = String::with_capacity(ident.len() + 4);

@@ -1,11 +1,11 @@
-//! Amounts as people write them: `30s`, `64 KiB`, `40`.
+//! Reads amounts as people write them: `30s`, `64 KiB`, `40`.
 
 use std::time::Duration;
 
 use crate::limits::Allowance;
 use crate::listeners::agent::settings::Keep;
 
-/// A number of bytes: `65536`, `64 KiB`, `1MiB`; units of 1000 too.
+/// A number of bytes, with a binary or decimal unit or without: `65536`, `64 KiB`, `2 MB`.
 pub(super) fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
     let end = text.find(|it: char| !(it.is_ascii_digit() || it == '_')).unwrap_or(text.len());
@@ -46,7 +46,7 @@ pub(super) fn keep(text: &str) -> Option<Keep> {
     }
 }
 
-/// A number, with a fraction or without.
+/// A finite number, with a fraction or without.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|it: &f64| it.is_finite())
 }

@@ -1,4 +1,4 @@
-//! Compares a tree with the table, and finds every mistake.
+//! Compares a manifest's tree with the table of its keys, and finds every mistake.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::manifest::shape::{Key, Kind, Map};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 
-/// Finds what is wrong with a value.
+/// Adds what is wrong with a value to `wrong`. An `example` shows a right value.
 pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
     match (kind, &node.value) {
-        // A key without a value is as good as none.
+        // A key without a value counts as absent.
         _ if node.is_null() => {}
         (Kind::Any, _) => {}
         (Kind::Settings, Value::Map(entries)) => twice(entries, path, wrong),
@@ -36,7 +36,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
             Kind::Map(_) | Kind::Named(_) | Kind::Use { .. } | Kind::List(_) | Kind::Settings,
             there,
         ) => {
-            // Not repeated: somebody may have put a secret where the name of a file belongs.
+            // The value isn't repeated: it may be a secret that stands where a file's name belongs.
             let there = match there {
                 Value::Scalar(_) => "a single value".to_owned(),
                 _ => node.said(),
@@ -56,7 +56,7 @@ pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: 
     }
 }
 
-/// What may stand there, for an error.
+/// Describes the values of a kind, for an error.
 fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Text => "a text".to_owned(),
@@ -89,7 +89,7 @@ fn expected(kind: &Kind) -> String {
     }
 }
 
-/// Finds keys that are unknown, doubled or missing, and looks at the values of the others.
+/// Finds keys that are unknown, repeated or missing, and checks the values of the known ones.
 fn keys(node: &Node, entries: &[Pair], path: &str, map: &Map, wrong: &mut Vec<Mistake>) {
     twice(entries, path, wrong);
     for entry in entries {
@@ -100,7 +100,7 @@ fn keys(node: &Node, entries: &[Pair], path: &str, map: &Map, wrong: &mut Vec<Mi
         }
     }
     let is_there = |name: &str| entries.iter().any(|it| it.key == name && !it.value.is_null());
-    // Where a key is misspelt, that is the mistake.
+    // A misspelt key is reported, and the key that it stands for isn't reported as missing.
     let is_unknown = |it: &&Pair| map.keys.iter().all(|key| key.name != it.key);
     let misspelt: Vec<&Pair> = entries.iter().filter(is_unknown).collect();
     let meant = |it: &&Pair| nearest(&it.key, map.keys.iter().map(|key| key.name));
@@ -125,7 +125,7 @@ fn keys(node: &Node, entries: &[Pair], path: &str, map: &Map, wrong: &mut Vec<Mi
     }
 }
 
-/// Looks at names of people's own, and at their values.
+/// Checks names that the manifest's author chooses, and their values.
 fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
     twice(entries, path, wrong);
     for entry in entries {
@@ -138,8 +138,8 @@ fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec
     }
 }
 
-/// Looks at keys that go by the word under one of them; without a right one, at that alone, unless
-/// others are possible.
+/// Checks a map whose keys depend on the word under its key `by`. Where no map fits that word, and
+/// there is no `other`, only the word is checked.
 fn used(
     node: &Node,
     entries: &[Pair],
@@ -205,13 +205,13 @@ pub(super) fn joined(path: &str, key: &str) -> String {
     }
 }
 
-/// Whether a scalar is what it should be.
+/// Checks that a scalar is of this kind.
 fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let text = scalar.text.as_str();
     let fits = match kind {
         Kind::Text | Kind::Words(_) => !text.is_empty(),
         Kind::Flag => matches!(scalar.kind, Plain::Flag(_)),
-        // Who writes a number there hardly means a file of that name.
+        // A number is hardly meant as the name of a file.
         Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),
@@ -251,7 +251,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     })
 }
 
-/// As the builder and the doors have it.
+/// Whether a text is a name, by the rules of the builder and the doors.
 pub(super) fn is_name(text: &str) -> bool {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     !text.is_empty() && text.chars().all(fits)

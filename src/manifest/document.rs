@@ -1,4 +1,4 @@
-//! A YAML file that is no manifest: read with the same care, and with the same places of mistakes.
+//! Reads YAML files other than manifests, with the same checks and a place for each mistake.
 
 use std::path::Path;
 
@@ -21,7 +21,8 @@ impl Document {
     /// Reads a file that is no manifest into a type of the caller's.
     ///
     /// # Errors
-    /// What is wrong with it. Of values that the type refuses only the first is known.
+    /// All unset variables, repeated keys and unknown keys. Of the values that the type refuses,
+    /// only the first is reported.
     pub(crate) fn read<T: DeserializeOwned>(
         file: &Path,
         bytes: &[u8],
@@ -35,7 +36,7 @@ impl Document {
         twice(&root, "", &mut mistakes);
         let findings = Findings::of(file);
         let read = T::deserialize(At { node: &root, path: String::new(), findings: &findings });
-        // A value that isn't filled in is one mistake, not two.
+        // An unset variable is one mistake; what serde says of the same value is left out.
         let found = findings.all();
         let is_new = |it: &Mistake| mistakes.iter().all(|known| known.place != it.place);
         let found: Vec<Mistake> = found.into_iter().filter(is_new).collect();
@@ -49,18 +50,18 @@ impl Document {
         }
     }
 
-    /// What stands under keys such as `stream.sinks`, where something does.
+    /// The value under keys such as `stream.sinks`, if there is one.
     pub(super) fn node(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(&self.root, Node::key)
     }
 
-    /// A mistake at the value under a path such as `cases[0].expect[1]`, or, where there is none,
-    /// at the nearest value above it.
+    /// A mistake at the value under a path such as `cases[0].expect[1]`. Where the path leads to no
+    /// value, the mistake stands at the last value on its way.
     pub(crate) fn mistake(&self, path: &str, message: &str) -> Mistake {
         Mistake::new(self.place(path), message).at(path)
     }
 
-    /// All of these mistakes.
+    /// These mistakes, with the name of the file.
     pub(crate) fn mistakes(&self, all: Vec<Mistake>) -> Mistakes {
         Mistakes::new(&self.file, all)
     }
@@ -79,7 +80,7 @@ impl Document {
     }
 }
 
-/// Finds keys that stand in one place more than once.
+/// Finds keys that a map has more than once.
 fn twice(node: &Node, path: &str, wrong: &mut Vec<Mistake>) {
     for (number, item) in node.items().iter().enumerate() {
         twice(item, &format!("{path}[{number}]"), wrong);

@@ -1,14 +1,14 @@
 //! `${VAR}` and `${VAR:-default}` in values, filled in once, when the manifest is read.
 //!
-//! What is filled in isn't scanned again. `$${` stands for `${`.
+//! The value of a variable isn't scanned again. `$${` stands for `${`.
 
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::yaml::{Node, Scalar, Value, kind_of};
 
-/// What the environment says; none where a variable isn't set.
+/// Looks up a variable of the environment; none where it isn't set.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Fills in the variables of every value.
+/// Fills in the variables of every value. Values that can't be filled in are added to `wrong`.
 pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     match &mut node.value {
         Value::List(items) => items.iter_mut().for_each(|it| expand(it, environment, wrong)),
@@ -26,7 +26,7 @@ pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut 
 }
 
 fn fill(scalar: &mut Scalar, text: String) {
-    // In quotes, too: YAML's braces `{key: "${LLM_KEY:-}"}` need them.
+    // An optional value is left out in quotes, too, as `{key: "${LLM_KEY:-}"}` needs them.
     let is_left_out = text.is_empty() && is_optional(&scalar.source);
     if scalar.is_plain || is_left_out {
         scalar.kind = kind_of(&text);
@@ -34,7 +34,7 @@ fn fill(scalar: &mut Scalar, text: String) {
     scalar.text = text;
 }
 
-/// Whether a value is nothing but a variable with an empty default.
+/// Whether a value is a variable with an empty default, and nothing else.
 fn is_optional(source: &str) -> bool {
     let name = source.strip_prefix("${").and_then(|it| it.strip_suffix(":-}"));
     name.is_some_and(is_name)

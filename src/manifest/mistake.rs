@@ -1,18 +1,18 @@
-//! What is wrong with a manifest, where, and what would be right.
+//! Mistakes in a manifest: what is wrong, where, and what would be right.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::schema::nearest;
 
-/// Characters of a word that a mistake repeats.
+/// How many characters of a word a mistake repeats.
 const ECHO_MAX: usize = 40;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mistake {
-    /// Where.
+    /// Where the mistake is.
     pub place: Place,
     /// Under which keys, such as `doors[0].tcp`; empty for the manifest itself.
     pub path: Box<str>,
@@ -20,7 +20,7 @@ pub struct Mistake {
     pub message: Box<str>,
     /// The right word that is most like the wrong one.
     pub nearest: Option<Box<str>>,
-    /// What would be right there, as it is written.
+    /// What would be right there, as a manifest has it.
     pub example: Option<Box<str>>,
     /// What to do about it, where the example doesn't say so already.
     pub advice: Option<Box<str>>,
@@ -57,7 +57,8 @@ impl Mistake {
         self
     }
 
-    /// Asks whether the right word was meant that is most like the wrong one, if any is.
+    /// Adds the right word that is most like the wrong one, if there is such a word, and a question
+    /// whether it was meant.
     pub(super) fn or_nearest<'a>(
         mut self,
         wrong: &str,
@@ -70,7 +71,7 @@ impl Mistake {
         self
     }
 
-    /// What to do about it.
+    /// The advice, or else how the example is written; none where there is neither.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         let shown = || self.example.as_ref().map(|it| format!("write it as in `{it}`"));
@@ -85,7 +86,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All that is wrong with a manifest, in the order of its lines.
+/// All mistakes of one file, in the order of its lines. The file is a manifest, or one that is read
+/// in the same way, such as a provider file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
@@ -99,13 +101,13 @@ impl Mistakes {
         Mistakes { file: file.to_owned(), all }
     }
 
-    /// The manifest.
+    /// The path of the file, as messages show it.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The same, with further advice about some of them.
+    /// Appends further advice to the mistakes that `advice` returns some for.
     #[must_use]
     pub fn advise(mut self, advice: impl Fn(&Mistake) -> Option<String>) -> Mistakes {
         for it in &mut self.all {
@@ -117,7 +119,7 @@ impl Mistakes {
         self
     }
 
-    /// Each of them.
+    /// Each mistake.
     #[must_use]
     pub fn all(&self) -> &[Mistake] {
         &self.all
@@ -140,7 +142,7 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// A word as a mistake repeats it.
+/// Shortens a word to what a mistake repeats of it.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -148,7 +150,7 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Several words, as in a sentence.
+/// Several words as part of a sentence: `a`, `b` and `c`.
 pub(super) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|it| format!("`{it}`")).collect();
     match words.as_slice() {

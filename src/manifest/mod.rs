@@ -15,7 +15,7 @@
 //!   handlers_max: 40
 //! ```
 //!
-//! It can't do anything that a caller in Rust couldn't. `docs/manifest.md` has every key.
+//! A manifest can't do anything that a caller in Rust couldn't. `docs/manifest.md` has every key.
 
 mod amount;
 mod check;
@@ -48,61 +48,62 @@ pub(crate) use document::Document;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use schema::json_schema;
 
-/// The name that is looked for where none is given.
+/// The name of the manifest that commands look for where none is given.
 pub const FILE: &str = "organism.yaml";
 
-/// What a manifest says, found sound.
+/// A manifest that was read and has no mistakes.
 #[non_exhaustive]
 pub struct Manifest {
     /// The file.
     pub file: PathBuf,
     /// What the pump is called.
     pub name: Option<String>,
-    /// The folder of the log.
+    /// The folder of the log; none without the key `data`.
     pub data: Option<PathBuf>,
-    /// What an acknowledged message survives.
+    /// What an acknowledged message survives; none without the key `durability`.
     pub durability: Option<Durability>,
-    /// Who may come in.
+    /// The identities that may connect, with their tokens.
     pub tokens: Option<Tokens>,
-    /// Where to listen; none where the manifest says nothing of it.
+    /// Where to listen; none without the key `doors`.
     pub doors: Option<Vec<Door>>,
-    /// Its listeners; none where the manifest says nothing of them.
+    /// Its listeners; none without the key `listeners`.
     pub listeners: Option<Vec<Listener>>,
     /// The payloads that its JSON Schemas describe.
     pub schemas: Vec<Schema>,
     /// Its models, by the names that its listeners know them by.
     pub models: Models,
-    /// Where spans for OpenTelemetry go; none where the manifest says nothing of it.
+    /// Where spans for OpenTelemetry go; none without the key `otel`.
     pub otel: Option<Otel>,
-    /// Where entries and live payloads go.
+    /// Where entries and live payloads are copied to.
     pub sinks: Vec<Sink>,
-    /// Sinks of the type `return`, which a program takes that embeds the pump.
+    /// Sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
-    /// Who may ask `describe` for what; none where it isn't there.
+    /// Who may ask `describe` for what; none where the pump has no listener `describe`.
     pub meta: Option<Allow>,
-    /// The provider files that its models are of, in the order of the models.
+    /// The provider files of its models, in the order of the models.
     pub providers: Vec<UsedProvider>,
-    /// What is probably wrong in files that it names, though it keeps nothing from working.
+    /// What is probably wrong in its provider files, although the pump can run with them.
     pub warnings: Vec<Mistakes>,
     /// The bounds.
     pub limits: Limits,
-    /// How many workers there are.
+    /// The number of workers; none without the key `workers`.
     pub workers: Option<usize>,
-    /// How often an organism with a name says that it lives.
+    /// The time between two heartbeats, which only a pump with a name writes; none without the key
+    /// `heartbeat`.
     pub heartbeat: Option<Duration>,
-    /// Where its listeners stand.
+    /// Where its listeners stand in the file.
     pub places: Places,
 }
 
 impl Manifest {
-    /// Its sinks, and those of its provider files.
+    /// The sinks of the manifest and of its provider files.
     #[must_use]
     pub fn all_sinks(&self) -> Vec<Sink> {
         let of_providers = self.providers.iter().flat_map(|used| &used.sinks);
         self.sinks.iter().chain(of_providers).cloned().collect()
     }
 
-    /// Its sinks of the type `return`, and those of its provider files.
+    /// The sinks of the type `return`, of the manifest and of its provider files.
     #[must_use]
     pub fn all_returns(&self) -> Vec<Return> {
         let of_providers = self.providers.iter().flat_map(|used| &used.returns);
@@ -110,7 +111,7 @@ impl Manifest {
     }
 }
 
-/// A provider file that a model of a manifest is of.
+/// The provider file of a model of a manifest.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UsedProvider {
@@ -118,15 +119,15 @@ pub struct UsedProvider {
     pub model: String,
     /// The file.
     pub file: PathBuf,
-    /// Where the provider's own events go: `stream.sinks` of the file. Where several models are
-    /// of one file, the first of them has its sinks, which get the events of all.
+    /// Where the provider's own events go: `stream.sinks` of the file. Where several models use one
+    /// file, only the first model has the sinks, and they get the events of all.
     pub sinks: Vec<Sink>,
-    /// Those sinks of the file that a program takes which embeds the pump.
+    /// The file's sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
     events: ProviderEvents,
 }
 
-/// Where spans for OpenTelemetry go, and what is in them.
+/// Where spans for OpenTelemetry go, and what they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Otel {
@@ -141,7 +142,7 @@ pub struct Otel {
 }
 
 impl Otel {
-    /// A collector without further headers, that is sent metrics and no content.
+    /// A collector without further headers, which gets metrics and spans, and no content.
     #[must_use]
     pub fn at(endpoint: &str) -> Otel {
         let (endpoint, headers) = (endpoint.to_owned(), Vec::new());
@@ -168,7 +169,8 @@ impl Places {
         self.listeners.contains_key(listener)
     }
 
-    /// Gives what a builder complains of its place in the manifest.
+    /// Gives each complaint of a builder its place in the manifest: that of its listener, or else
+    /// line 1, column 1.
     #[must_use]
     pub fn find(&self, complaints: &Complaints) -> Mistakes {
         let place = |it: Option<&str>| self.listeners.get(it?).copied();
@@ -180,7 +182,7 @@ impl Places {
     }
 }
 
-/// A door as a manifest has it. Whoever opens it does IO.
+/// A door as a manifest describes it. Nothing listens yet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Door {
@@ -193,9 +195,9 @@ pub enum Door {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
-    /// HOST:PORT, for metrics only, on this machine.
+    /// HOST:PORT, for metrics only, and reachable only from this machine.
     Metrics(String),
-    /// HOST:PORT, for metrics only, that others may reach.
+    /// HOST:PORT, for metrics only, and reachable from other machines, too.
     MetricsToAnyone(String),
 }
 
@@ -210,8 +212,8 @@ impl Door {
     }
 }
 
-/// Its listeners, `describe` if it has `meta`, its limits and its workers. Doors and the log are
-/// opened by whoever serves.
+/// Installs the name, listeners, models, payloads, limits, workers and heartbeat, and `describe` if
+/// the manifest has `meta`. The caller opens the doors, the log and the sinks, and sends the spans.
 impl Plugin for Manifest {
     fn install(self, builder: &mut Builder) {
         let mut all = std::mem::take(builder).limits(self.limits);

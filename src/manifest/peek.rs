@@ -1,5 +1,5 @@
-//! One thing that a manifest says, whatever else is wrong with it: for those who use an organism
-//! that somebody else may have started.
+//! Reads single settings of a manifest, whatever else is wrong with it. Commands that use an
+//! organism need them, also where another process has started it.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use crate::manifest::{Otel, read::otel::settings};
 const EXAMPLE: &str = "tcp: 127.0.0.1:8765";
 
 impl Manifest {
-    /// The folder of the log that a manifest names, if it names one that can be told.
+    /// The folder of the log, if the manifest names one. None where the file isn't YAML, or a
+    /// variable in the name isn't set.
     #[must_use]
     pub fn data_of(
         file: &Path,
@@ -29,10 +30,11 @@ impl Manifest {
         peek.text(data).ok().map(|it| beside(file, it))
     }
 
-    /// What a manifest is called and where its spans for OpenTelemetry go.
+    /// A manifest's name, and where its spans for OpenTelemetry go.
     ///
     /// # Errors
-    /// What keeps it from being told.
+    /// The file isn't YAML. Or the endpoint or a header is no text, or names a variable that isn't
+    /// set.
     #[cfg(feature = "otel")]
     pub(crate) fn otel_of(
         file: &Path,
@@ -51,7 +53,7 @@ impl Manifest {
         Ok((name, settings(node)))
     }
 
-    /// The names of the models of a manifest, as far as they can be told.
+    /// The names of the models of a manifest; empty where the file isn't YAML.
     pub(crate) fn models_of(
         bytes: &[u8],
         environment: &dyn Fn(&str) -> Option<String>,
@@ -61,9 +63,8 @@ impl Manifest {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Where a pump of this manifest is reached from its own machine: at the first of its TCP and
-    /// Unix doors that isn't on a port which the system chooses. None where the manifest says
-    /// nothing of doors.
+    /// The address of a pump of this manifest, for clients on the same machine: that of the first
+    /// TCP or Unix door whose port the system doesn't choose. None without the key `doors`.
     ///
     /// ```
     /// use std::path::Path;
@@ -80,7 +81,7 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// What keeps it from being told.
+    /// The file isn't YAML, no door fits, or the first door that may fit has no readable address.
     pub fn address_of(
         file: &Path,
         bytes: &[u8],
@@ -114,10 +115,10 @@ impl Manifest {
     }
 }
 
-/// A manifest of which nothing is checked yet.
+/// A manifest's values, unchecked.
 struct Peek {
     root: Node,
-    /// The values that couldn't be filled in.
+    /// The values whose variables couldn't be filled in.
     unset: Vec<Mistake>,
 }
 
@@ -128,7 +129,7 @@ impl Peek {
         Ok(peek)
     }
 
-    /// A scalar's text, filled in.
+    /// The text of a scalar, with its variables filled in.
     fn text<'a>(&self, node: &'a Node) -> Result<&'a str, Mistake> {
         let unset = self.unset.iter().find(|it| it.place == node.place);
         let other = || Mistake::new(node.place, format!("this is {}, and no text", node.said()));
@@ -136,8 +137,8 @@ impl Peek {
     }
 }
 
-/// How an address that is listened on is reached from the same machine; none where the port is
-/// another each time.
+/// The address at which the same machine reaches a door that listens on `address`. None for port 0,
+/// as the system then chooses another port each time.
 fn reached(address: &str) -> Option<String> {
     let Ok(at) = address.parse::<SocketAddr>() else {
         let is_drawn = address.rsplit_once(':').is_some_and(|(_, port)| port.parse() == Ok(0_u16));

@@ -1,4 +1,4 @@
-//! Provider files: read with the same care as a manifest, and with the same places of mistakes.
+//! Reads provider files, with the same checks as a manifest and a place for each mistake.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,20 +14,21 @@ use crate::manifest::shape;
 use crate::model::{Provider, ProviderEvents, ProviderFile};
 use crate::sink::{Return, Sink};
 
-/// Where the sinks of a provider file stand in it.
+/// The keys of a provider file that lead to its sinks.
 const SINKS: &str = "stream.sinks";
 
-/// A provider file that was found sound.
+/// A provider file that was read and has no mistakes.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) provider: Provider,
     /// Where the provider's own events go.
     pub(crate) sinks: Vec<Sink>,
-    /// Those of them that only a program can take.
+    /// The sinks of the type `return`, which the program that embeds the pump reads.
     pub(crate) returns: Vec<Return>,
-    /// The place that its sinks take the provider's events from.
+    /// The provider's events, for these sinks.
     pub(crate) events: ProviderEvents,
-    /// Its paths that find nothing in the sample stream of its wire, where there are some.
+    /// The file's paths that find nothing in the sample stream of its wire; none where all find
+    /// something.
     pub(crate) warnings: Option<Mistakes>,
 }
 
@@ -37,6 +38,9 @@ pub(crate) fn is_file(text: &str) -> bool {
 }
 
 /// Reads a provider file from the disk.
+///
+/// # Errors
+/// The file can't be read, is over `manifest_bytes_max`, or has mistakes.
 pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
     let bytes = bytes_of(file).map_err(|error| {
         let text = format!("the provider file can't be read: {error}");
@@ -80,7 +84,7 @@ fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Desc
     }
 }
 
-/// A warning for each path that finds nothing in the sample of its wire.
+/// A warning for each path that finds nothing in the sample stream of its wire.
 fn unmatched(provider: &Provider, document: &Document) -> Option<Mistakes> {
     let wire = provider.wire()?;
     let all = provider.unmatched().into_iter().map(|it| {

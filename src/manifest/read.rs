@@ -1,4 +1,5 @@
-//! From a tree that was checked to what it says; what only its values together show is found here.
+//! Turns a checked tree into a [`Manifest`], and finds the mistakes that only several values
+//! together show.
 
 mod agent;
 mod models;
@@ -31,8 +32,9 @@ use crate::name::Name;
 use crate::schema::{Schema, nearest};
 
 impl Manifest {
-    /// Reads a manifest: `file` says where it is from, `environment` what variables hold, and
-    /// `builder` which kinds of listeners there are.
+    /// Reads a manifest, and the files that it names: tokens, certificates, prompts, schemas,
+    /// provider files and the like. Paths in it start at the folder of `file`, `environment` looks
+    /// up variables, and `builder` has the kinds of listeners.
     ///
     /// ```
     /// use std::path::Path;
@@ -59,8 +61,8 @@ impl Manifest {
         Manifest::read_with_model(file, bytes, environment, builder, None)
     }
 
-    /// The same, where an agent thinks with another model than its manifest says: the agent's name
-    /// and the model's.
+    /// Reads a manifest as `read` does, but gives one agent another model: `model` holds the names
+    /// of the agent and of the model.
     pub(crate) fn read_with_model(
         file: &Path,
         bytes: &[u8],
@@ -75,7 +77,7 @@ impl Manifest {
             root.set_model(agent, model);
         }
         expand(&mut root, environment, &mut mistakes);
-        // What isn't filled in is one mistake, not two.
+        // An unset variable is one mistake; what the check finds at its place is left out.
         let unset: Vec<_> = mistakes.iter().map(|it| it.place).collect();
         let mut found = Vec::new();
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
@@ -107,7 +109,7 @@ impl Manifest {
     }
 }
 
-/// A path that is written from the manifest's own folder.
+/// Resolves a path that starts at the folder of the manifest.
 pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
@@ -121,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Whether it is `true`, where it is one of the two.
+    /// The value of a scalar that is `true` or `false`.
     pub(super) fn flag(&self) -> Option<bool> {
         match &self.value {
             Value::Scalar(Scalar { kind: Plain::Flag(it), .. }) => Some(*it),
@@ -136,7 +138,7 @@ impl Node {
         }
     }
 
-    /// Has an agent of a manifest think with this model.
+    /// Replaces the `model` of the listener with this name.
     fn set_model(&mut self, agent: &str, model: &str) {
         let Value::Map(entries) = &mut self.value else { return };
         let listeners = entries.iter_mut().find(|it| it.key == "listeners");
@@ -164,17 +166,17 @@ struct Reader<'a> {
     file: &'a Path,
     environment: Environment<'a>,
     builder: &'a Builder,
-    /// All that listeners may name: the program's, and the manifest's own.
+    /// The models that listeners may name: the program's, and the manifest's own.
     models: Models,
     /// The models that the manifest names, sound or not.
     named: Vec<String>,
     /// The table of prices that the manifest names.
     prices: Option<Prices>,
-    /// The payloads that it declares.
+    /// The payloads that the manifest declares.
     schemas: Vec<Schema>,
-    /// Where its models put the events of their providers.
+    /// The events of providers' streams: the manifest's models put them here.
     events: ProviderEvents,
-    /// The provider files that models are of, and what is probably wrong in those.
+    /// The provider files of the models, and what is probably wrong in them.
     providers: RefCell<Vec<UsedProvider>>,
     warnings: RefCell<Vec<Mistakes>>,
     mistakes: RefCell<Vec<Mistake>>,
@@ -182,14 +184,14 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn wrong(&self, mistake: Mistake) {
-        // Where something is wrong already, what follows from it is no news.
+        // A place has one mistake here: a second one would follow from the first.
         let mut all = self.mistakes.borrow_mut();
         if all.iter().all(|it| it.place != mistake.place) {
             all.push(mistake);
         }
     }
 
-    /// What is sound of it; what isn't is among the mistakes.
+    /// The sound parts of the manifest. The other parts are among the mistakes.
     fn manifest(&self, root: &Node) -> Manifest {
         let text = |key: &str| root.key(key).and_then(Node::text);
         if let (Some(at), None, false) =
@@ -255,8 +257,8 @@ impl Reader<'_> {
         Tokens::parse(&lines).map_err(wrong).ok()
     }
 
-    /// What is wrong with lines that stand elsewhere: each is a mistake at the one place that
-    /// names them.
+    /// Adds the mistakes in a file or variable of tokens, all at the place that names it. Adds none
+    /// where that place has a mistake already.
     fn wrong_lines(&self, at: &Node, path: &str, texts: impl Iterator<Item = String>) {
         let mut all = self.mistakes.borrow_mut();
         if all.iter().all(|it| it.place != at.place) {
@@ -312,7 +314,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The same for addresses, of which port 0 is another each time.
+    /// Adds a mistake where an address repeats. An IP address with port 0 may repeat, as the system
+    /// chooses another port each time.
     fn once_bound<'b>(
         &self,
         seen: &mut BTreeMap<&'b str, usize>,
@@ -332,7 +335,7 @@ impl Reader<'_> {
         read.map_err(|it| self.wrong(Mistake::new(node.place, it.to_string()).at(path))).ok()
     }
 
-    /// A file of a door's that can be used, as far as it alone shows.
+    /// The path of a certificate or a key, if the file alone passes `check`.
     fn tls_file(
         &self,
         node: &Node,
@@ -347,7 +350,7 @@ impl Reader<'_> {
         Some(file)
     }
 
-    /// Two doors can't be at one place.
+    /// Adds a mistake where an address or a path repeats.
     fn once<'b>(
         &self,
         seen: &mut BTreeMap<&'b str, usize>,
@@ -379,7 +382,8 @@ impl Reader<'_> {
                 let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
                 let text = format!("{first} has a listener `{name}` already");
                 let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
-                // What goes by its name doesn't dispute what another name has.
+                // Payloads that depend on the listener's name are no conflict once the names
+                // differ.
                 let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
                 let by_name = is_agent || listener.has_own_namespace();
                 match other.filter(|_| !by_name).and_then(|it| it.disputes(listener)) {
@@ -397,8 +401,8 @@ impl Reader<'_> {
                 wrong(text, "give the listener another `name:`");
             }
         }
-        // Those that couldn't be made are meant to be there, too; but nobody is advised to write
-        // a name that is refused.
+        // Listeners with mistakes count as there, too. But advice suggests no name that would be
+        // refused.
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
         names.extend(node.items().iter().filter_map(|it| Some((self.meant(it)?, None))));
         known.extend(node.items().iter().filter_map(|it| {
@@ -412,7 +416,7 @@ impl Reader<'_> {
         known.dedup();
         let payloads = made.iter().flat_map(|(.., it)| it.payloads());
         let payloads: BTreeSet<&Name> = payloads.chain(self.builder.payloads()).collect();
-        // Who couldn't be made may have any.
+        // A listener with mistakes may have any payload, so nothing is known then.
         let are_known = made.len() == node.items().len();
         for (number, item) in node.items().iter().enumerate() {
             let path = format!("listeners[{number}]");
@@ -425,12 +429,13 @@ impl Reader<'_> {
         made.into_iter().map(|(.., it)| it).collect()
     }
 
-    /// What `use:` may say.
+    /// The kinds that `use:` may name.
     fn kinds(&self) -> impl Iterator<Item = &str> + Clone {
         self.builder.factories().iter().map(Factory::name).chain([AGENT])
     }
 
-    /// The name that a listener is to have.
+    /// The name that a listener has, or would have without its mistakes: `name`, or else its kind.
+    /// A misspelt kind is taken for the nearest one.
     fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
         let kind = item.key("use").and_then(Node::text)?;
         let kinds = || self.kinds();
@@ -502,7 +507,7 @@ impl Reader<'_> {
         Some(listener)
     }
 
-    /// A listener from its settings.
+    /// Makes a listener from its settings.
     fn made(&self, factory: &Factory, item: &Node, path: &str) -> Option<Listener> {
         let none = Node { place: item.place, value: Value::Map(Vec::new()) };
         let node = item.key("settings").unwrap_or(&none);
@@ -521,7 +526,7 @@ impl Reader<'_> {
                 let is_unknown =
                     |it: &&Node| it.text().is_some_and(|it| self.models.get(it).is_err());
                 let model = node.key("model").filter(is_unknown);
-                // What is wrong with a model stands among the models.
+                // A model with mistakes is reported where it is declared.
                 if model.and_then(Node::text).is_some_and(|it| self.is_named(it)) {
                     return None;
                 }
@@ -541,7 +546,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether other machines can reach an address; a name's is known when it is listened on.
+/// Whether other machines can reach an IP address. A host name counts as not exposed here, as its
+/// IP addresses are known only when the door opens.
 fn is_exposed(address: &str) -> bool {
     let parsed = address.parse::<SocketAddr>();
     parsed.is_ok_and(|it| !it.ip().to_canonical().is_loopback())
@@ -552,7 +558,7 @@ fn may_be_called(name: &str) -> bool {
     check::is_name(name) && name != "core"
 }
 
-/// Who may ask for what.
+/// Who may ask `describe` for what.
 fn meta(node: &Node) -> Allow {
     let who = |key: &str| node.key(key).and_then(Node::text)?.parse().ok();
     Allow {
@@ -563,7 +569,7 @@ fn meta(node: &Node) -> Allow {
     }
 }
 
-/// The bounds, as far as they are amounts.
+/// The bounds that the manifest sets; where a value is no amount, the default stays.
 fn limits(root: &Node) -> Limits {
     let mut limits = Limits::default();
     if let Some(node) = root.key("limits") {

@@ -1,10 +1,11 @@
-//! The manifest's JSON Schema, for editors: made of the same table that finds the mistakes.
+//! The manifest's JSON Schema, for editors. It comes from the table that manifests are checked
+//! with.
 
 use serde_json::{Map, Value, json};
 
 use crate::manifest::shape::{self, Key, Kind, ORGANISM};
 
-/// The JSON Schema of a manifest; it stands in `schemas/organism.schema.json`.
+/// The JSON Schema of a manifest. A copy is the file `schemas/organism.schema.json`.
 #[must_use]
 pub fn json_schema() -> Value {
     let mut schema = Map::new();
@@ -16,7 +17,7 @@ pub fn json_schema() -> Value {
     schema.into()
 }
 
-/// Any text may be one that the environment fills in.
+/// Matches a text with a variable, whose value isn't known to an editor.
 const FILLED: &str = r"\$\{";
 
 fn of(kind: &Kind) -> Value {

@@ -1,4 +1,5 @@
-//! Settings as serde reads them into a type of a listener's author: every mistake has its place.
+//! Reads settings by serde into a type that a listener's author wrote, and gives every mistake its
+//! place.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,27 +17,27 @@ use crate::manifest::mistake::{Mistake, cut, listed};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::Schema;
 
-/// What is wrong with settings, as it is found.
+/// Collects the mistakes in settings.
 pub(super) struct Findings {
-    /// The manifest's own folder, from which its paths are written.
+    /// The manifest's folder, where its paths start.
     folder: PathBuf,
-    /// The payloads that it declares: a name and a JSON Schema each.
+    /// The payloads that the manifest declares: a local name and a JSON Schema each.
     payloads: Vec<(String, String)>,
-    /// Keys that nobody reads: all of them.
+    /// All keys that no field reads.
     unknown: RefCell<Vec<Mistake>>,
-    /// Where reading ended: serde goes no further.
+    /// The error at which serde stopped reading.
     end: RefCell<Option<Mistake>>,
 }
 
 impl Findings {
-    /// None yet, for settings in this file.
+    /// No mistakes yet, for settings in this file.
     pub(super) fn of(file: &Path) -> Findings {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let (unknown, end) = (RefCell::default(), RefCell::default());
         Findings { folder, payloads: Vec::new(), unknown, end }
     }
 
-    /// The same where the manifest declares these payloads.
+    /// Adds the payloads that the manifest declares.
     pub(super) fn with(mut self, schemas: &[Schema]) -> Findings {
         let each = |it: &Schema| Some((it.name.local().to_owned(), it.original()?.to_string()));
         self.payloads = schemas.iter().filter_map(each).collect();
@@ -49,7 +50,7 @@ impl Findings {
         all
     }
 
-    /// Keeps the first error, which is the innermost: only it knows its place.
+    /// Keeps the first error: that is the innermost one, so `at` is its place.
     fn keep(&self, at: &At<'_>, error: Wrong) -> Wrong {
         let mut end = self.end.borrow_mut();
         if end.is_none() {
@@ -67,16 +68,16 @@ pub(super) struct At<'a> {
     pub(super) findings: &'a Findings,
 }
 
-/// What serde found wrong.
+/// An error of serde.
 #[derive(Clone, Debug)]
 pub(super) enum Wrong {
-    /// A sentence of a type's own.
+    /// A sentence of the type that is read.
     Said(String),
-    /// Something else is there.
+    /// The value is of another kind than the type expects.
     Other { expected: String },
     /// A word is none of these.
     Word { wrong: String, right: &'static [&'static str] },
-    /// A key isn't there.
+    /// A key is missing.
     Missing(&'static str),
 }
 
@@ -121,7 +122,8 @@ impl de::Error for Wrong {
         Wrong::Said(text.to_string())
     }
 
-    // What is there stands in the manifest; repeated as serde has it, it might hold a secret.
+    // The value is left out: serde would repeat it with its variables filled in, maybe a secret.
+    // [`Node::said`] repeats it as the manifest has it.
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Wrong {
         Wrong::Other { expected: plainly(expected) }
     }
@@ -147,7 +149,7 @@ impl de::Error for Wrong {
     }
 }
 
-/// What serde expects, in the words of somebody who writes YAML.
+/// What serde expects, in words for an author of YAML.
 fn plainly(expected: &dyn Expected) -> String {
     let whole = |min: String, max: String| format!("a whole number from {min} to {max}");
     match expected.to_string().as_str() {
@@ -175,7 +177,7 @@ impl<'a> At<'a> {
         read.map_err(|it| self.findings.keep(self, it))
     }
 
-    /// A path that is written from the manifest's folder, and that folder.
+    /// The manifest's folder and a path, as the fields of a [`Beside`].
     fn beside(&self, path: &str) -> Result<impl Iterator<Item = (&'static str, String)>, Wrong> {
         let folder = self.findings.folder.clone().into_os_string().into_string();
         let unknown = |_| Wrong::Said("the manifest's folder has a name that is no text".into());
@@ -183,7 +185,7 @@ impl<'a> At<'a> {
         Ok(Beside::KEYS.into_iter().zip(values))
     }
 
-    /// A payload that the manifest declares, with its JSON Schema.
+    /// A payload that the manifest declares, as the fields of a [`DeclaredPayload`].
     fn declared(
         &self,
         name: &str,
@@ -215,7 +217,7 @@ impl<'a> At<'a> {
         Keys { at: self.clone(), entries: entries.into_iter(), value: None }
     }
 
-    /// The keys that are known; the others are mistakes.
+    /// The keys with values that are among `fields`, each once. Adds a mistake for each other key.
     fn known(&self, fields: &[&'static str]) -> Option<Vec<&'a Pair>> {
         let Value::Map(entries) = &self.node.value else { return None };
         let mut known: Vec<&Pair> = Vec::new();
@@ -224,7 +226,7 @@ impl<'a> At<'a> {
             if !fields.contains(&key) {
                 self.findings.unknown.borrow_mut().push(self.unknown(entry, fields));
             } else if entry.value.is_null() {
-                // A key without a value is as good as none.
+                // A key without a value counts as absent.
             } else if known.iter().all(|it| it.key != key) {
                 known.push(entry);
             }
@@ -247,7 +249,7 @@ impl<'a> At<'a> {
     }
 }
 
-/// A scalar as serde_yaml takes it.
+/// Passes a scalar to a visitor, as the kind that serde_yaml reads.
 fn plain<'de, V: Visitor<'de>>(scalar: &Scalar, visitor: V) -> Result<V::Value, Wrong> {
     match scalar.kind {
         Plain::Null => visitor.visit_unit(),
@@ -269,7 +271,7 @@ impl<'de> Deserializer<'de> for At<'_> {
         self.kept(self.any(visitor))
     }
 
-    /// A text may stand without quotes, also where it looks like a number.
+    /// A text may stand without quotes, even if it looks like a number.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
         match &self.node.value {
             Value::Scalar(it) if it.kind != Plain::Null => self.kept(visitor.visit_str(&it.text)),
@@ -392,7 +394,7 @@ impl<'de> MapAccess<'de> for Keys<'_> {
     }
 }
 
-/// A key, or a variant: what is wrong with it is kept before it leaves for other code.
+/// A key, or the name of a variant. Its errors are kept here, before other code wraps them.
 struct Word<'a> {
     at: &'a At<'a>,
     text: &'a str,
@@ -412,7 +414,7 @@ impl<'de> Deserializer<'de> for Word<'_> {
     }
 }
 
-/// A variant that is a word.
+/// An enum's variant that is written as a word alone.
 struct Chosen<'a> {
     at: At<'a>,
     word: &'a str,
@@ -428,7 +430,7 @@ impl<'de> EnumAccess<'de> for Chosen<'_> {
     }
 }
 
-/// What a variant that is a word holds: nothing.
+/// The missing content of such a variant, with its path.
 struct Alone(String);
 
 impl Alone {
@@ -461,7 +463,7 @@ impl<'de> VariantAccess<'de> for Alone {
     }
 }
 
-/// `{variant: value}`.
+/// An enum's variant that is written as `{variant: value}`.
 struct Choice<'a> {
     at: At<'a>,
     entry: &'a Pair,

@@ -1,5 +1,5 @@
-//! What a manifest may hold: one table, from which mistakes are found and the schema for editors
-//! is written.
+//! The table of what a manifest may hold. Manifests are checked with it, and the schema for editors
+//! comes from it.
 
 mod agent;
 mod feeds;
@@ -13,23 +13,23 @@ use crate::limits::{Allowance, Amount, Bound, Limits};
 
 /// What a value may be.
 pub(super) enum Kind {
-    /// Words.
+    /// A text that isn't empty.
     Text,
     /// A listener's or an identity's name.
     Name,
-    /// Where a file or folder is, from the manifest's own folder.
+    /// The path of a file or folder, which starts at the manifest's folder.
     Path,
     /// One of these words, each with what it means.
     Word(&'static [(&'static str, &'static str)]),
-    /// What may be spent: a whole number, or `unlimited`.
+    /// An amount to spend: a whole number, or `unlimited`.
     Allowance,
-    /// How much stays: a number of messages, or of tokens.
+    /// How much stays in view: a number of messages, or of tokens.
     Keep,
     /// A whole number within bounds.
     Count { min: usize, max: usize },
     /// `true` or `false`.
     Flag,
-    /// A number, with a fraction or without.
+    /// A finite number, with a fraction or without.
     Number,
     /// A number of bytes, with a unit or without.
     Bytes { min: usize },
@@ -37,18 +37,19 @@ pub(super) enum Kind {
     Time { min: Duration },
     /// HOST:PORT.
     Address,
-    /// Words, or where they stand.
+    /// A text that isn't empty, or a map in its place, such as `{file: prompt.md}`.
     Words(Map),
-    /// Several of a kind.
+    /// A list of values of one kind.
     List(Box<Kind>),
-    /// Keys.
+    /// A map with these keys.
     Map(Map),
-    /// Names of people's own, each with a value of a kind.
+    /// A map with names that the author chooses, and values of one kind.
     Named(Box<Kind>),
-    /// Keys that go by the word under one of them, such as `use`: those of this word, of what it
-    /// ends in where that is `*.yaml` here, or the others' where there are any.
+    /// A map whose keys depend on the word under its key `by`, such as `use`. Each of `maps` stands
+    /// beside its word; the word `*.yaml` stands for all that end in `.yaml`. The map `other` is
+    /// for any other word.
     Use { by: &'static str, maps: Vec<(&'static str, Map)>, other: Option<Map> },
-    /// Whatever a listener reads by itself.
+    /// A map of any keys, which the reader of the value checks itself.
     Settings,
     /// Any value.
     Any,
@@ -56,7 +57,7 @@ pub(super) enum Kind {
 
 /// A value that has keys.
 pub(super) struct Map {
-    /// What has them, for an error.
+    /// What has these keys, for an error.
     pub(super) what: &'static str,
     pub(super) keys: Vec<Key>,
     /// Keys of which there must be just one.
@@ -66,7 +67,7 @@ pub(super) struct Map {
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// What it is for, in a sentence.
+    /// A description in a sentence or two, for editors.
     pub(super) text: &'static str,
     pub(super) needed: bool,
     /// The key with a value, as it may stand in a manifest.
@@ -100,10 +101,10 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
     Kind::Map(Map { what: "the manifest", keys, one_of: &[] })
 });
 
-/// What `use:` says of an agent.
+/// The word under `use` that makes a listener an agent.
 pub(super) const AGENT: &str = "agent";
 
-/// What happens more often, or may take less, happens never.
+/// The least time of heartbeats and timeouts.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const NAME: &str = "What this pump is called; with a name it keeps its life in a thread, organism.";
@@ -133,7 +134,7 @@ const WHO: &[(&str, &str)] = &[
     ("none", "Nobody."),
 ];
 
-/// Who may ask for what; anyone unless said.
+/// Who may ask `describe` for what.
 fn meta() -> Map {
     let who = |name: &'static str, text, example| key(name, Kind::Word(WHO), text, example);
     Map {
@@ -224,7 +225,7 @@ pub(super) fn sinks() -> Kind {
     Kind::List(Box::new(sink::sink()))
 }
 
-/// How such sinks are written.
+/// An example of such sinks.
 pub(super) const SINKS_EXAMPLE: &str = sink::EXAMPLE;
 
 /// A listener: one of the kinds whose keys are known here, or any other.
@@ -236,7 +237,7 @@ fn listener() -> Kind {
     Kind::Use { by: "use", maps: vec![(AGENT, agent::agent())], other: Some(other) }
 }
 
-/// What can be said of any listener.
+/// The keys of every listener.
 fn common(example: &str) -> Vec<Key> {
     let peers = "The listeners that it may address by name; without this, every one.";
     let grants = "What it may do beyond what every listener may, such as emit:core.";
@@ -275,7 +276,7 @@ pub(super) fn limit(bound: Bound<'_>) -> Key {
     key(name, kind, text, &format!("{name}: {example}"))
 }
 
-/// Bytes in the largest unit that they are whole in.
+/// Writes bytes in the largest unit that gives a whole number.
 fn bytes(count: usize) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = |(_, shift): &&(&str, u32)| count > 0 && count.trailing_zeros() >= *shift;
@@ -285,7 +286,7 @@ fn bytes(count: usize) -> String {
     }
 }
 
-/// A time in the largest unit that it is whole in.
+/// Writes a time in whole seconds, or else in milliseconds.
 fn time(it: Duration) -> String {
     match it.subsec_millis() {
         0 => format!("{}s", it.as_secs()),

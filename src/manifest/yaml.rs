@@ -1,7 +1,8 @@
-//! YAML to a tree with places.
+//! Reads YAML into a tree with the place of each value.
 //!
-//! Two readers go over the same text: serde_yaml says what each value is, saphyr-parser where it
-//! stands. What the two read otherwise is refused, since a person might read it in a third way.
+//! Two parsers read the same text: serde_yaml finds what each value is, saphyr-parser where it
+//! stands. A text that the two read differently is refused, as a person might read it in a third
+//! way.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub(super) struct Node {
     pub(super) value: Value,
 }
 
-/// What a value is.
+/// A value without its place.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Scalar(Scalar),
@@ -36,20 +37,20 @@ pub(super) struct Pair {
     pub(super) value: Node,
 }
 
-/// A value that holds no others.
+/// A value that is neither a list nor a map.
 #[derive(Clone, Debug)]
 pub(super) struct Scalar {
     /// The text as the manifest has it, with the names of variables and not their values. Errors
     /// repeat this text, never the filled one.
     pub(super) source: String,
-    /// With its variables filled in.
+    /// The text with its variables filled in.
     pub(super) text: String,
     pub(super) kind: Plain,
-    /// Whether it stands there without quotes.
+    /// Whether it is written without quotes, and not as a block.
     pub(super) is_plain: bool,
 }
 
-/// What serde_yaml takes a scalar for.
+/// The kind of a scalar, as serde_yaml reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Plain {
     Null,
@@ -60,7 +61,7 @@ pub(super) enum Plain {
 }
 
 impl Node {
-    /// What is there, for an error.
+    /// Describes the value for an error, with variables by their names.
     pub(super) fn said(&self) -> String {
         match &self.value {
             Value::Scalar(it) if it.kind == Plain::Null => "nothing".to_owned(),
@@ -75,20 +76,20 @@ impl Node {
         matches!(&self.value, Value::Scalar(it) if it.kind == Plain::Null)
     }
 
-    /// The value of a key.
+    /// The value of a key, if it isn't null.
     pub(super) fn key(&self, key: &str) -> Option<&Node> {
         let Value::Map(entries) = &self.value else { return None };
         let found = entries.iter().find(|it| it.key == key)?;
         (!found.value.is_null()).then_some(&found.value)
     }
 
-    /// Keys with no values.
+    /// A map without keys.
     fn empty() -> Node {
         Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) }
     }
 }
 
-/// Reads a manifest; a text without a value is one without keys.
+/// Reads a manifest. A text without a value, or with null, is read as a map without keys.
 pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
     let text = &*spaced(text_of(bytes)?);
     let mut reader = Reader {
@@ -107,7 +108,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
     }
 }
 
-/// What a manifest says in characters.
+/// The text of a manifest, without a byte order mark.
 fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     let start = Place { line: 1, column: 1 };
     if bytes.len() > MANIFEST_BYTES_MAX {
@@ -131,9 +132,9 @@ fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
-/// A text in which a space stands for each tab between a key's colon and its value: YAML 1.2 allows
-/// both there, saphyr-parser only the space. Tabs elsewhere stay. Its own error tells which they
-/// are, so that no `:` within a quoted text is taken for a key's.
+/// Replaces each tab between a key's colon and its value by a space: YAML 1.2 allows both there,
+/// saphyr-parser only the space. Tabs elsewhere stay. The parser's own error tells where such a tab
+/// is, so that no `:` within a quoted text is taken for a key's.
 fn spaced(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for _ in 0..TABS_MAX {
@@ -147,7 +148,7 @@ fn spaced(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// What saphyr-parser says of a tab there.
+/// Part of saphyr-parser's error for a tab there.
 const NO_SPACE: &str = "':' must be followed by";
 /// The most tabs between a key and its value that are read as spaces.
 const TABS_MAX: usize = 1_000;
@@ -161,8 +162,8 @@ fn too_deep(place: Place) -> Mistake {
         .advice("put fewer lists and keys into one another")
 }
 
-/// How many brackets are open before a character: a scanner that looks ahead may give up before
-/// the values that they begin are seen.
+/// Counts the brackets that are open before a character. The parser looks ahead, and may fail on
+/// deep nesting before `Reader` has seen the values in these brackets.
 fn open_before(text: &str, index: usize) -> usize {
     let count = |open: usize, it: char| match it {
         '[' | '{' => open + 1,
@@ -172,27 +173,27 @@ fn open_before(text: &str, index: usize) -> usize {
     text.chars().take(index).fold(0, count)
 }
 
-/// What serde_yaml says of a text that saphyr-parser read.
+/// The mistake for a text that saphyr-parser reads and serde_yaml doesn't.
 fn disliked(error: &serde_yaml::Error) -> Mistake {
     let place = error.location().map(|it| Place { line: it.line(), column: it.column() });
     let whole = error.to_string();
-    // The place stands before it already.
+    // A mistake shows its place itself.
     let text = whole.split(" at line ").next().unwrap_or_default();
     Mistake::new(place.unwrap_or(Place { line: 1, column: 1 }), format!("this is no YAML: {text}"))
 }
 
-/// Where saphyr-parser sees values.
+/// Reads the places of values from the events of saphyr-parser.
 struct Reader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// What aliases stand for, and of how many values it is.
+    /// The values that aliases stand for, each with its number of nodes.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// The one document of a text.
+    /// The one document of a text; none where it has no value.
     fn document(&mut self) -> Result<Option<Node>, Mistake> {
         let mut found = None;
         loop {
@@ -253,7 +254,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// What an alias stands for, where it stands itself.
+    /// The value that an alias stands for, with that value's own place. The nodes count again.
     fn alias(&mut self, id: usize, place: Place) -> Result<Node, Mistake> {
         let Some((node, count)) = self.anchors.get(&id) else {
             let text = "this alias stands within what it stands for";
@@ -318,7 +319,7 @@ fn place(span: Span) -> Place {
     Place { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-/// Gives each scalar its kind, and compares what the two have read.
+/// Gives each scalar the kind that serde_yaml read, and compares what the two parsers have read.
 fn agree(node: &mut Node, known: Doc) -> Result<(), Mistake> {
     let place = node.place;
     let otherwise = || {
@@ -351,7 +352,7 @@ fn agree(node: &mut Node, known: Doc) -> Result<(), Mistake> {
     }
 }
 
-/// What a plain scalar is once its variables are filled in: never more than a scalar.
+/// The kind of a scalar whose variables are filled in. Such a text never becomes a list or a map.
 pub(super) fn kind_of(text: &str) -> Plain {
     let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.' | '_');
     match text.chars().all(is_word).then(|| serde_yaml::from_str(text)) {
@@ -360,7 +361,7 @@ pub(super) fn kind_of(text: &str) -> Plain {
     }
 }
 
-/// What serde_yaml reads: all that a text has, doubles too.
+/// A document as serde_yaml reads it. A map keeps repeated keys.
 enum Doc {
     Plain(Plain),
     Text(String),

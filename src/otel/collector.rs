@@ -1,4 +1,4 @@
-//! A collector that takes OTLP over HTTP, in protobuf.
+//! Sends batches to a collector: OTLP over HTTP, in protobuf.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,22 +11,22 @@ use reqwest::{Client, StatusCode, Url};
 
 use crate::trust;
 
-/// What the path of a collector ends with where it takes traces.
+/// The end of the path where a collector takes traces.
 const PATH: &str = "/v1/traces";
-/// What it ends with where it takes metrics.
+/// The end of the path where a collector takes metrics.
 const METRICS_PATH: &str = "/v1/metrics";
 /// How long a request may take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
-/// How much of an answer is read.
+/// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Where spans are sent to.
+/// A collector of OpenTelemetry, which takes spans and metrics.
 pub struct Collector {
     client: Client,
     url: Url,
 }
 
-/// Why there is no such collector.
+/// The endpoint or a header of a collector can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoCollector {
@@ -44,11 +44,11 @@ impl fmt::Display for NoCollector {
 
 impl std::error::Error for NoCollector {}
 
-/// Why a batch wasn't taken.
+/// Why the collector didn't take a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsent {
-    /// The collector is away, busy, or set up otherwise: the same batch may be taken later.
+    /// The collector is away, busy, or wrongly set up, so the same batch may be taken later.
     Away(String),
     /// The batch is too large.
     TooLarge,
@@ -68,11 +68,11 @@ impl fmt::Display for Unsent {
 impl std::error::Error for Unsent {}
 
 impl Collector {
-    /// The collector at an endpoint such as `http://127.0.0.1:4318`; `/v1/traces` is appended to
-    /// that. Each request has these headers.
+    /// The collector at an endpoint such as `http://127.0.0.1:4318`. `/v1/traces` is appended
+    /// unless the path ends with it. Each request has these headers.
     ///
     /// # Errors
-    /// Where the endpoint is no URL, or a header is none.
+    /// The endpoint is no URL of `http` or `https`, or holds a password; or a header isn't valid.
     pub fn new<'a>(
         endpoint: &str,
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -106,7 +106,7 @@ impl Collector {
         Ok(Collector { client, url })
     }
 
-    /// Where it is, for people.
+    /// The URL that spans are sent to, without its query, which may hold a secret.
     #[must_use]
     pub fn url(&self) -> String {
         let mut url = self.url.clone();
@@ -114,20 +114,20 @@ impl Collector {
         url.into()
     }
 
-    /// Sends a batch, as [`encode`](crate::otel::encode()) writes it, and gives how many of its
-    /// spans the collector didn't take.
+    /// Sends a batch of spans, as [`encode`](crate::otel::encode()) writes it. Returns how many of
+    /// its spans the collector rejected.
     ///
     /// # Errors
-    /// Where the batch wasn't taken.
+    /// The collector didn't take the batch, or didn't answer within 10 s.
     pub async fn send(&self, batch: Vec<u8>) -> Result<u64, Unsent> {
         self.post(self.url.clone(), batch).await
     }
 
-    /// Sends metrics, as [`Metrics::encode`](crate::otel::Metrics::encode) writes them, and gives
-    /// how many of their points the collector didn't take.
+    /// Sends metrics, as [`Metrics::encode`](crate::otel::Metrics::encode) writes them. Returns how
+    /// many of their points the collector rejected.
     ///
     /// # Errors
-    /// Where they weren't taken.
+    /// The collector didn't take the metrics, or didn't answer within 10 s.
     pub async fn send_metrics(&self, metrics: Vec<u8>) -> Result<u64, Unsent> {
         let mut url = self.url.clone();
         let path = url.path().strip_suffix(PATH).unwrap_or_default();
@@ -169,7 +169,8 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// How many spans the answer says weren't taken.
+/// How many spans or points the collector rejected, by its answer. Both kinds of answers have the
+/// same fields.
 fn rejected(body: &[u8]) -> u64 {
     let answer = ExportTraceServiceResponse::decode(body).ok();
     let partial = answer.and_then(|it| it.partial_success);
@@ -194,7 +195,7 @@ fn header_map<'a>(
     Ok(map)
 }
 
-/// What an error came from in the end: what stands before may hold a URL.
+/// The innermost cause of an error. The causes around it may show the URL, with its query.
 fn root(error: &reqwest::Error) -> String {
     let first: &(dyn StdError + 'static) = error;
     let causes = std::iter::successors(Some(first), |it| (*it).source());

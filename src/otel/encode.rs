@@ -1,4 +1,4 @@
-//! Spans in the words of OTLP, OpenTelemetry's protocol.
+//! Encodes spans in OTLP, OpenTelemetry's protocol.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{
@@ -14,27 +14,27 @@ use uuid::Uuid;
 use crate::otel::names;
 use crate::otel::span::{Attribute, Kind, Span, Value};
 
-/// Nanoseconds of a microsecond.
+/// Nanoseconds in a microsecond.
 pub(super) const NANOS: u64 = 1_000;
 
-/// Which pump the spans are of.
+/// The pump that spans and metrics come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// The pump's name.
+    /// The pump's name, or `pumphouse`.
     pub name: String,
-    /// The log.
+    /// The UUID of the pump's log.
     pub log: Uuid,
 }
 
 impl Resource {
-    /// A pump of this name, or of none, and its log.
+    /// A pump with this name, or with none, and this log.
     #[must_use]
     pub fn new(name: Option<&str>, log: Uuid) -> Resource {
         Resource { name: name.unwrap_or("pumphouse").to_owned(), log }
     }
 
-    /// The same in OTLP's words.
+    /// The resource in OTLP's form.
     pub(super) fn described(&self) -> Described {
         Described {
             attributes: attributes(&[
@@ -62,7 +62,7 @@ pub fn encode(spans: &[Span], resource: &Resource) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
 }
 
-/// Who made it: this version of the pump.
+/// The program that made the spans or metrics: this version of the pump.
 pub(super) fn scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "pumphouse".to_owned(),

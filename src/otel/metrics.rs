@@ -1,7 +1,7 @@
-//! Histograms of requests to models, summed over the spans of them.
+//! Histograms of requests to models: tokens and durations, from the spans of these requests.
 //!
-//! They are cumulative: what was sent before is part of what is sent next, so a request that is
-//! lost or sent twice changes no sum.
+//! The histograms are cumulative: each export has the sums since the beginning, so an export that
+//! is lost or sent twice changes no sum.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use crate::otel::encode::{NANOS, Resource, attributes};
 use crate::otel::names::{self, Named};
 use crate::otel::span::{Attribute, Span, Value};
 
-/// How many series of a histogram are kept: one for each model, server and type of error. What is
-/// beyond that is one series.
+/// How many series of a histogram are kept, one for each set of attributes, such as a model and its
+/// server. All further sets share one series.
 const SERIES_MAX: usize = 1_000;
 
 /// A histogram of the convention.
 struct Kind {
     named: Named,
     unit: &'static str,
-    /// Where its buckets end, as the convention wants them.
+    /// The upper bounds of its buckets, as the convention recommends them.
     bounds: [f64; 14],
 }
 
-/// As <https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/> has them.
+/// The histograms of <https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/>.
 const KINDS: [Kind; 2] = [
     Kind {
         named: names::TOKEN_USAGE,
@@ -61,7 +61,7 @@ const KINDS: [Kind; 2] = [
 const TOKENS: usize = 0;
 const DURATION: usize = 1;
 
-/// What a point says of the request beside what it measures.
+/// The attributes of a request's span that each point has as well.
 const SAID: [Named; 6] = [
     names::OPERATION_NAME,
     names::PROVIDER_NAME,
@@ -71,7 +71,7 @@ const SAID: [Named; 6] = [
     names::SERVER_PORT,
 ];
 
-/// The histograms since a time.
+/// Histograms of tokens and durations since a time.
 ///
 /// ```
 /// use pumphouse::otel::Metrics;
@@ -82,7 +82,7 @@ const SAID: [Named; 6] = [
 #[derive(Debug)]
 pub struct Metrics {
     since_us: u64,
-    /// Those of each histogram, by their attributes.
+    /// The series of each histogram, by their attributes.
     series: [BTreeMap<String, Series>; 2],
 }
 
@@ -91,13 +91,13 @@ struct Series {
     attributes: Vec<Attribute>,
     count: u64,
     sum: f64,
-    /// The least and the most.
+    /// The smallest and the largest value.
     range: Option<(f64, f64)>,
     buckets: [u64; 15],
 }
 
 impl Metrics {
-    /// Histograms that begin now, in microseconds since the epoch.
+    /// Empty histograms that begin at this time, in microseconds since the epoch.
     #[must_use]
     pub fn since(since_us: u64) -> Metrics {
         Metrics { since_us, series: [BTreeMap::new(), BTreeMap::new()] }
@@ -109,8 +109,8 @@ impl Metrics {
         self.series.iter().all(BTreeMap::is_empty)
     }
 
-    /// Takes the span of a request to a model in, and says whether it was one. A turn that has no
-    /// end in the log lasted nobody knows how long, and isn't measured.
+    /// Adds the span of a request to a model, and returns whether it was added. Other spans aren't,
+    /// and neither are turns without an end in the log, as their duration is unknown.
     pub fn add(&mut self, span: &Span) -> bool {
         let is_chat = span.attribute(names::OPERATION_NAME) == Some(&Value::from("chat"));
         let error = span.failure.as_ref().map(|it| it.kind.as_str());
@@ -148,7 +148,8 @@ impl Metrics {
         it.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
     }
 
-    /// An `ExportMetricsServiceRequest` with the sums as they are now, as protobuf.
+    /// An `ExportMetricsServiceRequest` with the sums so far, as protobuf. `now_us` is in
+    /// microseconds since the epoch.
     #[must_use]
     pub fn encode(&self, resource: &Resource, now_us: u64) -> Vec<u8> {
         let metrics = KINDS.iter().zip(&self.series).filter(|(_, series)| !series.is_empty());

@@ -1,12 +1,12 @@
-//! What the log says of a model, in the convention's words: its provider, its name, its server, and
-//! why a reply ended.
+//! Translates what the log says of a model into OpenTelemetry's words: its provider, its name, its
+//! server, and why a reply ended.
 
 use crate::listeners::agent::words::{CognitionOut, Interrupt};
 use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
 
-/// Hosts of providers that the convention has a word for. A host matches with all below it.
+/// Hosts of providers, with the convention's words for these. A host also matches its subdomains.
 const PROVIDERS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure.ai.openai"),
@@ -24,13 +24,14 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
 ];
 
-/// A model as `cognition_in` names it: `small at http://127.0.0.1:8080/v1`, or a text without a
-/// URL where the model is none of a server's.
+/// A model as `cognition_in` names it: `small at http://127.0.0.1:8080/v1`, or a text without a URL
+/// for a model without a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelName {
     /// The name that the server knows it by.
     pub(super) name: String,
-    /// The provider: the convention's word, or the host.
+    /// The provider: the convention's word, or else the host. Without a URL, it is the first word
+    /// of the text.
     pub(super) provider: String,
     host: Option<String>,
     port: Option<u64>,
@@ -62,7 +63,7 @@ impl ModelName {
         }
     }
 
-    /// What a span of a request to it says of it.
+    /// The attributes of the model in the span of a request to it.
     pub(super) fn attributes(&self) -> Vec<Attribute> {
         let mut all = vec![
             (names::PROVIDER_NAME, self.provider.as_str().into()),
@@ -73,8 +74,8 @@ impl ModelName {
         all
     }
 
-    /// The same where it is several and one of them answered: the provider and the server are that
-    /// one's.
+    /// The attributes of a router in the span of a request, where `answered` is the model that it
+    /// chose: the provider and the server are those of that model.
     pub(super) fn attributes_answered_by(&self, answered: Option<&ModelName>) -> Vec<Attribute> {
         let Some(answered) = answered else { return self.attributes() };
         let mut all = ModelName { name: self.name.clone(), ..answered.clone() }.attributes();
@@ -83,7 +84,7 @@ impl ModelName {
     }
 }
 
-/// Why a reply ended, in the convention's words; none where the model didn't end it.
+/// Why a reply ended, in the convention's words; none if something other than the model ended it.
 pub(super) fn finish_reason(stop: &str) -> Option<&str> {
     Some(match Stop::from(stop) {
         Stop::End | Stop::StopText => "stop",

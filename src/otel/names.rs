@@ -1,12 +1,12 @@
-//! The one table of names: what a span says, the name that OpenTelemetry has for it, and the page
-//! of the convention.
+//! The table of all names that are sent to a collector, each with its meaning and the page that
+//! defines it.
 //!
-//! A span takes attributes of this table only, so no other name can be sent.
+//! A span takes only attributes of this table, so no other name can be sent.
 
-/// The schema that the names are of.
+/// The version of the convention that the names come from.
 pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
 
-/// A name, and where it comes from.
+/// A name, and the page that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Named {
@@ -24,7 +24,7 @@ macro_rules! names {
             #[doc = $text]
             pub const $constant: Named = Named { name: $name, text: $text, page: $page };
         )+
-        /// Every name that is sent.
+        /// Every name of an attribute.
         pub const ALL: &[Named] = &[$($constant),+];
     };
 }
@@ -88,13 +88,13 @@ names! {
     TURN = "pumphouse.turn", OWN, "The number of the agent's turn in the thread.";
 }
 
-/// The tokens of a request.
+/// The histogram of the tokens of requests.
 pub const TOKEN_USAGE: Named = Named {
     name: "gen_ai.client.token.usage",
     text: "Tokens of prompts and replies, as the provider counted them.",
     page: METRICS,
 };
-/// How long a request took.
+/// The histogram of the durations of requests.
 pub const OPERATION_DURATION: Named = Named {
     name: "gen_ai.client.operation.duration",
     text: "The time of a turn's request, from its first entry to its last.",
@@ -104,7 +104,7 @@ pub const OPERATION_DURATION: Named = Named {
 /// The name of the event that says what went wrong.
 pub const EXCEPTION: &str = "exception";
 
-/// The type of the error of a turn that has no end in the log.
+/// The error type of a turn that has no end in the log.
 pub(super) const UNFINISHED: &str = "unfinished";
 
 #[cfg(test)]

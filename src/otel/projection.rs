@@ -1,7 +1,7 @@
-//! The log's entries, in the order of their positions, to spans.
+//! Turns the log's entries, in the order of their positions, into spans.
 //!
-//! What is under way in a thread is kept in memory, as a cache: where it isn't, the thread is read
-//! from its beginning. So spans don't depend on where a projection began.
+//! Threads with their open spans are cached in memory. A thread that isn't cached is read from its
+//! beginning, so spans don't depend on where a projection began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::log::{Boxed, Entry, Error, Log, Pages};
 use crate::otel::span::{Span, SpanId};
 use crate::otel::thread_spans::{Place, ThreadSpans};
 
-/// How many threads are kept in memory.
+/// How many threads are cached.
 const THREADS_MAX: usize = 4_096;
 
 /// Makes spans of a log.
@@ -39,7 +39,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// A projection without content: no text of a message is in a span.
+    /// A projection without content: its spans have no texts of messages.
     #[must_use]
     pub fn new(log: Arc<dyn Log>) -> Projection {
         Projection { log, content: false, threads: BTreeMap::new() }
@@ -52,11 +52,11 @@ impl Projection {
         Projection { content, ..self }
     }
 
-    /// Takes an entry, and gives the spans that end with it. Entries come in the order of their
-    /// positions, from any position on.
+    /// Takes the next entry, and returns the spans that end with it. Entries are to come in the
+    /// order of their positions, and may begin at any position.
     ///
     /// # Errors
-    /// Where the log can't be read.
+    /// The log can't be read.
     pub async fn take(&mut self, entry: &Entry) -> Result<Vec<Span>, Error> {
         let thread = &entry.id.thread;
         let mut spans = match self.threads.remove(thread) {
@@ -77,7 +77,7 @@ impl Projection {
         Ok(ended)
     }
 
-    /// Forgets the threads of which nothing came for longest.
+    /// Drops about half of the threads from a full cache: those whose last entries are the oldest.
     fn make_room(&mut self) {
         if self.threads.len() < THREADS_MAX {
             return;
@@ -88,7 +88,7 @@ impl Projection {
         self.threads.retain(|_, it| it.position >= middle);
     }
 
-    /// A thread as it was before a position.
+    /// Reads a thread with its open spans, up to the entry before a position.
     fn read<'a>(&'a self, thread: &'a ThreadId, before: u64) -> Boxed<'a, ThreadSpans> {
         Box::pin(async move {
             let (root, above) = self.above(thread).await?;
@@ -108,7 +108,7 @@ impl Projection {
         })
     }
 
-    /// The root of a thread's tree, and the span in which the thread was opened.
+    /// The root of a thread's tree, and the span in which the thread was opened, if there is one.
     async fn above(&self, thread: &ThreadId) -> Result<(ThreadId, Option<SpanId>), Error> {
         let Some(record) = self.log.thread(thread).await? else {
             return Err(Error::UnknownThread(thread.clone()));
@@ -117,7 +117,7 @@ impl Projection {
         let Some(opening) = self.log.opening(&record).await? else {
             return Ok((parent.clone(), None));
         };
-        // What is kept of the parent may be of later than the opening.
+        // The cached parent may have entries from after the opening.
         let kept = self.threads.get(parent).filter(|it| it.position < opening.position);
         let read = match kept {
             Some(_) => None,

@@ -1,17 +1,17 @@
-//! A span as data: its ids come from the log, and everything in it is known when it is made.
+//! Spans as data. Their ids come from the log.
 
 use std::fmt;
 
 use crate::id::{EntryId, ThreadId};
 use crate::otel::names::Named;
 
-/// The id of a trace: all spans of a session and of the threads below it have the same one.
+/// The id of a trace. All spans of a session and of the threads below it share one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// The same trace where its spans have content: another one, since no span id is sent with two
-    /// contents.
+    /// The id of this trace for spans with content. The id differs, so that no span is sent with
+    /// two contents under one id.
     #[must_use]
     pub fn with_content(&self) -> TraceId {
         TraceId(prefix(&format!("{self} content")))
@@ -23,7 +23,7 @@ impl TraceId {
         TraceId(prefix(root.as_str()))
     }
 
-    /// Its bytes.
+    /// The bytes of the id.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
@@ -35,7 +35,8 @@ impl TraceId {
 pub struct SpanId([u8; 8]);
 
 impl SpanId {
-    /// The same span where it has content: another one, since no span id is sent with two contents.
+    /// The id of this span with content. The id differs, so that no span is sent with two contents
+    /// under one id.
     #[must_use]
     pub fn with_content(&self) -> SpanId {
         SpanId(prefix(&format!("{self} content")))
@@ -54,7 +55,7 @@ impl SpanId {
         SpanId(prefix(&format!("{entry} {agent}")))
     }
 
-    /// Its bytes.
+    /// The bytes of the id.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 8] {
         &self.0
@@ -80,7 +81,7 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// Which side of a call a span is.
+/// OpenTelemetry's kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -98,7 +99,7 @@ pub enum Value {
     Text(String),
     /// A whole number.
     Whole(i64),
-    /// A number.
+    /// A number, with a fraction or without.
     Number(f64),
     /// Several texts.
     Texts(Vec<String>),
@@ -122,31 +123,32 @@ impl From<u64> for Value {
     }
 }
 
-/// A name and its value.
+/// An attribute: a name of the table, and its value.
 pub type Attribute = (Named, Value);
 
 /// Why the work of a span failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// In a word, or the number of a fault.
+    /// What went wrong, in a word or by the number of a fault.
     pub kind: String,
-    /// In a sentence; only where content is wanted, for it may quote a payload.
+    /// What went wrong, in a sentence. Only spans with content have it, as it may quote a payload.
     pub message: Option<String>,
 }
 
-/// Another trace that led to this span: the `traceparent` of a push.
+/// A span of another trace that led to this span: the `traceparent` of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Link {
-    /// Its trace.
+    /// The other trace.
     pub trace: TraceId,
-    /// Its span.
+    /// The other span.
     pub span: SpanId,
 }
 
 impl Link {
-    /// Reads a `traceparent` as W3C's Trace Context writes it: `00-TRACE-SPAN-FLAGS`.
+    /// Reads a `traceparent` as W3C's Trace Context writes it: `00-TRACE-SPAN-FLAGS`. None where
+    /// the text is no such `traceparent`, or one of its ids is zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Link> {
         let mut parts = text.trim().split('-');
@@ -173,34 +175,34 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// A piece of work that is over.
+/// A piece of work that has ended.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Span {
-    /// The trace.
+    /// The id of its trace.
     pub trace: TraceId,
-    /// The span.
+    /// The id of the span.
     pub id: SpanId,
     /// The span that it is a part of.
     pub parent: Option<SpanId>,
-    /// What it is called, such as `chat small`.
+    /// The name, such as `chat small`.
     pub name: String,
-    /// Which side of a call it is.
+    /// OpenTelemetry's kind of the span.
     pub kind: Kind,
     /// The time of its first entry, in microseconds since the epoch.
     pub start_us: u64,
-    /// The time of its last entry.
+    /// The time of its last entry, in microseconds since the epoch; never before `start_us`.
     pub end_us: u64,
-    /// What is known of it.
+    /// The names and values that describe the work.
     pub attributes: Vec<Attribute>,
     /// Why it failed, where it did.
     pub failure: Option<Failure>,
-    /// Where it was asked for, where the push said so.
+    /// The span of the caller, if the push had a `traceparent`.
     pub link: Option<Link>,
 }
 
 impl Span {
-    /// The same under the ids of spans with content.
+    /// The span with the ids that spans with content have.
     pub(super) fn with_content(self) -> Span {
         let parent = self.parent.map(|it| it.with_content());
         Span { trace: self.trace.with_content(), id: self.id.with_content(), parent, ..self }

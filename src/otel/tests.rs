@@ -1,4 +1,4 @@
-//! Entries of a thread, and the spans that they come to.
+//! Tests of the spans that the entries of a thread give.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::name::Name;
 use crate::otel::{Kind, Projection, Span, SpanId, TraceId, Value, names};
 use crate::wire::Payload;
 
-/// What no span may say without content.
+/// A text that no span without content may have.
 const SECRET: &str = "secret4711";
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A log that is written entry by entry; entry N has the time 1000 N.
+/// A log that is written entry by entry. Entry N has the time 1000 N, in microseconds.
 pub(crate) struct Written {
     pub(crate) log: Arc<dyn Log>,
     thread: ThreadId,
@@ -75,7 +75,7 @@ impl Written {
         self.put(from, to, P::NAME, it.encode().unwrap().canonical(), &[]).await
     }
 
-    /// Somebody outside asks the agent ada something.
+    /// Writes a message from the console to the agent ada.
     pub(crate) async fn ask(&mut self) -> u64 {
         let (name, body) = (root("ada"), asked());
         let meta = format!("<traceparent xmlns=\"urn:w3c\">{TRACEPARENT}</traceparent>");
@@ -196,7 +196,7 @@ fn asked() -> Bytes {
     format!("<ada xmlns=\"{space}\">{SECRET}</ada>").into()
 }
 
-/// One agent asked, one turn with one action, another with the response.
+/// A thread in which an agent is asked, acts in its first turn, and responds in its second.
 async fn worked() -> Written {
     let mut it = Written::new().await;
     it.ask().await;
@@ -378,7 +378,7 @@ async fn a_thread_below_belongs_to_the_trace_and_to_the_action_that_called() {
     assert_eq!(text(below, names::THREAD_ID), Some("sess-a.ada"));
     assert_eq!((&*below.name, below.parent), ("invoke_agent ada", Some(SpanId::of(&entry(3)))));
     assert!(spans.iter().all(|it| text(it, names::CONVERSATION_ID) == Some("sess-a")));
-    // The parent's thread has gone on since; that changes nothing.
+    // Later entries of the parent thread change nothing.
     for after in 1..10 {
         let later = it.spans(after, false).await;
         assert_eq!(later, spans[spans.len() - later.len()..], "after {after}");

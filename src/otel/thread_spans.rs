@@ -1,6 +1,7 @@
-//! The spans of one thread: entries in, in their order, and each span out with its last entry.
+//! Makes the spans of one thread. It takes entries in their order, and returns each span with its
+//! last entry.
 //!
-//! Pure: the same entries come to the same spans.
+//! This module is pure: the same entries always give the same spans.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,10 @@ use crate::otel::span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, V
 use crate::wire::core::Huh;
 use crate::xml::Element;
 
-/// How many bytes of a content are sent at the most.
+/// The most bytes of one content that are sent.
 const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
-/// Where a thread stands: what its spans have in common.
+/// What the spans of a thread have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The thread.
@@ -35,24 +36,24 @@ pub(super) struct Place {
     pub(super) content: bool,
 }
 
-/// What is under way in a thread.
+/// A thread's open spans.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadSpans {
     place: Place,
     minds: Minds,
-    /// What each agent works on.
+    /// The open work of each agent.
     works: BTreeMap<String, OpenWork>,
-    /// The turn that each agent is in.
+    /// The open turn of each agent.
     turns: BTreeMap<String, OpenTurn>,
-    /// Actions without a result, by their place in the thread.
+    /// Actions without a result, by the numbers of their entries.
     actions: BTreeMap<u64, OpenAction>,
-    /// Messages to agents that no work has begun with.
+    /// Messages to agents whose work hasn't begun yet, by the numbers of their entries.
     asked: BTreeMap<u64, Origin>,
     /// The position of the last entry.
     pub(super) position: u64,
 }
 
-/// Where work comes from.
+/// The caller of work, and the text of the message that began it.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     parent: Option<SpanId>,
@@ -62,9 +63,9 @@ struct Origin {
 
 #[derive(Clone, Debug)]
 struct OpenWork {
-    /// The message or tick that it is about.
+    /// The message or tick that the work answers.
     message: u64,
-    /// The entry with which it began, and the time of that.
+    /// The number and the time of the entry with which the work began.
     begun: (u64, u64),
     id: SpanId,
     origin: Origin,
@@ -105,8 +106,9 @@ impl ThreadSpans {
         &self.place
     }
 
-    /// The span that an entry of this thread was sent in: of the action that it is a call of, of
-    /// the work of the agent that sent it, or the one above the thread.
+    /// The span in which an entry of this thread was sent. For the call of an action, it is the
+    /// action's span; for an entry of a working agent, that of its work; for any other entry, the
+    /// span above the thread.
     pub(super) fn parent_of(&self, entry: &Entry) -> Option<SpanId> {
         if entry.from() == action::NAME
             && let Some(of) = entry.key().and_then(|it| it.parse::<EntryId>().ok())
@@ -116,16 +118,16 @@ impl ThreadSpans {
         self.working(entry.from()).or(self.place.above)
     }
 
-    /// The span of the work that an agent has a turn of.
+    /// The span of an agent's work, if the work has had a turn.
     fn working(&self, agent: &str) -> Option<SpanId> {
         self.works.get(agent).filter(|it| it.turns > 0).map(|it| it.id)
     }
 
-    /// Takes the next entry, and gives the spans that end with it.
+    /// Takes the next entry, and returns the spans that end with it.
     pub(super) fn take(&mut self, entry: &Entry) -> Vec<Span> {
         let mut spans = Vec::new();
         if entry.thread() != &self.place.thread {
-            // A fork begins with entries of another thread, whose spans are that thread's.
+            // A fork begins with entries of another thread. Their spans belong to that thread.
             self.minds.apply(entry);
             return spans;
         }
@@ -148,7 +150,7 @@ impl ThreadSpans {
         spans
     }
 
-    /// Keeps where a message to an agent comes from until its work begins.
+    /// Records the caller of a message to an agent until the agent's work begins.
     fn note_asked(&mut self, entry: &Entry) {
         let Some(to) = entry.to().filter(|it| *it != entry.from()) else { return };
         if *entry.name() == root(to) && entry.receivers() > 0 {
@@ -201,7 +203,8 @@ impl ThreadSpans {
         }
     }
 
-    /// Compares what an agent works on with what it worked on before the entry.
+    /// Ends and begins an agent's work, where the entry changed what the agent works on. `shown`
+    /// has the messages that prompts of the sender's work have shown.
     fn take_work(&mut self, agent: &str, entry: &Entry, shown: &[u64], spans: &mut Vec<Span>) {
         let message = self.minds.of(agent).work.as_ref().map(|it| it.id);
         if self.works.get(agent).map(|it| it.message) == message {
@@ -209,7 +212,7 @@ impl ThreadSpans {
         }
         if let Some(work) = self.works.remove(agent) {
             let stopped = entry.decode_if::<Stopped>();
-            // A listener that answers without a turn is no agent.
+            // A listener that answers without a turn gets no span, as it is no agent.
             if work.turns > 0 || stopped.is_some() {
                 if let Some(open) = self.turns.remove(agent) {
                     spans.push(self.chat_span(agent, &open, entry, None));
@@ -230,7 +233,7 @@ impl ThreadSpans {
         }
     }
 
-    /// The thread is over, and all that is under way in it.
+    /// Ends all open spans, as the thread is over.
     fn end_all(&mut self, entry: &Entry, why: &str, spans: &mut Vec<Span>) {
         for (seq, open) in std::mem::take(&mut self.actions) {
             spans.push(self.tool_span(seq, open, entry, Err(why)));
@@ -247,7 +250,7 @@ impl ThreadSpans {
         self.asked.clear();
     }
 
-    /// What an entry that ends work says of a failure.
+    /// The failure that an entry reports at the end of work, if it reports one.
     fn failure_of(&self, entry: &Entry) -> Option<Failure> {
         let (kind, message) = if let Some(it) = entry.decode_if::<Stopped>() {
             (it.reason, it.text)
@@ -262,7 +265,7 @@ impl ThreadSpans {
         Some(self.failure(kind, Some(&message)))
     }
 
-    /// A failure, whose message is content: it may quote a payload.
+    /// A failure. Its message counts as content, as it may quote a payload.
     fn failure(&self, kind: String, message: Option<&str>) -> Failure {
         Failure { kind, message: message.filter(|_| self.place.content).map(cut) }
     }
@@ -276,7 +279,7 @@ impl ThreadSpans {
     ) -> Span {
         let mut attributes = self.attributes("invoke_agent", agent, work.begun.0);
         attributes.extend(work.model.iter().flat_map(ModelName::attributes));
-        // A server is that of one request; the work of an agent has several.
+        // A server belongs to one request, and the work of an agent has several.
         attributes.retain(|it| ![names::SERVER_ADDRESS, names::SERVER_PORT].contains(&it.0));
         if let Some((input, output)) = work.tokens {
             attributes.push((names::INPUT_TOKENS, input.into()));
@@ -344,7 +347,7 @@ impl ThreadSpans {
         }
     }
 
-    /// The span of an action with its result, or with what ended its thread before.
+    /// The span of an action with its result, or with the state of the thread that ended before.
     fn tool_span(
         &self,
         seq: u64,
@@ -384,7 +387,7 @@ impl ThreadSpans {
         }
     }
 
-    /// What every span says.
+    /// The attributes of every span.
     fn attributes(&self, operation: &str, agent: &str, seq: u64) -> Vec<Attribute> {
         let entry = EntryId::new(&self.place.thread, seq);
         vec![
@@ -412,7 +415,7 @@ impl ThreadSpans {
             name: String::new(),
             kind: Kind::Internal,
             start_us,
-            // A clock that was set back ends no span before it began.
+            // A span ends no earlier than it begins, even if the clock was set back.
             end_us: last.at_us().max(start_us),
             attributes,
             failure,
@@ -423,14 +426,14 @@ impl ThreadSpans {
 
 /// The `traceparent` among the foreign elements of a `<meta>`, in any namespace.
 fn traceparent(meta: &[u8]) -> Option<Link> {
-    // One document has one root.
+    // The meta elements need one root to be a document.
     let whole = [b"<meta>", meta, b"</meta>"].concat();
     let meta = Element::from_canonical(whole.into()).ok()?;
     let found = meta.elements().find(|it| it.local() == "traceparent")?;
     Link::parse(&found.text())
 }
 
-/// A message in the convention's form.
+/// A message in the convention's form, as JSON.
 fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
     let parts = json!([{ "type": "text", "content": cut(text) }]);
     let mut message = json!({ "role": role, "parts": parts });
@@ -440,7 +443,7 @@ fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
     json!([message]).to_string()
 }
 
-/// The beginning of a content that is too long.
+/// The content, or its beginning if it is too long.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(CONTENT_BYTES_MAX)].to_owned()
 }

@@ -10,17 +10,17 @@ use crate::log::{Entry, Error};
 use crate::sink::item::{Item, Waiting};
 use crate::sink::{Gets, Sink};
 
-/// How long a receiver is waited for at a time.
+/// How long one call of `send` waits for the receiver, in microseconds.
 const WAIT_US: u64 = 200_000;
 
 pub(super) type Sender = mpsc::Sender<Item>;
 
-/// Where a program receives what its sink gets.
+/// The receiving end of a sink for the program itself.
 #[derive(Debug)]
 pub struct Items(mpsc::Receiver<Item>);
 
 impl Items {
-    /// The next item; waits for it. None once the pump has stopped.
+    /// Waits for the next item. None once the pump has stopped and every item was received.
     pub async fn next(&mut self) -> Option<Item> {
         self.0.recv().await
     }
@@ -31,7 +31,7 @@ pub(super) fn bounded(items_max: usize) -> (Sender, Items) {
     (sender, Items(items))
 }
 
-/// A sink of the type `return`, as a manifest says it: the program takes what it gets.
+/// A manifest's sink of the type `return`: the program that embeds the pump receives its items.
 ///
 /// ```
 /// use pumphouse::manifest::Manifest;
@@ -56,13 +56,13 @@ impl Return {
         Return { name: name.to_owned(), items_max, gets }
     }
 
-    /// What it is called.
+    /// The name of the sink.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The sink, for a pump's builder, and where the program receives from.
+    /// Makes the sink, for a pump's builder, and its receiving end.
     #[must_use]
     pub fn channel(&self) -> (Sink, Items) {
         let (sink, items) = Sink::channel(&self.name, self.items_max);
@@ -70,7 +70,7 @@ impl Return {
     }
 }
 
-/// Hands what a sink gets to the program.
+/// Passes the items of a sink to the program.
 pub(super) struct Feed {
     name: String,
     to: Sender,

@@ -15,14 +15,14 @@ use crate::sink::NoSink;
 use crate::sink::item::{Item, Waiting};
 use crate::sink::path::Template;
 
-/// Bytes of a file where nobody says how many.
+/// The default of `max_size`, in bytes.
 const MAX_SIZE: u64 = 10 * 1024 * 1024;
-/// How many older files stay where nobody says how many.
+/// The default of `keep`.
 const KEEP: usize = 5;
-/// How many files are open at once.
+/// The most files that one write holds open.
 const OPEN_MAX: usize = 16;
 
-/// Where a sink writes JSON lines.
+/// The files that a sink writes JSON lines into.
 ///
 /// ```
 /// use pumphouse::sink::{Files, Sink};
@@ -40,39 +40,40 @@ pub struct Files {
 }
 
 impl Files {
-    /// Files at a path. `{thread_id}` in it is replaced by a name that is made of the thread's id,
-    /// so that each thread has a file of its own. Folders are made.
+    /// Files at a path. `{thread_id}` in the path is replaced by an escaped form of the thread's
+    /// id, so that each thread has a file of its own. Missing folders are created.
     ///
     /// # Errors
-    /// Where the path is no file's, or has other braces.
+    /// The path is no text, has no file name at its end, or has other braces.
     pub fn at(path: impl AsRef<Path>) -> Result<Files, NoSink> {
         Ok(Files { path: Template::parse(path.as_ref())?, max_size: MAX_SIZE, keep: KEEP })
     }
 
-    /// How many bytes a file may have before a new one is begun; 10 MiB unless said.
+    /// The size in bytes that a file may reach before a new one is begun; 10 MiB by default. A
+    /// longer line has a file to itself.
     #[must_use]
     pub fn max_size(self, bytes: u64) -> Files {
         Files { max_size: bytes, ..self }
     }
 
-    /// How many older files stay, as `.1`, `.2` and so on; 5 unless said.
+    /// How many older files stay, as `.1`, `.2` and so on; 5 by default.
     #[must_use]
     pub fn keep(self, files: usize) -> Files {
         Files { keep: files, ..self }
     }
 
-    /// The same with a path that is written from a folder.
+    /// Has the path start at a folder.
     pub(crate) fn within(self, folder: &Path) -> Files {
         Files { path: self.path.within(folder), ..self }
     }
 
-    /// Whether it may write to a file of this log.
+    /// Whether a sink may write to a file of this log.
     pub(super) fn may_be_of(&self, log: &Path) -> bool {
         self.path.may_be_of(log)
     }
 }
 
-/// Writes what a sink gets.
+/// Writes the items of a sink.
 pub(super) struct Writer {
     name: String,
     /// None while a write is under way.
@@ -86,7 +87,8 @@ impl Writer {
         Writer { name, disk, waiting }
     }
 
-    /// Has the disk do something where it may block.
+    /// Runs an operation on the disk in a task that may block. Fails while the operation before is
+    /// still running.
     async fn with_disk<R: Send + 'static>(
         &mut self,
         act: impl FnOnce(&mut Disk) -> R + Send + 'static,
@@ -96,7 +98,7 @@ impl Writer {
         let (done, over) = oneshot::channel();
         Tokio::current().spawn_blocking(async move {
             let result = act(&mut disk);
-            // An error says that nobody waits for it.
+            // `send` fails only if the caller no longer waits.
             let _ = done.send((disk, result));
         });
         let (disk, result) = over.await.map_err(|_| busy())?;
@@ -151,7 +153,7 @@ impl Target for Writer {
 /// The files on the disk.
 struct Disk {
     files: Files,
-    /// Those whose last lines may not survive a power cut yet.
+    /// Files that have lines which aren't synced to the disk yet.
     unsynced: BTreeSet<PathBuf>,
 }
 
@@ -163,7 +165,7 @@ struct Open {
 }
 
 impl Disk {
-    /// Writes items, each as a line; gives those that aren't written, and why.
+    /// Writes each item as a line. Returns the items that couldn't be written, and why.
     fn write(&mut self, mut items: VecDeque<Item>) -> (VecDeque<Item>, Option<String>) {
         let mut open = VecDeque::new();
         while let Some(item) = items.front() {
@@ -200,12 +202,12 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes all lines survive a power cut.
+    /// Syncs all files with new lines to the disk.
     fn sync(&mut self) -> io::Result<()> {
         while let Some(path) = self.unsynced.first() {
             match File::open(path) {
                 Ok(it) => it.sync_data()?,
-                // Somebody took it away.
+                // The file was removed since.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -228,14 +230,14 @@ impl Open {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
             if last != *b"\n" {
-                // A line was cut by a power cut; it comes again, in a line of its own.
+                // A power cut has cut the last line. Its item is written again, in a new line.
                 to.add(b"\n")?;
             }
         }
         Ok(to)
     }
 
-    /// Adds a line, or nothing of it.
+    /// Appends a line. After an error, the file is cut back to what it was before.
     fn add(&mut self, line: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(line) {
             self.file.set_len(self.size)?;
@@ -246,7 +248,8 @@ impl Open {
     }
 }
 
-/// Has a file, and the older ones, each take the next number; the oldest goes.
+/// Gives a file and the older ones the next number each, up to `keep`. The oldest is replaced; with
+/// a `keep` of 0 the file itself is removed.
 fn rotate(path: &Path, keep: usize) -> io::Result<()> {
     let numbered = |number: usize| {
         let mut name = path.as_os_str().to_owned();

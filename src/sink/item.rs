@@ -1,4 +1,4 @@
-//! What a sink gets, and what waits for it.
+//! The items of a sink, and the queue of those that wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::id::ThreadId;
 use crate::log::Entry;
 use crate::model::{DroppedEvents, EventQueue, ProviderEvent};
 
-/// What a sink gets.
+/// One thing that a sink gets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
@@ -19,28 +19,29 @@ pub enum Item {
     Entry(Arc<Entry>),
     /// A live payload, which the log doesn't have.
     Live(Showing),
-    /// So many live payloads were dropped, since the sink didn't take them in time.
+    /// Live payloads were dropped, as the sink didn't take them in time.
     Dropped {
-        /// The thread that they were shown in; none where they are of several threads.
+        /// The thread that they were shown in; none for payloads of threads that aren't counted one
+        /// by one.
         thread: Option<ThreadId>,
         /// How many.
         count: u64,
     },
     /// An event of a provider's stream.
     Raw(ProviderEvent),
-    /// So many events of providers were dropped, since the sink didn't take them in time.
+    /// Events of providers were dropped, as the sink didn't take them in time.
     RawDropped {
-        /// The conversation that they belong to, where their prompts said one.
+        /// The conversation that they belong to, if their prompts had one.
         conversation: Option<Arc<str>>,
         /// How many.
         count: u64,
     },
-    /// So many entries were left out, which were written while the sink was away.
+    /// This many entries were skipped, which were written while the sink was away.
     Skipped(u64),
 }
 
 impl Item {
-    /// The thread that it is of.
+    /// The thread of the item; of a provider's events, their conversation.
     #[must_use]
     pub fn thread(&self) -> Option<&str> {
         match self {
@@ -53,7 +54,7 @@ impl Item {
         }
     }
 
-    /// It as an object; an entry as `pumphouse export` has it.
+    /// The item as a JSON object. An entry has the form that `pumphouse export` writes.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -84,8 +85,8 @@ impl Item {
     }
 }
 
-/// What waits for a sink: at most a page of entries, and live payloads and events of providers
-/// within their bounds.
+/// The items that wait for a sink: at most a page of entries, and live payloads and events of
+/// providers within their bounds.
 pub(super) struct Waiting {
     pub(super) items: VecDeque<Item>,
     queue: Arc<LiveQueue>,
@@ -102,7 +103,8 @@ impl Waiting {
         Waiting { items: VecDeque::new(), queue, events, takes_entries }
     }
 
-    /// Takes in the next entry, behind the live payloads that were shown before it was written.
+    /// Queues the next entry, behind the live payloads that were shown before it was written. Does
+    /// nothing for a sink without entries.
     pub(super) fn take(&mut self, entry: Arc<Entry>) {
         if self.takes_entries {
             self.take_shown(entry.position.saturating_sub(1));
@@ -110,8 +112,8 @@ impl Waiting {
         }
     }
 
-    /// Takes in the live payloads that were shown before the log went beyond a position, and what
-    /// providers sent.
+    /// Queues the live payloads that were shown before the log went beyond a position, and the
+    /// events of providers so far.
     pub(super) fn take_live(&mut self, position: u64) {
         self.take_shown(position);
         let (dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
@@ -136,7 +138,8 @@ impl Waiting {
         self.items.extend(items);
     }
 
-    /// So many entries are left out, and with them all that waits.
+    /// Drops all items that wait. Queues the number of skipped entries, and the numbers of dropped
+    /// events of providers.
     pub(super) fn skip(&mut self, entries: u64) {
         let (mut dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
         let waiting = self.items.drain(..).filter_map(|item| match item {
@@ -155,12 +158,12 @@ impl Waiting {
         }
     }
 
-    /// Leaves live payloads out that were sent or are late.
+    /// Drops the live payloads that wait: they were sent already, or would be late.
     pub(super) fn forget_live(&mut self) {
         self.items.retain(|it| !matches!(it, Item::Live(_)));
     }
 
-    /// Waits until there is more.
+    /// Waits until there are more live payloads or events.
     pub(super) async fn grown(&self) {
         let Some(events) = &self.events else { return self.queue.grown().await };
         tokio::select! {

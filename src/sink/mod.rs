@@ -32,7 +32,7 @@ pub use files::Files;
 pub use item::Item;
 pub use websocket::WebSocket;
 
-/// Somewhere that a pump sends the entries of its log to.
+/// A destination for the entries of a pump's log, live payloads and events of providers.
 ///
 /// ```
 /// use pumphouse::sink::{Item, Sink};
@@ -63,7 +63,7 @@ pub struct Sink {
 pub(crate) struct Gets {
     pub(crate) entries: bool,
     pub(crate) live: bool,
-    /// The place that providers' events are taken from, if it gets those.
+    /// The providers' events, if the sink gets them.
     pub(crate) events: Option<ProviderEvents>,
 }
 
@@ -105,20 +105,23 @@ impl fmt::Display for NoSink {
 impl std::error::Error for NoSink {}
 
 impl Sink {
-    /// A sink that writes files of JSON lines. Its name tells it from other sinks.
+    /// A sink that writes files of JSON lines. Its name appears in traces, metrics and the file of
+    /// its position, and is to differ from the names of other sinks.
     #[must_use]
     pub fn files(name: &str, files: Files) -> Sink {
         Sink::new(name, To::Files(files))
     }
 
-    /// A sink that sends JSON objects to a WebSocket. Its name tells it from other sinks.
+    /// A sink that sends JSON objects to a WebSocket. Its name is to differ from those of other
+    /// sinks.
     #[must_use]
     pub fn websocket(name: &str, websocket: WebSocket) -> Sink {
         Sink::new(name, To::WebSocket(websocket))
     }
 
-    /// A sink for the program itself, and where it receives from. At most `items_max` items wait
-    /// there; the others wait in the log. It begins with what is written after the pump started.
+    /// A sink for the program itself, and its receiving end. At most `items_max` items wait there,
+    /// and at least one may; further entries wait in the log. The sink begins with the entries that
+    /// are written after the pump's start.
     #[must_use]
     pub fn channel(name: &str, items_max: usize) -> (Sink, Items) {
         let (sender, items) = channel::bounded(items_max);
@@ -130,41 +133,42 @@ impl Sink {
         Sink { name, to, gets: Gets::default(), position: None, after: None, lag }
     }
 
-    /// Has it leave live payloads out.
+    /// Leaves live payloads out of what the sink gets.
     #[must_use]
     pub fn drop_deltas(self) -> Sink {
         Sink { gets: Gets { live: false, ..self.gets }, ..self }
     }
 
-    /// Has it get what providers send as well, event by event.
+    /// Has the sink get the events of providers' streams as well.
     #[must_use]
     pub fn raw(self, events: &ProviderEvents) -> Sink {
         Sink { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
     }
 
-    /// Has it get what providers send, event by event, and neither entries nor live payloads. It
-    /// keeps no position: what comes while the pump is down is nowhere.
+    /// Has the sink get the events of providers' streams, and neither entries nor live payloads.
+    /// Such a sink keeps no position, as the log doesn't hold these events.
     #[must_use]
     pub fn only_raw(self, events: &ProviderEvents) -> Sink {
         Sink { gets: Gets::only_raw(events), ..self }
     }
 
-    /// Has it get these.
+    /// Sets what the sink gets.
     pub(crate) fn gets(self, gets: Gets) -> Sink {
         Sink { gets, ..self }
     }
 
-    /// Has it begin after a position of the log that the program kept itself.
+    /// Has the sink begin after a position of the log, which the program has kept itself.
     #[must_use]
     pub fn after(self, position: u64) -> Sink {
         Sink { after: Some(position), ..self }
     }
 
-    /// Has it keep its position in a file beside this log. Without a position, a sink of a file or
-    /// a WebSocket begins at the log's beginning with each start.
+    /// Has the sink keep its position in a file beside this log. Without a position, a sink of a
+    /// file or a WebSocket begins at the log's beginning with each start. A sink without entries
+    /// keeps none.
     ///
     /// # Errors
-    /// Where such a file is there and says no position, or the sink would write to a file of the
+    /// The position's file is there and holds no position, or the sink would write to a file of the
     /// log.
     pub fn keep_position_beside(self, log: &Path) -> Result<Sink, NoSink> {
         if matches!(&self.to, To::Files(it) if it.may_be_of(log)) {
@@ -181,13 +185,13 @@ impl Sink {
         Ok(Sink { position: Some(file), ..self })
     }
 
-    /// What it is called.
+    /// The name of the sink.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many entries of the log it doesn't have yet.
+    /// How many entries of the log the sink doesn't have yet.
     #[must_use]
     pub fn lag(&self) -> Arc<AtomicU64> {
         self.lag.clone()
@@ -233,7 +237,7 @@ impl Sink {
     }
 }
 
-/// Follows the log until the pump is drained, and then sends what is left.
+/// Passes the log to a target until the pump is drained, and then sends what is left.
 async fn follow(
     pump: &Pump,
     log: Arc<dyn Log>,
@@ -243,10 +247,10 @@ async fn follow(
 ) {
     let mut stage = pump.stage();
     let drained = async move {
-        // An error says that the pump is gone altogether.
+        // An error says that the pump was dropped, which ends the wait as well.
         drop(stage.wait_for(|it| *it == Stage::Drained).await);
     };
-    // A pump that stops waits for its doors a little longer than that.
+    // A shutdown waits for doors a little longer than this.
     let stop_time_max = 2 * pump.limits().linger_time_max;
     let stop_time_max_us = u64::try_from(stop_time_max.as_micros()).unwrap_or(u64::MAX);
     Follower::new(log, target, position, lag).run(drained, stop_time_max_us).await;

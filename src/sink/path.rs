@@ -1,31 +1,31 @@
-//! The path of a file for each thread: a folder's name is made of a thread's id, and leads nowhere
-//! else.
+//! Makes the path of a thread's file. The thread's id is escaped, so it can't lead into another
+//! folder.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::sink::NoSink;
 
-/// What stands for the thread.
+/// The placeholder for the thread.
 const THREAD: &str = "{thread_id}";
-/// How long a folder's name may be: file systems allow 255 bytes, and some tools less.
+/// The longest escaped id, in bytes: file systems allow 255 for a name, and some tools fewer.
 const NAME_BYTES_MAX: usize = 120;
-/// Digits of a digest at the end of a name that is cut.
+/// How many digits of its digest end an escaped id that is cut.
 const DIGEST_DIGITS: usize = 16;
-/// What stands for items that are of no one thread.
+/// What replaces the placeholder for items that have no thread.
 const NO_THREAD: &str = "-";
 
 /// A path that may have `{thread_id}` in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
-    /// The folder that it is written from.
+    /// The folder where the path starts.
     folder: PathBuf,
     /// The parts around `{thread_id}`.
     parts: Vec<String>,
 }
 
 impl Template {
-    /// Reads a path.
+    /// Reads a path, which has to be a text, to end in a file name, and to have no other braces.
     pub(super) fn parse(path: &Path) -> Result<Template, NoSink> {
         let wrong = |text: String| NoSink { setting: "path", text };
         let Some(text) = path.to_str() else {
@@ -44,12 +44,13 @@ impl Template {
         Ok(Template { folder: PathBuf::new(), parts })
     }
 
-    /// The same, written from a folder.
+    /// Has the path start at a folder.
     pub(super) fn within(self, folder: &Path) -> Template {
         Template { folder: folder.to_owned(), ..self }
     }
 
-    /// Whether it may name one of the files of a log, whose names all begin with the log's.
+    /// Whether the path may be one of the files of a log, whose names all begin with the log's
+    /// name.
     pub(super) fn may_be_of(&self, log: &Path) -> bool {
         let path = self.fill(None);
         let folder = |it: &Path| {
@@ -65,22 +66,23 @@ impl Template {
         folder(&path) == folder(log) && (varies || own.starts_with(&other))
     }
 
-    /// The path for a thread, or for what is of no one thread.
+    /// The path for a thread, or for items that have no thread.
     pub(super) fn fill(&self, thread: Option<&str>) -> PathBuf {
         let name = thread.map_or_else(|| NO_THREAD.to_owned(), folder_name);
         self.folder.join(self.parts.join(&name))
     }
 }
 
-/// The name of a thread's folder: letters, digits, `-`, `_` and `.` stay, and everything else is
-/// written as `%` and two digits, also a `.` or `-` that it begins with.
+/// Escapes a thread's id. Letters, digits, `-`, `_` and `.` stay; any other byte becomes `%` and
+/// two hexadecimal digits, and so does a leading `.` or `-`. An id that is too long is cut, and
+/// ends in `%` and a digest.
 fn folder_name(thread: &str) -> String {
     let mut name = String::with_capacity(thread.len());
     for (at, byte) in thread.bytes().enumerate() {
         let is_plain = byte.is_ascii_alphanumeric() || byte == b'_';
         match is_plain || at > 0 && matches!(byte, b'.' | b'-') {
             true => name.push(char::from(byte)),
-            // Writing to a text can't fail.
+            // Writing to a `String` can't fail.
             false => write!(name, "%{byte:02X}").unwrap_or_default(),
         }
     }

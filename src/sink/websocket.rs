@@ -1,4 +1,4 @@
-//! A sink that sends JSON objects to a WebSocket, and waits until its peer has them.
+//! A sink that sends JSON objects to a WebSocket, and waits until the peer confirms them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::sink::NoSink;
 use crate::sink::item::Waiting;
 use crate::trust;
 
-/// How often a peer is tried where nobody says it.
+/// The default of `reconnect_attempts`.
 const ATTEMPTS: u32 = 3;
-/// How long a peer may take to answer, and to take a frame.
+/// How long a peer may take to answer or to take a frame, in microseconds.
 const ANSWER_TIME_MAX_US: u64 = 10_000_000;
-/// How long a peer may take to hear that this is the end.
+/// How long closing a connection may take, in microseconds.
 const END_TIME_MAX_US: u64 = 1_000_000;
-/// How much a peer may say at once: nothing of it is used.
+/// The largest message that a peer may send, in bytes. The sink ignores the content.
 const HEARD_BYTES_MAX: usize = 64 * 1024;
 
 /// A WebSocket that a sink sends to.
@@ -51,7 +51,7 @@ impl WebSocket {
     /// The WebSocket at a URL such as `ws://localhost:8080/events`.
     ///
     /// # Errors
-    /// Where it is no such URL.
+    /// The URL doesn't begin with `ws://` or `wss://` and a host, or holds a user or a password.
     pub fn at(url: &str) -> Result<WebSocket, NoSink> {
         let wrong = |text: &str| NoSink { setting: "url", text: text.to_owned() };
         let none = "this is no URL of a WebSocket; write one such as ws://localhost:8080/events";
@@ -65,20 +65,21 @@ impl WebSocket {
         Ok(WebSocket { url, attempts: ATTEMPTS, buffers: true })
     }
 
-    /// How often it is tried before the sink rests until the next entry is written; 3 times unless
-    /// said.
+    /// How often the sink tries to reach the peer before it waits for the next entry of the log; 3
+    /// times by default.
     #[must_use]
     pub fn reconnect_attempts(self, attempts: u32) -> WebSocket {
         WebSocket { attempts, ..self }
     }
 
-    /// Whether it gets, once it is back, what was written while it was away; it does unless said.
+    /// Whether the peer, once it is back, gets the entries that were written while it was away; it
+    /// does by default. Otherwise it gets their number.
     #[must_use]
     pub fn buffer_on_disconnect(self, buffers: bool) -> WebSocket {
         WebSocket { buffers, ..self }
     }
 
-    /// Where it is, for people: a query may hold a secret.
+    /// The URL without its query, which may hold a secret.
     fn shown(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -92,19 +93,19 @@ impl fmt::Debug for WebSocket {
     }
 }
 
-/// Bytes both ways.
+/// A stream of bytes in both directions.
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 
 type Connection = WebSocketStream<Box<dyn Stream>>;
 
-/// Sends what a sink gets.
+/// Sends the items of a sink.
 pub(super) struct Client {
     name: String,
     to: WebSocket,
     connection: Option<Connection>,
-    /// How many pings were sent.
+    /// How many pings were sent so far; each ping carries its number.
     pings: u64,
     waiting: Waiting,
 }
@@ -134,7 +135,7 @@ impl Target for Client {
     }
 
     async fn send(&mut self) -> Result<Sent, Away> {
-        // A connection that this is broken off at is of no more use.
+        // A connection isn't used again after an error, or if this future is dropped.
         let mut connection = match self.connection.take() {
             Some(it) => it,
             None => {
@@ -180,7 +181,7 @@ impl Target for Client {
 
     async fn end(&mut self) {
         if let Some(mut connection) = self.connection.take() {
-            // Nobody is told any more what is wrong.
+            // The sink ends in any case, so an error here changes nothing.
             let _ = in_time(END_TIME_MAX_US, connection.close(None)).await;
         }
     }
@@ -230,7 +231,7 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
     Ok(connection)
 }
 
-/// Says what to do, where it is the certificate, or no TLS at all.
+/// Adds what to do to the error of a wrong certificate, or of a peer without TLS.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(trust::explained) {
@@ -239,7 +240,7 @@ fn explained(error: io::Error) -> io::Error {
     }
 }
 
-/// Sends what waits, and waits for the answer to a ping behind it: then the peer has all of it.
+/// Sends the items that wait and then a ping, and waits for its pong: then the peer has every item.
 async fn deliver(connection: &mut Connection, waiting: &Waiting, ping: u64) -> Result<(), Away> {
     for item in &waiting.items {
         let message = Message::text(item.to_json().to_string());
@@ -263,7 +264,7 @@ async fn deliver(connection: &mut Connection, waiting: &Waiting, ping: u64) -> R
     in_time(ANSWER_TIME_MAX_US, answered).await
 }
 
-/// Waits until the connection is closed; what its peer says until then is of no use here.
+/// Waits until the connection is closed. Messages of the peer are ignored.
 async fn closed(connection: &mut Connection) {
     while let Some(Ok(it)) = connection.next().await {
         if matches!(it, Message::Close(_)) {
@@ -272,7 +273,7 @@ async fn closed(connection: &mut Connection) {
     }
 }
 
-/// Waits for a peer, but not for ever.
+/// Waits for an answer of the peer, for at most this time in microseconds.
 async fn in_time<T>(
     time_max_us: u64,
     what: impl Future<Output = Result<T, tungstenite::Error>>,

@@ -1,4 +1,4 @@
-//! Agents, as a manifest has them.
+//! Reads the agents of a manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -28,14 +28,14 @@ use crate::name::Name;
 use crate::reply::Streaming;
 use crate::xml;
 
-/// What nobody may be called whose payloads go by the name: they would stand in a namespace of the
-/// pump's own.
+/// Names that a listener may not have if its payloads' namespace has its name: that would be a
+/// namespace of the pump's own.
 pub(super) const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 
 impl Reader<'_> {
-    /// An agent, without what can be said of any listener.
+    /// An agent, without the keys that every listener has.
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
-        // Each is looked at, whatever is wrong with the others.
+        // All three are read, and report their mistakes, before any `?` returns.
         let name = item.key("name").and_then(|it| self.name(it, path));
         let model = item.key("model").and_then(|it| self.mind(it, path, "model"));
         let settings = self.settings(item, path);
@@ -48,7 +48,7 @@ impl Reader<'_> {
             Ok(model) => return Some(model),
             Err(it) => it,
         };
-        // What is wrong with a model stands among the models.
+        // A model with mistakes is reported where it is declared.
         if !self.is_named(&unknown.name) {
             let mistake = Mistake::new(node.place, unknown.to_string());
             self.wrong(mistake.at(&joined(path, key)));
@@ -56,7 +56,8 @@ impl Reader<'_> {
         None
     }
 
-    /// Its name, which is its payload's as well.
+    /// The agent's name, which its payload has as well. None, with a mistake, for a name that no
+    /// payload can have.
     fn name<'b>(&self, node: &'b Node, path: &str) -> Option<&'b str> {
         let name = node.text()?;
         let (text, advice) = match () {
@@ -76,7 +77,8 @@ impl Reader<'_> {
         None
     }
 
-    /// How calls are written and batched, where a `streaming_config` says so.
+    /// The agent's `streaming_config`: how calls are written and batched. The outer `None` stands
+    /// for mistakes, the inner one for an absent key.
     #[expect(
         clippy::option_option,
         reason = "none where it is wrong, and none where it isn't said"
@@ -165,7 +167,8 @@ impl Reader<'_> {
         })
     }
 
-    /// What it is told or says beside its history.
+    /// Reads `metadata` or `context_feeds`: the default without the key, none where the value has
+    /// mistakes.
     fn surroundings<T: Default + DeserializeOwned>(
         &self,
         item: &Node,
@@ -174,7 +177,7 @@ impl Reader<'_> {
     ) -> Option<T> {
         let Some(node) = item.key(key) else { return Some(T::default()) };
         let (findings, path) = (Findings::of(self.file), joined(path, key));
-        // What the table finds wrong would be found a second time.
+        // The check has reported mistakes here, and serde would report them again.
         if self.mistakes.borrow().iter().any(|it| it.path.starts_with(&*path)) {
             return None;
         }
@@ -183,7 +186,7 @@ impl Reader<'_> {
         read.ok()
     }
 
-    /// Feeds come from listeners that are there.
+    /// Adds a mistake for each feed whose source names no listener.
     pub(super) fn sources(
         &self,
         item: &Node,
@@ -195,7 +198,7 @@ impl Reader<'_> {
         for (number, feed) in feeds.iter().enumerate() {
             let at = feed.key("source").and_then(|it| it.key("name"));
             let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
-            // What stands behind a point may be a payload.
+            // The text behind a point may name a payload.
             let points = name.match_indices('.').map(|(at, _)| &name[..at]);
             if points.chain([name]).any(|it| names.contains_key(it)) {
                 continue;
@@ -208,10 +211,10 @@ impl Reader<'_> {
         }
     }
 
-    /// What ends an agent's work is a payload that somebody has.
+    /// Adds a mistake for each of `final_payloads` that no listener has.
     pub(super) fn finals(&self, item: &Node, path: &str, known: &BTreeSet<&Name>) {
         let finals = item.key("final_payloads").map(Node::items).unwrap_or_default();
-        // Nobody ends their work with what the house says.
+        // Payloads in the pump's own namespaces aren't suggested.
         let usual = known.iter().filter(|it| !is_own(it)).map(|it| it.local());
         let usual: BTreeSet<&str> = usual.collect();
         for (number, node) in finals.iter().enumerate() {
@@ -226,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, or what stands in the file that it names.
+    /// A text, or the content of the file that `file:` names, up to `prompt_bytes_max`.
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
         let file = beside(self.file, at.text()?);
@@ -244,7 +247,8 @@ impl Reader<'_> {
     }
 }
 
-/// Takes what a `streaming_config` says of batches, unless `action_limits` say it.
+/// Copies the size and the delay of batches from a `streaming_config`, except where `action_limits`
+/// sets them.
 fn batched(streaming: &Streaming, item: &Node, limits: &mut ActionLimits) {
     let said = item.key("action_limits");
     let is_said = |key: &str| said.and_then(|it| it.key(key)).is_some();
@@ -263,7 +267,7 @@ fn is_own(name: &Name) -> bool {
     word.is_some_and(|it| TAKEN.contains(&it))
 }
 
-/// What one of these words stands for; the usual for any other.
+/// The value of the word under a key; the default for any other word, and without the key.
 fn chosen<T: Default + Copy>(item: &Node, key: &str, words: &[(&str, T)]) -> T {
     let text = item.key(key).and_then(Node::text);
     words.iter().find(|(word, _)| text == Some(word)).map(|it| it.1).unwrap_or_default()

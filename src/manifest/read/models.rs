@@ -1,4 +1,4 @@
-//! Models, as a manifest has them.
+//! Reads the models of a manifest.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::model::{
 };
 
 impl Reader<'_> {
-    /// The models that are sound; listeners may name these, too.
+    /// Reads the models. The sound ones are returned, and added to those that listeners may name.
     pub(super) fn models(&mut self, root: &Node) -> Models {
         self.prices = root.key("prices").and_then(|it| self.table(it));
         let mut own = Models::default();
@@ -49,7 +49,7 @@ impl Reader<'_> {
                     settings.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
                 }
                 Some(kind) => {
-                    // What else it may be was told by the shape.
+                    // The check has reported any other word.
                     let wire = match kind {
                         "openai" => Some(Wire::OpenAiChat),
                         name => name.parse().ok(),
@@ -69,7 +69,7 @@ impl Reader<'_> {
         own
     }
 
-    /// Adds the routers: each when all models are there that it names.
+    /// Adds the routers, each after the routers that it names.
     fn routers(&self, mut routers: Vec<(&str, &Node)>, own: &mut Models) {
         loop {
             let names: Vec<&str> = routers.iter().map(|(name, _)| *name).collect();
@@ -88,7 +88,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What is wrong with a router that asks itself, maybe through others.
+    /// Reports a router that asks itself, maybe through other routers. A router that only names
+    /// such a router is reported, too.
     fn circular(&self, name: &str, item: &Node) {
         let path = joined(&joined("models", name), "of");
         let text = format!("the router `{}` would ask itself", cut(name));
@@ -98,7 +99,7 @@ impl Reader<'_> {
 
     fn router(&self, name: &str, item: &Node, own: &Models) -> Option<Router> {
         let path = joined(&joined("models", name), "of");
-        // What a word may be was told by the shape.
+        // The check has reported any other word.
         let policy = item.key("policy").and_then(Node::text).and_then(|it| it.parse().ok());
         let mut limits = RouterLimits::default();
         if let Some(node) = item.key("limits") {
@@ -113,7 +114,7 @@ impl Reader<'_> {
             }
             match own.get(other).or_else(|_| self.models.get(other)) {
                 Ok(model) => router = router.model(other, model),
-                // One that is declared, and isn't sound, is a mistake of its own.
+                // A declared model with mistakes is reported where it is declared.
                 Err(_) if self.is_named(other) => {}
                 Err(unknown) => {
                     self.wrong(Mistake::new(place, unknown.to_string()).at(&path));
@@ -140,7 +141,7 @@ impl Reader<'_> {
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
-    /// A model of a provider file.
+    /// The settings of a model whose provider a file describes.
     fn of_provider(&self, name: &str, file: &str, item: &Node, path: &str) -> Option<Settings> {
         let file = beside(self.file, file);
         match provider::read(&file, self.environment) {
@@ -249,7 +250,8 @@ impl Reader<'_> {
         read.map_err(wrong).ok()
     }
 
-    /// Gives a model its price: its own, or that of the table.
+    /// Gives a model its price: the manifest's, or else that of the table. None where `price` names
+    /// a provider or model that the table doesn't have.
     fn priced(&self, settings: Settings, model: &str, item: &Node, path: &str) -> Option<Settings> {
         let table = self.prices.as_ref().unwrap_or(Prices::shipped());
         let said = item.key("price");
@@ -279,7 +281,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The media types of attachments that it takes.
+    /// The media types of attachments that the model takes.
     fn attachments(&self, item: &Node, path: &str) -> Vec<String> {
         let items = item.key("attachments").map(Node::items).unwrap_or_default();
         let mut all = Vec::new();
@@ -295,7 +297,7 @@ impl Reader<'_> {
         all
     }
 
-    /// What its tokens cost.
+    /// The price of the model's tokens, where the manifest states amounts.
     fn price(&self, item: &Node, path: &str) -> Option<Price> {
         let node = item.key("price")?;
         let of = |key: &str| {
@@ -314,7 +316,8 @@ impl Reader<'_> {
         Some(written.into_iter().fold(price, Price::with_cache_write))
     }
 
-    /// What stands in the environment, and not in the file, which many can read.
+    /// A secret from the environment. A secret in the manifest itself is a mistake, as many can
+    /// read that file.
     fn secret(&self, at: &Node, path: &str) -> Option<Secret> {
         let Value::Scalar(scalar) = &at.value else { return None };
         if scalar.source.contains("${") {
@@ -326,7 +329,7 @@ impl Reader<'_> {
     }
 }
 
-/// A model of a wire, at its own provider unless the manifest names another server.
+/// The settings of a model, at the wire's own provider unless the manifest has a `url`.
 fn at(wire: Wire, item: &Node) -> Option<Settings> {
     let text = |key: &str| item.key(key).and_then(Node::text);
     Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))
@@ -338,7 +341,7 @@ fn named(item: &Node) -> impl Iterator<Item = (Place, &str)> {
     items.iter().filter_map(|it| Some((it.place, it.text()?)))
 }
 
-/// The model with the limits that are said.
+/// The model with the limits that the manifest sets; the model itself where it sets none.
 fn bounded(name: &str, model: Arc<dyn Model>, item: &Node) -> Arc<dyn Model> {
     let most = |key| tokens(item, key);
     let all = [most("at_once"), most("requests_per_minute"), most("tokens_per_minute")];

@@ -1,4 +1,4 @@
-//! Where spans for OpenTelemetry go, as a manifest has it.
+//! Reads where spans for OpenTelemetry go.
 
 use crate::manifest::Otel;
 use crate::manifest::mistake::Mistake;
@@ -7,7 +7,7 @@ use crate::manifest::yaml::{Node, Value};
 use crate::model::Secret;
 
 impl Reader<'_> {
-    /// What is said under `otel`, where it is sound.
+    /// The settings under `otel`, if they are sound.
     pub(super) fn otel(&self, node: &Node) -> Option<Otel> {
         let otel = settings(node)?;
         self.otel_is_sound(node, &otel).then_some(otel)
@@ -33,7 +33,8 @@ impl Reader<'_> {
     }
 }
 
-/// What is said under `otel`, as far as it is texts.
+/// The settings under `otel`, unchecked. Headers whose values are no texts are left out. None where
+/// `endpoint` is no text.
 pub(in crate::manifest) fn settings(node: &Node) -> Option<Otel> {
     let mut otel = Otel::at(node.key("endpoint").and_then(Node::text)?);
     if let Some(Value::Map(entries)) = node.key("headers").map(|it| &it.value) {

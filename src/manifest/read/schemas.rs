@@ -1,4 +1,4 @@
-//! JSON Schemas of a manifest, as payloads.
+//! Reads the JSON Schemas of a manifest as payloads.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use crate::name::{Name, namespace_of};
 use crate::schema::import::xml_name;
 use crate::schema::{Schema, json};
 
-/// Bytes that the file of a JSON Schema may have.
+/// The largest file of a JSON Schema, in bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
 impl Reader<'_> {
@@ -36,7 +36,7 @@ impl Reader<'_> {
     }
 }
 
-/// The payload of one file, called as the file is up to its first point.
+/// Reads the payload of one file. Its local name is the file's name up to the first point.
 fn schema(path: &Path) -> Result<Schema, String> {
     let stem = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
     let local = stem.split('.').next().unwrap_or_default();

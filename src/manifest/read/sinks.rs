@@ -1,4 +1,4 @@
-//! Sinks, as a manifest has them.
+//! Reads the sinks of a manifest or of a provider file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::manifest::yaml::Node;
 use crate::model::ProviderEvents;
 use crate::sink::{Files, Gets, NoSink, Return, Sink, WebSocket};
 
-/// How many objects wait for a program where nobody says how many.
+/// How many objects may wait for the program without `buffer_size`.
 const RETURNED_MAX: usize = 256;
 
 impl Reader<'_> {
@@ -27,9 +27,9 @@ pub(crate) struct SinksOf<'a> {
     pub(crate) file: &'a Path,
     /// The key of the list.
     pub(crate) key: &'a str,
-    /// The place that providers' events are taken from.
+    /// The providers' events that the sinks get.
     pub(crate) events: &'a ProviderEvents,
-    /// What the provider file is called, where it is one: its sinks get events alone.
+    /// The name of the provider file, if the list stands in one. Its sinks get only events.
     pub(crate) provider: Option<&'a str>,
 }
 
@@ -69,7 +69,7 @@ impl SinksOf<'_> {
                     returns.push(self.returned(&name, item));
                     continue;
                 }
-                // What else it may be was told by the shape.
+                // The check has reported any other word.
                 _ => continue,
             };
             match sink.map(|sink| sink.map(|sink| sink.gets(self.gets(item)))) {
@@ -88,7 +88,7 @@ impl SinksOf<'_> {
         self.provider.is_some() && drops(item, "raw")
     }
 
-    /// What a sink is to get.
+    /// What a sink gets.
     fn gets(&self, item: &Node) -> Gets {
         if self.provider.is_some() {
             return Gets::only_raw(self.events);
@@ -131,7 +131,7 @@ fn websocket_sink(name: &str, item: &Node) -> Result<Option<Sink>, NoSink> {
     Ok(Some(Sink::websocket(name, websocket)))
 }
 
-/// Whether a sink leaves something out.
+/// Whether `drop` names this word.
 fn drops(item: &Node, what: &str) -> bool {
     let words = item.key("drop").map(Node::items).unwrap_or_default();
     words.iter().any(|word| word.text() == Some(what))

@@ -1,4 +1,4 @@
-//! What a manifest may say of an agent.
+//! The keys of an agent in a manifest.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(super) fn agent() -> Map {
     Map { what: "an agent", keys, one_of: &[] }
 }
 
-/// What it thinks with.
+/// The keys for the agent's model, prompt and replies.
 fn mind() -> Vec<Key> {
     let model = "Which of the models it thinks with.";
     let prompt = "What its model is told before all else.";
@@ -116,7 +116,7 @@ fn prompt_file() -> Map {
     Map { what: "a text's `file:`", keys, one_of: &[] }
 }
 
-/// How its turns go.
+/// The keys for the agent's turns and actions.
 fn turns() -> Vec<Key> {
     let dispatch = "When the actions of a turn begin; immediate unless said.";
     let streams = "How calls are spelled, batched and bounded; with it, dispatch is batched \
@@ -168,7 +168,7 @@ fn turns() -> Vec<Key> {
     ]
 }
 
-/// The document `streaming_config`, key for key.
+/// The keys of the document `streaming_config`.
 fn streaming() -> Map {
     let size = "How many calls that are ready begin at once; 5 unless said.";
     let delay = "For how many seconds fewer wait for more; 0.1 unless said.";
@@ -192,7 +192,7 @@ fn streaming() -> Map {
     Map { what: "a streaming_config", keys, one_of: &[] }
 }
 
-/// What it is told beside its history, and what it says of itself.
+/// The keys for the agent's feeds and metadata.
 fn surroundings() -> Vec<Key> {
     let feeds = "What it is told beside its history, and which of the usual parts are left out.";
     let fields = "The fields in which it says how it is.";

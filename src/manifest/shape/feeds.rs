@@ -1,4 +1,4 @@
-//! What a manifest may say of an agent's feeds and metadata.
+//! The keys of an agent's feeds and metadata in a manifest.
 
 use crate::manifest::shape::{Key, Kind, Map, key};
 

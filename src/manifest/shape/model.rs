@@ -1,4 +1,4 @@
-//! What a manifest may say of a model.
+//! The keys of a model in a manifest.
 
 use crate::limits::{ModelLimits, RouterLimits};
 use crate::manifest::shape::{Key, Kind, Map, key, limit};
@@ -44,10 +44,10 @@ pub(super) fn model() -> Kind {
     Kind::Use { by: "use", maps: kinds, other: None }
 }
 
-/// What the name of a provider file ends in.
+/// The words under `use` that stand for provider files.
 const PROVIDER_FILES: [&str; 2] = ["*.yaml", "*.yml"];
 
-/// A model whose provider is described in a file: that says where it is asked.
+/// A model whose provider a file describes. There is no key `url`, as the file has it.
 fn of_provider() -> Map {
     let file = "A provider file, which says where and how the model is asked.";
     let mut all = remote(Wire::OpenAiChat, Wire::OpenAiChat.name());
@@ -57,7 +57,7 @@ fn of_provider() -> Map {
     all
 }
 
-/// What chat completions at a server that is named were called first.
+/// The older name of `openai-chat`, which needs a `url`.
 pub(super) const OPENAI: &str = "openai";
 
 fn remote(wire: Wire, name: &'static str) -> Map {
@@ -162,7 +162,7 @@ fn window() -> Key {
     key("window", Kind::Count { min: 1, max: u32::MAX as usize }, text, "window: 8192")
 }
 
-/// How often it may be asked.
+/// The limits on how often a model is asked.
 fn most() -> [Key; 3] {
     let at_once = "How many of its replies may be under way at once; a further turn waits.";
     let requests = "How many requests may begin in a minute; a further turn waits.";
@@ -184,7 +184,7 @@ fn stream() -> Key {
 }
 
 const PRICE_EXAMPLE: &str = "price: {input: 0.15, output: 0.60}";
-/// What prompts may hold beside text.
+/// The key for what prompts may hold beside text.
 fn attachments() -> Key {
     let text = "Which media types of images and documents its prompts may hold; none unless said.";
     let example = "attachments: [image/*, application/pdf]";

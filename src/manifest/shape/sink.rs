@@ -1,4 +1,4 @@
-//! What a manifest may say of a sink.
+//! The keys of a sink in a manifest.
 
 use crate::manifest::shape::{Key, Kind, Map, key};
 
@@ -64,7 +64,7 @@ fn returned() -> Map {
     Map { what: "a sink of the type return", keys, one_of: &[] }
 }
 
-/// What can be said of any sink.
+/// The keys of every sink.
 fn common(example: &str) -> Vec<Key> {
     let name = "What it is called in traces, metrics and the file of its position; as its type \
                 unless said.";
