@@ -92,6 +92,8 @@ async fn a_hostile_pdf_hurts_its_own_reader_alone() {
         &stream,
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]);
-    let told = fetched("application/pdf", bomb).await;
-    told.says(&["<refused ", "the reader gave up"]);
+    // On a busy machine, the reader's time may be over before its memory is.
+    let told = fetched("application/pdf", bomb).await.says(&["<refused "]);
+    let is_bounded = ["the reader gave up", "reading it takes more than"];
+    assert!(is_bounded.iter().any(|it| told.out.contains(it)), "{told:?}");
 }
