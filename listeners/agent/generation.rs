@@ -49,31 +49,33 @@ pub(super) struct Generation {
     pub(super) is_unasked: bool,
     /// How many bytes of reasoning the model showed.
     pub(super) reasoned: usize,
-    /// The settlement of the turn's reservation.
+    /// The charge that replaces the turn's reservation with the amounts that the turn used.
     pub(super) charge: Option<Charge>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
     pub(super) answer: Option<FinalAnswer>,
-    /// The number of calls, including those that didn't run.
+    /// The number of calls and payloads, including the refused ones. Checklists don't count.
     pub(super) calls: usize,
     /// The number of `sync` calls that began.
     pub(super) syncs: usize,
     /// The number of calls that began and aren't `fire_and_forget`.
     pub(super) heeded: usize,
-    /// The number of responses that have to wait.
+    /// The number of responses that are held back until the results of calls have come.
     pub(super) waiting: usize,
-    /// Whether the reply had an effect: a call, a response, a payload, metadata.
+    /// Whether the reply tried to do something: a call, a response, a payload, metadata or the
+    /// agent's own root, even if it was refused.
     pub(super) did: bool,
-    /// Whether the reply had a call, a partial response, a payload or the agent's own root. By the
-    /// rules of 0.1.0, only these count as effects.
+    /// As `did`, but without final responses and metadata. Logs of Pumphouse 0.1.0 are read with
+    /// this test in place of `did`.
     pub(super) acted: bool,
     /// Whether the reply had a thought.
     pub(super) thought: bool,
-    /// Whether the reply had the agent's own root.
+    /// Whether the agent asked for another turn, by writing a payload of its own name.
     pub(super) wrote_root: bool,
     /// The text outside of all elements.
     pub(super) outside: String,
-    /// The model's reply after its end. It counts as under way until the turn ends and drops it.
+    /// The handle of the model's finished reply. The reply counts as under way until this handle is
+    /// dropped, at the end of the turn.
     pub(super) reply: Option<Mutex<Box<dyn ModelReply>>>,
     /// The checklists that the reply wrote.
     pub(super) todos: Vec<TodoUntil>,
@@ -105,7 +107,7 @@ impl Generation {
 pub(super) struct FinalAnswer {
     pub(super) text: String,
     pub(super) finale: Option<Element>,
-    /// Whether the answer has to wait.
+    /// Whether the answer is held back until the results of calls have come.
     pub(super) waits: bool,
     /// Where the answer stands in the reply: its beginning and its end, in bytes.
     pub(super) place: (usize, usize),
@@ -115,15 +117,16 @@ pub(super) struct FinalAnswer {
 pub(super) struct Speaking<'a> {
     pub(super) it: &'a TurnContext,
     pub(super) turn: u64,
-    /// The rules by which the reply is read.
+    /// The version of the rules by which the reply is read; `None` is 0.1.0.
     rules: Option<u32>,
     reading: Reading,
     is_last: bool,
-    /// The partial responses that an earlier attempt sent. They are sent again unchanged, as their
-    /// references may have other values by now.
+    /// The partial responses that an earlier attempt sent. A resumed turn sends the recorded texts,
+    /// because filling in the references again could give others.
     earlier: std::vec::IntoIter<Response>,
     pub(super) reasoning: String,
-    /// The signed parts of the reply, which the provider wants back with its calls.
+    /// The parts that the provider signed, such as encrypted reasoning. Later prompts return them
+    /// unchanged beside the reply's calls.
     pub(super) signed: Vec<Signed>,
     pub(super) spoken: Generation,
     /// The number of calls and payloads that were refused.
@@ -203,8 +206,8 @@ impl<'a> Speaking<'a> {
         Ok(self.spoken)
     }
 
-    /// Reads the answer of a reply without calls as a final payload in JSON. If the text can't be
-    /// read, the agent gets a notice.
+    /// If the reply is complete and only text, reads that text as JSON for the agent's final
+    /// payload. If the text can't be read, the agent gets a notice.
     async fn answers(
         &mut self,
         format: &AnswerFormat,
@@ -236,7 +239,7 @@ impl<'a> Speaking<'a> {
         self.told(None, text, place).await
     }
 
-    /// Counts a call that didn't run, and sends the agent a notice about it.
+    /// Counts a refused call or payload, and sends the agent a notice that says why.
     async fn refuses(
         &mut self,
         call: impl Into<String>,
@@ -327,8 +330,8 @@ impl<'a> Speaking<'a> {
         Ok(())
     }
 
-    /// Records the metadata that the agent sets, as far as they fit its fields. The agent is told
-    /// of errors in its next turn.
+    /// Records the values that the agent's metadata fields accept; if the fields are `atomic`, all
+    /// values or none. The agent's next prompt shows the errors.
     async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
         let fields = &self.it.agent().settings.metadata;
         if fields.is_empty() {
@@ -366,8 +369,8 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// Whether the agent may take an action. Only actions that change its own surroundings can be
-    /// forbidden here.
+    /// Whether the agent may take an action. The setting `internal_actions` can forbid only actions
+    /// of the types `internal` and `context_feed`.
     fn may(&self, it: &Action) -> bool {
         let is_internal = matches!(it.kind, ActionKind::Internal | ActionKind::ContextFeed);
         !is_internal || self.it.agent().settings.internal_actions.allows(&it.name)
@@ -401,8 +404,9 @@ impl<'a> Speaking<'a> {
         Ok(())
     }
 
-    /// Whether a response may be delivered at once. It has to wait for the turn's own calls, whose
-    /// results only the next handling knows.
+    /// Whether a response may be delivered at once. A final response waits for every call of this
+    /// turn. A partial one waits for `sync` calls, and for all calls if it refers to results. No
+    /// result comes before the turn ends.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.it.is_old() {
@@ -473,7 +477,8 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// Whether a payload could be sent if it weren't mere text here.
+    /// Whether a payload is valid and has a receiver, though it stands where markup counts as text.
+    /// Only then the agent gets a notice.
     fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
         let taker = self.taker(local, element, is_core);
         taker.is_some_and(|(_, name)| self.it.capabilities.understand(element, &name).is_ok())

@@ -28,7 +28,7 @@ const BARE: &str = "push to answer, a bare server at that pace";
 const WINDOW: u64 = 256;
 /// How many pushes measure the highest rate.
 const FIRST: f64 = 50_000.0;
-/// For how many seconds pushes then follow at half that rate.
+/// The length of the run at half the highest rate, in seconds.
 const SECONDS: f64 = 4.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -44,7 +44,8 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         let served = Served::start(sitting.folder(), "load", durability, echo).await?;
         let threads = served.threads().await?;
         let mut line = Line::connect(served.address, &threads).map_err(|it| broken(&it))?;
-        // Blocking is harmless here: the pump's tasks run on other threads than a verb.
+        // Blocking is harmless here: a command runs on the main thread of the process, and the
+        // pump's tasks run on tokio's.
         let most = line.most(sitting.times(FIRST).max(4 * WINDOW)).map_err(|it| broken(&it))?;
         let pace = most / 2.0;
         let count = sitting.times(pace * SECONDS);
@@ -72,7 +73,8 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The waits of the same pushes at a bare server.
+/// Sends `count` pushes at `pace` to a bare echo server, for comparison, and returns how long each
+/// answer took.
 fn bare(
     folder: &Path,
     durability: Durability,
@@ -107,8 +109,8 @@ impl<'a> Line<'a> {
         Ok(Line { writer, reader, text: Vec::new(), threads })
     }
 
-    /// The highest rate: answers per second where a push follows each answer. The first half of
-    /// them doesn't count.
+    /// Measures the highest rate, in answers per second: up to `WINDOW` pushes have no answer yet,
+    /// and each answer lets one more push go out. The first half of them doesn't count.
     fn most(&mut self, count: u64) -> io::Result<f64> {
         let mut block = String::new();
         (0..WINDOW.min(count)).for_each(|it| push(&mut block, self.threads, it));
@@ -117,7 +119,7 @@ impl<'a> Line<'a> {
             if answered == count / 2 {
                 since = clock::now_us();
             }
-            // Pushes that follow answers of one read are written together.
+            // Answers that came in one read let several pushes go out; they are written together.
             if self.reader.buffer().is_empty() {
                 self.writer.write_all(block.as_bytes())?;
                 block.clear();

@@ -23,7 +23,8 @@ use crate::model::{
 };
 
 impl Reader<'_> {
-    /// Reads the models. The sound ones are returned, and added to those that listeners may name.
+    /// Reads the models. Returns the models that could be built, and adds them to the models that
+    /// listeners may name. Some of them may have mistakes, which are reported.
     pub(super) fn models(&mut self, root: &Node) -> Models {
         self.prices = root.key("prices").and_then(|it| self.table(it));
         let mut own = Models::default();
@@ -49,7 +50,7 @@ impl Reader<'_> {
                     settings.and_then(|it| self.remote(it, item, &path)).map(|it| Arc::new(it) as _)
                 }
                 Some(kind) => {
-                    // The check has reported any other word.
+                    // `manifest::check` has reported any other word.
                     let wire = match kind {
                         "openai" => Some(Wire::OpenAiChat),
                         name => name.parse().ok(),
@@ -99,7 +100,7 @@ impl Reader<'_> {
 
     fn router(&self, name: &str, item: &Node, own: &Models) -> Option<Router> {
         let path = joined(&joined("models", name), "of");
-        // The check has reported any other word.
+        // `manifest::check` has reported any other word.
         let policy = item.key("policy").and_then(Node::text).and_then(|it| it.parse().ok());
         let mut limits = RouterLimits::default();
         if let Some(node) = item.key("limits") {
@@ -141,7 +142,7 @@ impl Reader<'_> {
         Some(self.price(item, path).into_iter().fold(model, Scripted::with_price))
     }
 
-    /// The settings of a model whose provider a file describes.
+    /// The settings of a model whose `use` names a provider file.
     fn of_provider(&self, name: &str, file: &str, item: &Node, path: &str) -> Option<Settings> {
         let file = beside(self.file, file);
         match provider::read(&file, self.environment) {
@@ -250,8 +251,9 @@ impl Reader<'_> {
         read.map_err(wrong).ok()
     }
 
-    /// Gives a model its price: the manifest's, or else that of the table. None where `price` names
-    /// a provider or model that the table doesn't have.
+    /// Gives a model its price: the manifest's, or else that of the table. Returns `None` if
+    /// `price` names a provider that the table lacks, or one without a price for this model; both
+    /// are reported. `price: none` removes the price.
     fn priced(&self, settings: Settings, model: &str, item: &Node, path: &str) -> Option<Settings> {
         let table = self.prices.as_ref().unwrap_or(Prices::shipped());
         let said = item.key("price");
@@ -316,8 +318,8 @@ impl Reader<'_> {
         Some(written.into_iter().fold(price, Price::with_cache_write))
     }
 
-    /// A secret from the environment. A secret in the manifest itself is a mistake, as many can
-    /// read that file.
+    /// A secret from the environment. A secret that stands in the manifest itself is a mistake,
+    /// because other people can often read that file.
     fn secret(&self, at: &Node, path: &str) -> Option<Secret> {
         let Value::Scalar(scalar) = &at.value else { return None };
         if scalar.source.contains("${") {
@@ -329,7 +331,8 @@ impl Reader<'_> {
     }
 }
 
-/// The settings of a model, at the wire's own provider unless the manifest has a `url`.
+/// The settings of a model of one of the built-in wires. Its URL is `url`, or else that of the
+/// wire's provider.
 fn at(wire: Wire, item: &Node) -> Option<Settings> {
     let text = |key: &str| item.key(key).and_then(Node::text);
     Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))

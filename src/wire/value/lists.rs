@@ -32,13 +32,14 @@ pub trait ListAttribute: Sized {
     ///
     /// # Errors
     ///
-    /// If an item's scalar doesn't accept its part of the text.
+    /// If the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error>;
     /// The field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// If a required list is missing. After a walk without an error it never is.
+    /// If a required list is missing. This can't happen once the payload has passed its schema's
+    /// check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error>;
 }
 
@@ -51,7 +52,7 @@ pub trait ListAttribute: Sized {
 pub trait ListItems: ListAttribute {
     /// Whether a schema requires the list.
     const OCCURS: Occurs = <Self as ListAttribute>::OCCURS;
-    /// The name of the list's element: the field's.
+    /// The list's element has the name of the field.
     const NAMES: Names = Names::Field;
     /// The sort of text of each item.
     const FORM: Form = <Self as ListAttribute>::FORM;
@@ -74,7 +75,7 @@ pub trait ListItems: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If an item's scalar doesn't accept its part of the text.
+    /// If the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
@@ -83,7 +84,8 @@ pub trait ListItems: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If a required list is missing. After a walk without an error it never is.
+    /// If a required list is missing. This can't happen once the payload has passed its schema's
+    /// check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }
@@ -99,7 +101,7 @@ pub trait ListText: ListAttribute {
     /// The sort of text of each item.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
-    /// An element's content as a schema describes it: this list.
+    /// Describes, for a schema, an element whose whole content is this list.
     fn describe(name: &'static str, doc: &'static str) -> Content {
         Content::Text(<Self as ListAttribute>::describe(name, doc))
     }
@@ -117,7 +119,7 @@ pub trait ListText: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If an item's scalar doesn't accept its part of the text.
+    /// If the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
@@ -126,7 +128,8 @@ pub trait ListText: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If a required list is missing. After a walk without an error it never is.
+    /// If a required list is missing. This can't happen once the payload has passed its schema's
+    /// check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }
