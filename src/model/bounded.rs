@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use self::bucket::Bucket;
-use super::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
+use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
 use crate::clock;
 
 /// How many tokens a request is taken for at the least, before its provider has counted them.
@@ -172,6 +172,10 @@ impl Model for Bounded {
             waiting: state.waiting() as u64,
             held_up: state.held_up,
         })
+    }
+
+    fn asking(&self) -> Vec<Asking> {
+        self.model.asking()
     }
 
     fn is_repeatable(&self) -> bool {
