@@ -200,7 +200,9 @@ impl Facets {
             let text = example.value();
             let one = self.one_of.as_ref().is_none_or(|it| it.1.iter().any(|it| it.text == text));
             let only_text = self.pattern.is_some() || self.one_of.is_some();
-            if (only_text && !fits(&text)) || !one {
+            let only_number = [self.min, self.max].iter().any(Option::is_some)
+                || self.digits.or(self.fraction_digits).is_some();
+            if (only_text && !fits(&text)) || (only_number && !self.has(&text)) || !one {
                 errors.push(example, error::EXAMPLE);
             }
         } else if let (Some(hir), None, Some(source)) = (hir, &self.one_of, &self.pattern) {
@@ -211,12 +213,37 @@ impl Facets {
         }
     }
 
-    /// Whether a whole number is within the bounds.
+    /// Whether a number is within the bounds, and has no more digits than it may.
     fn has(&self, text: &str) -> bool {
-        let Ok(it) = text.parse::<i128>() else { return false };
         let (min, max) = (self.min.map(|it| it.1), self.max.map(|it| it.1));
-        min.is_none_or(|min| whole(min).is_none_or(|min| it >= min))
-            && max.is_none_or(|max| whole(max).is_none_or(|max| it <= max))
+        let is_within = match (text.parse::<i128>(), text.parse::<f64>()) {
+            (Ok(it), _) if [min, max].into_iter().flatten().all(|it| whole(it).is_some()) => {
+                min.and_then(whole).is_none_or(|min| it >= min)
+                    && max.and_then(whole).is_none_or(|max| it <= max)
+            }
+            (_, Ok(it)) => {
+                it.is_finite()
+                    && min.is_none_or(|min| it >= min.number())
+                    && max.is_none_or(|max| it <= max.number())
+            }
+            (_, Err(_)) => false,
+        };
+        is_within && self.has_digits(text)
+    }
+
+    /// Counts digits as the schema does: zeros at either end don't count, and an exponent isn't
+    /// allowed.
+    fn has_digits(&self, text: &str) -> bool {
+        let (digits, fraction) = (self.digits.map(|it| it.1), self.fraction_digits.map(|it| it.1));
+        if digits.is_none() && fraction.is_none() {
+            return true;
+        }
+        let text = text.trim_start_matches(['+', '-']);
+        let (before, behind) = text.split_once('.').unwrap_or((text, ""));
+        let (before, behind) = (before.trim_start_matches('0'), behind.trim_end_matches('0'));
+        text.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+            && digits.is_none_or(|it| before.len() + behind.len() <= it)
+            && fraction.is_none_or(|it| behind.len() <= it)
     }
 
     /// Reports bounds and choices that are out of the number type's range.
@@ -358,7 +385,7 @@ fn number(it: &Expr) -> Option<Bound> {
             it.base10_digits().parse().ok().map(Bound::Whole)
         }
         Expr::Lit(ExprLit { lit: Lit::Float(it), .. }) => {
-            it.base10_digits().parse().ok().map(Bound::Float)
+            it.base10_digits().parse().ok().filter(|it: &f64| it.is_finite()).map(Bound::Float)
         }
         Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match number(expr)? {
             Bound::Whole(it) => Some(Bound::Whole(-it)),
@@ -384,4 +411,56 @@ fn choices(meta: &Meta) -> Option<Vec<Choice>> {
     let all: Vec<Choice> = all.iter().map(choice).collect::<Option<_>>()?;
     let first = all.first()?.whole;
     all.iter().all(|it| it.whole == first).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    /// Whether something is wrong with options of a field.
+    fn is_wrong(all: &[Meta]) -> bool {
+        let (mut facets, mut errors) = (Facets::default(), Errors::default());
+        for it in all {
+            let name = it.path().get_ident().map(ToString::to_string).unwrap_or_default();
+            facets.option(&name, it, &mut errors);
+        }
+        facets.check(false, &mut errors);
+        errors.into_tokens().is_some()
+    }
+
+    #[test]
+    fn an_example_of_a_number_is_one_that_the_other_options_let_through() {
+        let check = |example: &str, option: Meta, expected: bool| {
+            let example: Meta = parse_quote!(example = #example);
+            assert_eq!(is_wrong(&[example.clone(), option]), expected, "{}", quote!(#example));
+        };
+        check("5", parse_quote!(max = 5), false);
+        check("6", parse_quote!(max = 5), true);
+        check("-1", parse_quote!(min = 0), true);
+        check("0.25", parse_quote!(min = 0.5), true);
+        check("1e3", parse_quote!(min = 0.5), false);
+        check("six", parse_quote!(max = 5), true);
+        check("NaN", parse_quote!(max = 5), true);
+        check("012", parse_quote!(digits = 2), false);
+        check("123", parse_quote!(digits = 2), true);
+        check("0.250", parse_quote!(fraction_digits = 2), false);
+        check("0.125", parse_quote!(fraction_digits = 2), true);
+        check("340282366920938463463374607431768211455", parse_quote!(min = 1), false);
+    }
+
+    #[test]
+    fn a_choice_has_no_more_digits_than_are_allowed() {
+        assert!(!is_wrong(&[parse_quote!(one_of(1, 99)), parse_quote!(digits = 2)]));
+        assert!(is_wrong(&[parse_quote!(one_of(1, 100)), parse_quote!(digits = 2)]));
+        assert!(!is_wrong(&[parse_quote!(one_of("abc")), parse_quote!(max_length = 3)]));
+    }
+
+    #[test]
+    fn a_bound_has_an_end() {
+        assert!(!is_wrong(&[parse_quote!(max = 1e300)]));
+        assert!(is_wrong(&[parse_quote!(max = 1e400)]));
+        assert!(is_wrong(&[parse_quote!(min = -1e400)]));
+    }
 }

@@ -55,21 +55,31 @@ impl Caller {
         line: impl Fn(A) -> String,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
+        self.ask_within(WAIT, push, line, to).await
+    }
+
+    async fn ask_within<A: Payload>(
+        &self,
+        wait: Duration,
+        push: &Push,
+        line: impl Fn(A) -> String,
+        to: &mut Screen<'_>,
+    ) -> Result<Ending, Failure> {
         let mut answers = Answers { line, ending: None };
-        let until = u64::try_from(WAIT.as_micros()).unwrap_or(u64::MAX);
+        let until = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
         let until = clock::now_us().saturating_add(until);
-        tokio::select! {
-            asked = self.exchange(push, &mut answers, to) => asked?,
-            () = Tokio::current().sleep_until(until) => {
-                let text = format!("waited {} s for an answer; `pumphouse tail` tells what came \
-                    of it", WAIT.as_secs());
-                return Err(Failure::Wrong(text));
+        let why = tokio::select! {
+            asked = self.exchange(push, &mut answers, to) => {
+                asked?;
+                "the connection ended before an answer came; `pumphouse tail` tells".to_owned()
             }
-        }
-        answers.ending.ok_or_else(|| {
-            let text = "the connection ended before an answer came; `pumphouse tail` tells";
-            Failure::Wrong(text.to_owned())
-        })
+            () = Tokio::current().sleep_until(until) => {
+                format!("waited {} s for an answer; `pumphouse tail` tells what came of it",
+                    wait.as_secs())
+            }
+        };
+        // What came counts, also where the pump has more to say than there is time for.
+        answers.ending.ok_or(Failure::Wrong(why))
     }
 
     async fn exchange<A: Payload, L: Fn(A) -> String>(
@@ -115,5 +125,51 @@ impl<L> Answers<L> {
             None => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::audit::Style;
+    use crate::name::{CORE, ENVELOPE};
+    use crate::wire::core::ThreadCancelled;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        caller: Caller,
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_where_the_pump_keeps_the_connection_open_behind_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let answer = format!(
+            "<message xmlns=\"{ENVELOPE}\"><meta><from>core</from><to>console</to>\
+             <thread>sess-a</thread><entry xmlns=\"{CORE}\" id=\"sess-a/2\"/></meta>\
+             <thread-cancelled xmlns=\"{CORE}\" thread=\"sess-a\" by=\"ada\"/></message>\n"
+        );
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream
+        });
+        let caller = Line::parse_from(["ask", "--connect", &address]).caller;
+        let mut out = Vec::new();
+        let style = Style { colour: false, width: 80 };
+        let mut screen = Screen { out: &mut out, style, json: false };
+        let push = Push::of(&crate::listeners::echo::Echo { text: "a".to_owned() }).unwrap();
+        let line = |it: ThreadCancelled| told(&it.thread, "cancelled", &it.by, it.reason);
+        let wait = Duration::from_secs(1);
+        let ended = caller.ask_within(wait, &push, line, &mut screen).await;
+        assert_eq!(ended.ok(), Some(Ending::Well));
+        assert_eq!(String::from_utf8_lossy(&out), "sess-a is cancelled by ada\n");
+        drop(serving.join().unwrap());
     }
 }

@@ -74,7 +74,7 @@ impl Manifest {
         let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
         let mut mistakes = Vec::new();
         if let Some((agent, model)) = model {
-            root.set_model(agent, model);
+            root.set_model(agent, model, environment);
         }
         expand(&mut root, environment, &mut mistakes);
         // An unset variable is one mistake; what the check finds at its place is left out.
@@ -138,12 +138,17 @@ impl Node {
         }
     }
 
-    /// Replaces the `model` of the listener with this name.
-    fn set_model(&mut self, agent: &str, model: &str) {
+    /// Has an agent of a manifest think with this model. No variable is filled in yet but those in
+    /// names of agents, so that one which is set for the manifest's own model alone may be missing.
+    fn set_model(&mut self, agent: &str, model: &str, environment: Environment<'_>) {
         let Value::Map(entries) = &mut self.value else { return };
         let listeners = entries.iter_mut().find(|it| it.key == "listeners");
         let Some(Value::List(items)) = listeners.map(|it| &mut it.value.value) else { return };
-        let is_meant = |it: &&mut Node| it.key("name").and_then(Node::text) == Some(agent);
+        let is_meant = |it: &&mut Node| {
+            let mut name = it.key("name").cloned();
+            name.iter_mut().for_each(|it| expand(it, environment, &mut Vec::new()));
+            name.as_ref().and_then(Node::text) == Some(agent)
+        };
         for item in items.iter_mut().filter(is_meant) {
             let Value::Map(entries) = &mut item.value else { continue };
             let said = entries.iter_mut().find(|it| it.key == "model");

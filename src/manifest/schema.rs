@@ -34,7 +34,7 @@ fn of(kind: &Kind) -> Value {
         }
         Kind::Allowance => {
             let word = json!({ "const": "unlimited" });
-            or_filled(json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, word] }))
+            or_filled(json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, spaced(), word] }))
         }
         Kind::Keep => {
             let number = json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX });
@@ -42,13 +42,15 @@ fn of(kind: &Kind) -> Value {
             or_filled(json!({ "anyOf": [number, text] }))
         }
         Kind::Count { min, max } => {
-            or_filled(json!({ "type": "integer", "minimum": min, "maximum": max }))
+            let number = json!({ "type": "integer", "minimum": min, "maximum": max });
+            or_filled(json!({ "anyOf": [number, spaced()] }))
         }
         Kind::Flag => or_filled(json!({ "type": "boolean" })),
         Kind::Number => or_filled(json!({ "type": "number" })),
         Kind::Bytes { min } => {
             let number = json!({ "type": "integer", "minimum": min });
-            let text = json!({ "type": "string", "pattern": "^[0-9_]+ ?([kKMG]i?B|B)?$" });
+            let text =
+                json!({ "type": "string", "pattern": "^[0-9_]+ *(B|[kK]B|[MG]B|[KMG]iB)?$" });
             or_filled(json!({ "anyOf": [number, text] }))
         }
         Kind::Time { .. } => or_filled(json!({ "type": "string", "pattern": "[a-z]$" })),
@@ -84,6 +86,11 @@ fn of(kind: &Kind) -> Value {
         Kind::Settings => json!({ "type": ["object", "null"] }),
         Kind::Any => json!({}),
     }
+}
+
+/// A whole number whose digits are grouped, as in `1_000`: YAML has it as a text.
+fn spaced() -> Value {
+    json!({ "type": "string", "pattern": "^[0-9_]*[0-9][0-9_]*$" })
 }
 
 /// The value of a key's example.

@@ -137,9 +137,15 @@ fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
 /// is, so that no `:` within a quoted text is taken for a key's.
 fn spaced(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
+    let mut read = 0;
     for _ in 0..TABS_MAX {
         let refused = Parser::new_from_str(&text).find_map(Result::err);
         let Some(refused) = refused.filter(|it| it.info().contains(NO_SPACE)) else { break };
+        // Each tab has all before it read again.
+        read += refused.marker().index();
+        if read > REREAD_MAX {
+            break;
+        }
         let end =
             text.char_indices().map(|(at, it)| at + it.len_utf8()).nth(refused.marker().index());
         let Some(at) = text[..end.unwrap_or(text.len())].rfind(":\t") else { break };
@@ -152,6 +158,9 @@ fn spaced(text: &str) -> Cow<'_, str> {
 const NO_SPACE: &str = "':' must be followed by";
 /// The most tabs between a key and its value that are read as spaces.
 const TABS_MAX: usize = 1_000;
+/// The most characters that are read for that, those before a tab again for each tab. The tabs that
+/// are left are told as what they are to the parser.
+const REREAD_MAX: usize = 2 << 20;
 
 fn over(limit: &str, max: usize, place: Place) -> Mistake {
     Mistake::new(place, format!("the manifest is over a limit: {limit} is {max}"))

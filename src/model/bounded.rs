@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use self::bucket::Bucket;
-use super::{Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
+use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
 use crate::clock;
 
 /// The fewest tokens that a request counts as, before its provider has counted them.
@@ -175,6 +175,10 @@ impl Model for Bounded {
             waiting: state.waiting() as u64,
             held_up: state.held_up,
         })
+    }
+
+    fn asking(&self) -> Vec<Asking> {
+        self.model.asking()
     }
 
     fn is_repeatable(&self) -> bool {

@@ -45,14 +45,17 @@ fn format_bytes(it: &Format) -> u64 {
 
 fn message_bytes(it: &Said) -> u64 {
     let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
-    let signed = it.signed.iter().map(|it| it.json.len());
-    (it.text.len() + calls.sum::<usize>() + signed.sum::<usize>()) as u64
+    (it.text.len() + calls.sum::<usize>()) as u64 + signed_bytes(it)
+}
+
+fn signed_bytes(it: &Said) -> u64 {
+    it.signed.iter().map(|it| it.json.len() as u64).sum()
 }
 
 impl dyn Model + '_ {
     /// Estimates the tokens of a prompt: by the model's tokenizer, or else as a quarter of its
-    /// bytes. Signed parts count only in the estimate by bytes. An image or a document counts by
-    /// [`Attached::tokens`].
+    /// bytes. Signed parts count by their bytes with a tokenizer, too: they are mostly encrypted.
+    /// An image or a document counts by [`Attached::tokens`].
     #[must_use]
     pub fn prompt_tokens(&self, prompt: &Prompt) -> u64 {
         let Some(system) = self.tokens(&prompt.system) else {
@@ -67,7 +70,10 @@ impl dyn Model + '_ {
             .tools
             .iter()
             .map(|it| count(&it.name) + count(&it.description) + count(&it.parameters.to_string()));
-        let format = prompt.format.as_ref().map(|it| count(&it.schema.to_string()));
+        let format = prompt
+            .format
+            .as_ref()
+            .map(|it| count(&it.name) + count(&it.description) + count(&it.schema.to_string()));
         system + messages + tools.sum::<u64>() + format.unwrap_or_default()
     }
 
@@ -79,7 +85,8 @@ impl dyn Model + '_ {
         };
         let count = |text: &str| self.tokens(text).unwrap_or_default();
         let calls = it.calls.iter().map(|it| count(&it.name) + count(&it.arguments));
-        text + calls.sum::<u64>() + attached_tokens(it) + MESSAGE_TOKENS
+        let signed = tokens_of_bytes(signed_bytes(it));
+        text + calls.sum::<u64>() + signed + attached_tokens(it) + MESSAGE_TOKENS
     }
 }
 
@@ -151,7 +158,7 @@ impl fmt::Debug for Tokenizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Boxed, Reply, Role};
+    use crate::model::{Boxed, Reply, Role, Signed, Wire};
 
     /// A tokenizer whose tokens are words.
     const WORDS: &str = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],
@@ -191,6 +198,19 @@ mod tests {
         prompt.messages.push(Said::new(Role::User, "Extraordinarily long words"));
         assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS);
         assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS, "from memory");
+    }
+
+    #[test]
+    fn a_tokenizer_counts_signed_parts_and_the_form_of_the_answer_too() {
+        let counted = words();
+        let model: &dyn Model = &counted;
+        let mut said = Said::new(Role::Assistant, "Extraordinarily long words");
+        // What is signed is mostly encrypted, so its bytes tell more than its words.
+        said.signed.push(Signed::new(Wire::AnthropicMessages, 0, "x".repeat(400)));
+        assert_eq!(model.message_tokens(&said), 3 + 100 + MESSAGE_TOKENS);
+        let format = Format::new("sum", "The sum of all", serde_json::json!("any"));
+        let prompt = Prompt { format: Some(format), ..Prompt::new("") };
+        assert_eq!(model.prompt_tokens(&prompt), 1 + 4 + 3);
     }
 
     #[test]

@@ -22,7 +22,8 @@ impl Veil {
     /// Takes the next piece, and adds to `shown` what can be shown by now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
-        if let Piece::Call(Call { name, arguments, .. }) = &mut piece {
+        if let Piece::Call(call) | Piece::ServerCall(call) = &mut piece {
+            let Call { name, arguments, .. } = call;
             (*name, *arguments) = (self.hide(name), self.hide(arguments));
         }
         let Some(text) = text(&mut piece) else {
@@ -114,12 +115,14 @@ mod tests {
             Piece::Text("a sk-".to_owned()),
             Piece::Reasoning("12345".to_owned()),
             Piece::Call(Call::new("c", "sk-12345", "{\"key\": \"sk-12345\"}")),
+            Piece::ServerCall(Call::new("s", "sk-12345", "{\"key\": \"sk-12345\"}")),
         ];
         let expected = [
             Piece::Text("a ".to_owned()),
             Piece::Text("sk-".to_owned()),
             Piece::Reasoning("12345".to_owned()),
             Piece::Call(Call::new("c", "…", "{\"key\": \"…\"}")),
+            Piece::ServerCall(Call::new("s", "…", "{\"key\": \"…\"}")),
         ];
         assert_eq!(shown(&pieces), expected);
     }

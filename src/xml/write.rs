@@ -37,6 +37,8 @@ pub struct Writer {
     in_tag: bool,
     /// The open start tag's attributes, as names and values.
     attributes: Vec<(String, String)>,
+    /// How many bytes those take at the least once they are written.
+    attributes_bytes: usize,
     /// The text that the next text would continue.
     text: Option<Continued>,
     refusal: Option<Refusal>,
@@ -60,6 +62,7 @@ impl Writer {
             tree: Builder::new(String::with_capacity(TEXT_BYTES), limits),
             in_tag: false,
             attributes: Vec::new(),
+            attributes_bytes: 0,
             text: None,
             refusal: None,
         }
@@ -149,7 +152,8 @@ impl Writer {
     fn try_attribute(&mut self, local: &str, value: &str) -> Result<(), Refusal> {
         self.check_name(local)?;
         self.check_text(value, survey(value))?;
-        self.check_size(value.len())?;
+        let bytes = local.len() + value.len() + " =\"\"".len();
+        self.check_size(self.attributes_bytes.saturating_add(bytes))?;
         if local == "xmlns" {
             let message = "xmlns is a namespace declaration, not an attribute";
             return Err(Refusal::namespace(self.at(), message));
@@ -163,6 +167,7 @@ impl Writer {
             return Err(Refusal::limit(self.at(), what, "attributes_max", max.attributes_max));
         }
         self.attributes.push((local.to_owned(), value.to_owned()));
+        self.attributes_bytes += bytes;
         Ok(())
     }
 
@@ -256,6 +261,7 @@ impl Writer {
 
     fn put_attributes(&mut self) -> Result<(), Refusal> {
         let mut attributes = std::mem::take(&mut self.attributes);
+        self.attributes_bytes = 0;
         attributes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for pair in attributes.windows(2) {
             if pair[0].0 == pair[1].0 {
@@ -370,7 +376,7 @@ impl Writer {
     }
 
     /// Refuses `more` bytes that would cross the limit. Called before they are written, so that the
-    /// limit also bounds memory, except that of an open start tag's attributes.
+    /// limit also bounds memory.
     fn check_size(&self, more: usize) -> Result<(), Refusal> {
         let max = self.tree.limits.message_bytes_max.min(BYTES_MAX);
         if self.at().saturating_add(more) <= max {

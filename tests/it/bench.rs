@@ -16,6 +16,9 @@ fn every_row_has_its_figures_and_those_that_need_one_a_goal() {
     let without = names(&|it| !keys.iter().any(|key| has(it, key)));
     // Where there is no `strip`.
     assert!(without.iter().all(|it| it == "stripped binary"), "{without:?}");
+    let of_neighbour = |it: &Value| it["what"] == "threads: one beside messages that wait";
+    let waits = rows.iter().find(|it| of_neighbour(it)).map(|it| it["us_p99"].as_f64());
+    assert!(waits.flatten().is_some_and(|it| it > 0.0), "somebody waited: {waits:?}");
     let durable = names(&|it| it["durability"] == "full");
     let of_all = ["push, one connection, pipelined", "push to answer, one at a time"];
     let load = ["push to answer, at half load", "push to answer, a bare server at that pace"];

@@ -16,7 +16,9 @@ mod read;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use pumphouse::clock;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
@@ -36,9 +38,13 @@ const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
 /// How many commits a `log` shows by default, and how many at most.
 const COMMITS: u64 = 20;
 const COMMITS_MAX: u64 = 100;
+/// A call may take so many times as long as one run of Git: a commit takes several runs.
+const CALL_TIMES: u32 = 4;
 /// A commit stages changed files in rounds, one list of files in each. There are at most this many
 /// rounds.
 const ROUNDS_MAX: u32 = 100;
+
+const SECOND_US: u64 = 1_000_000;
 
 /// Shows the branch, and which files are changed, staged or unknown to Git.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
@@ -256,8 +262,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         "Shows what is changed in a Git repository and its history, and commits.{}",
         confine::note()
     );
-    // A commit takes several runs of Git.
-    let timeout = settings.limits.listener_time().saturating_mul(4);
+    let timeout = settings.limits.listener_time().saturating_mul(CALL_TIMES);
     let state = Repository { root, git, bounds, author, commits: Mutex::new(()) };
     Ok(Listener::with_state(NAME, Arc::new(state))
         .own_namespace()
@@ -285,16 +290,16 @@ fn author(text: &str) -> Result<(String, String), String> {
 }
 
 async fn status(State(it): State<Arc<Repository>>, _: Status) -> Result<Changes, Refused> {
-    let borrowed = it.borrow()?;
+    let call = it.begin().borrow()?;
     let words = ["status", "--porcelain=v2", "--branch", "-z", "--no-renames"];
     let words = [&words[..], &["--ignore-submodules=all"]].concat();
-    let outcome = it.run(&borrowed, &words, &[], "").await?;
+    let outcome = call.run(&words, &[], "").await?;
     let (bytes, more) = outcome.out.beginning();
     Ok(read::changes(&bytes, more))
 }
 
 async fn diff(State(it): State<Arc<Repository>>, asked: Diff) -> Result<Difference, Refused> {
-    let borrowed = it.borrow()?;
+    let call = it.begin().borrow()?;
     let is_staged = asked.staged.unwrap_or(false);
     let mut words = match &asked.commit {
         Some(_) if is_staged => {
@@ -311,12 +316,12 @@ async fn diff(State(it): State<Arc<Repository>>, asked: Diff) -> Result<Differen
         words.extend(["--end-of-options", revision(commit)?]);
     }
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
-    let outcome = it.run(&borrowed, &words, &path, "").await?;
+    let outcome = call.run(&words, &path, "").await?;
     Ok(Difference { text: outcome.out.text(it.bounds.limits.output_bytes_max) })
 }
 
 async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, Refused> {
-    let borrowed = it.borrow()?;
+    let call = it.begin().borrow()?;
     let most = asked.commits.unwrap_or(COMMITS);
     if most > COMMITS_MAX {
         return Err(bad(&format!("`commits` is at most {COMMITS_MAX}")));
@@ -327,7 +332,7 @@ async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, R
         words.extend(["--end-of-options", revision(commit)?]);
     }
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
-    let outcome = it.run(&borrowed, &words, &path, "").await?;
+    let outcome = call.run(&words, &path, "").await?;
     Ok(History { commit: read::commits(&outcome.out.beginning().0) })
 }
 
@@ -338,13 +343,14 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
     if asked.message.len() > it.bounds.limits.input_bytes_max {
         return Err(bad("the `message` is too long; the limit is input_bytes_max"));
     }
+    let begun = it.begin();
     let _alone = it.commits.lock().await;
-    let borrowed = it.borrow()?;
-    let branch = borrowed.branch_to_commit_to(&it.root)?.to_owned();
+    let call = begun.borrow()?;
+    let branch = call.borrowed.branch_to_commit_to(&it.root)?.to_owned();
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
-    it.stage(&borrowed, &path).await?;
+    call.stage(&path).await?;
     let words = ["diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=all"];
-    if it.has_ended_well(&borrowed, &words, &path).await? {
+    if call.has_ended_well(&words, &path).await? {
         let place = if path.is_empty() { "" } else { " there" };
         let text = format!("nothing is changed{place}: there is nothing to commit");
         return Err(Refused { reason: Reason::Nothing, text });
@@ -354,29 +360,59 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
     if !path.is_empty() {
         words.push("--only");
     }
-    it.run(&borrowed, &words, &path, &asked.message).await?;
-    let outcome = it.run(&borrowed, &["rev-parse", "--verify", "HEAD"], &[], "").await?;
+    call.run(&words, &path, &asked.message).await?;
+    let outcome = call.run(&["rev-parse", "--verify", "HEAD"], &[], "").await?;
     let commit = outcome.out.text(it.bounds.limits.output_bytes_max).trim().to_owned();
     Ok(Committed { commit, branch })
 }
 
 impl Repository {
-    fn borrow(&self) -> Result<Borrowed, Refused> {
-        Borrowed::new(&self.root)
+    /// Begins a call: its time runs.
+    fn begin(&self) -> Begun<'_> {
+        let time_us = Duration::from_secs(self.call_seconds()).as_micros();
+        let time_us = u64::try_from(time_us).unwrap_or(u64::MAX);
+        Begun { repository: self, until_us: clock::now_us().saturating_add(time_us) }
     }
 
+    /// How long all runs of Git may take together that one call needs.
+    fn call_seconds(&self) -> u64 {
+        self.bounds.limits.seconds_max.saturating_mul(CALL_TIMES.into())
+    }
+}
+
+/// A call whose time runs.
+struct Begun<'a> {
+    repository: &'a Repository,
+    until_us: u64,
+}
+
+impl<'a> Begun<'a> {
+    fn borrow(self) -> Result<Call<'a>, Refused> {
+        let Begun { repository, until_us } = self;
+        Ok(Call { repository, borrowed: Borrowed::new(&repository.root)?, until_us })
+    }
+}
+
+/// A call that runs Git, with the `.git` for that.
+struct Call<'a> {
+    repository: &'a Repository,
+    borrowed: Borrowed,
+    until_us: u64,
+}
+
+impl Call<'_> {
     /// Stages the changed and new files at the given paths, or all of them. `git add` isn't used:
     /// it would ask repositories inside this one for their state, by their own configuration.
-    async fn stage(&self, borrowed: &Borrowed, path: &[&str]) -> Result<(), Refused> {
+    async fn stage(&self, path: &[&str]) -> Result<(), Refused> {
         let which = ["--modified", "--deleted", "--others", "--exclude-standard"];
         let words = [&["ls-files", "-z", "--deduplicate"], &which[..]].concat();
         for _ in 0..ROUNDS_MAX {
-            let listed = self.run(borrowed, &words, path, "").await?;
+            let listed = self.run(&words, path, "").await?;
             let (names, is_more) = listed.out.beginning();
             let names = read::files(&names)?;
             if !names.is_empty() {
                 let stage = ["update-index", "--add", "--remove", "-z", "--stdin"];
-                self.run(borrowed, &stage, &[], &names).await?;
+                self.run(&stage, &[], &names).await?;
             }
             if !is_more {
                 return Ok(());
@@ -388,13 +424,13 @@ impl Repository {
 
     async fn outcome(
         &self,
-        borrowed: &Borrowed,
         words: &[&str],
         path: &[&str],
         input: &str,
     ) -> Result<Outcome, Refused> {
+        let Repository { root, git, bounds, author: (name, address), .. } = self.repository;
         let given = words.iter().chain(path).map(|it| it.len()).sum::<usize>();
-        if given > self.bounds.limits.input_bytes_max {
+        if given > bounds.limits.input_bytes_max {
             return Err(bad("it is given too much; the limit is input_bytes_max"));
         }
         let mut all = vec!["--no-pager", "--literal-pathspecs"];
@@ -404,47 +440,56 @@ impl Repository {
             all.extend(path);
         }
         let all = all.into_iter().map(str::to_owned).collect();
-        let (name, address) = &self.author;
-        let bounds = borrowed.bounds(&self.bounds, &self.root, name, address);
-        let outcome = run::run(&bounds, &self.git, all, input.to_owned(), &|_, _| {}).await;
+        let mut bounds = self.borrowed.bounds(bounds, root, name, address);
+        let left_us = self.until_us.saturating_sub(clock::now_us());
+        if left_us == 0 {
+            return Err(self.late());
+        }
+        // The last run gets what is left, in whole seconds.
+        bounds.limits.seconds_max = bounds.limits.seconds_max.min(left_us.div_ceil(SECOND_US));
+        let outcome = run::run(&bounds, git, all, input.to_owned(), &|_, _| {}).await;
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
     }
 
     /// Runs Git. Any end but the exit code 0 is a refusal.
-    async fn run(
-        &self,
-        borrowed: &Borrowed,
-        words: &[&str],
-        path: &[&str],
-        input: &str,
-    ) -> Result<Outcome, Refused> {
-        let outcome = self.outcome(borrowed, words, path, input).await?;
+    async fn run(&self, words: &[&str], path: &[&str], input: &str) -> Result<Outcome, Refused> {
+        let outcome = self.outcome(words, path, input).await?;
         match outcome.ended {
             Ended::Code(0) => Ok(outcome),
-            ended => Err(self.failed(borrowed, ended, &outcome)),
+            ended => Err(self.failed(ended, &outcome)),
         }
     }
 
     /// Runs Git. True for the exit code 0, false for 1; any other end is a refusal.
-    async fn has_ended_well(
-        &self,
-        borrowed: &Borrowed,
-        words: &[&str],
-        path: &[&str],
-    ) -> Result<bool, Refused> {
-        let outcome = self.outcome(borrowed, words, path, "").await?;
+    async fn has_ended_well(&self, words: &[&str], path: &[&str]) -> Result<bool, Refused> {
+        let outcome = self.outcome(words, path, "").await?;
         match outcome.ended {
             Ended::Code(code @ (0 | 1)) => Ok(code == 0),
-            ended => Err(self.failed(borrowed, ended, &outcome)),
+            ended => Err(self.failed(ended, &outcome)),
         }
     }
 
-    fn failed(&self, borrowed: &Borrowed, ended: Ended, outcome: &Outcome) -> Refused {
-        let limits = &self.bounds.limits;
+    /// The refusal of a call whose time is over.
+    fn late(&self) -> Refused {
+        let (all, one) =
+            (self.repository.call_seconds(), self.repository.bounds.limits.seconds_max);
+        let text = format!(
+            "git was ended: all its runs of a call have {all} s, which is {CALL_TIMES} times the \
+             limit seconds_max, {one}"
+        );
+        Refused { reason: Reason::Timeout, text }
+    }
+
+    fn failed(&self, ended: Ended, outcome: &Outcome) -> Refused {
+        let bounds = &self.repository.bounds;
+        let limits = &bounds.limits;
+        if ended == Ended::OutOfTime && clock::now_us() >= self.until_us {
+            return self.late();
+        }
         let said = outcome.err.text(limits.error_bytes_max);
         // The answer doesn't tell where the folders are.
-        let said = said.replace(&borrowed.folder(), ".git");
-        let said = said.replace(&self.bounds.folder, ".");
+        let said = said.replace(&self.borrowed.folder(), ".git");
+        let said = said.replace(&bounds.folder, ".");
         let reason = match ended {
             Ended::OutOfTime => Reason::Timeout,
             _ => Reason::Failed,

@@ -120,7 +120,8 @@ async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Wa
     let pump = started(organism(log).with(crowd(&busy)))?;
     let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
     let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
-    let times = sitting.times(2_000.0) / TURNS;
+    // Where little is to be done, each turn still has one wait to show.
+    let times = (sitting.times(2_000.0) / TURNS).max(1);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     asked(&quiet, times).await?;
     for _ in 0..TURNS {

@@ -32,6 +32,10 @@ pub(super) struct Page {
     /// Whether the rest of the element waits for its entry, as its text has a reference.
     is_held: bool,
     is_over: bool,
+    /// Where in the thread the user's last question stands.
+    asked: u64,
+    /// Whether an interrupted question was left whose end hasn't come yet.
+    is_left: bool,
     /// When the model was asked, while nothing has come from it.
     silent_since_us: Option<u64>,
     /// When the agent's last turn ended, until the next one begins.
@@ -64,6 +68,8 @@ impl Page {
             streamed: Vec::new(),
             is_held: false,
             is_over: false,
+            asked: 0,
+            is_left: false,
             silent_since_us: None,
             waits_since_us: None,
             behind: None,
@@ -80,6 +86,22 @@ impl Page {
         self.is_over = false;
         self.waits_since_us = None;
         self.silent_since_us = Some(now_us);
+    }
+
+    /// Where in the thread the question stands that the user waits for: what was said before it
+    /// answers an earlier one.
+    pub(super) fn asked(&mut self, seq: u64) {
+        self.asked = seq;
+    }
+
+    /// The user waits no longer for the agent, which was interrupted and hasn't stopped yet.
+    pub(super) fn leave(&mut self) {
+        self.is_left = true;
+    }
+
+    /// The agent is told to stop with what the user waits for.
+    pub(super) fn interrupts(&mut self) {
+        self.is_left = false;
     }
 
     /// Notes which asker's work comes before the user's; none if the user's is at hand.
@@ -141,9 +163,11 @@ impl Page {
             EventKind::Thought { text, .. } => self.closes("thought", Some(Paint::Faint), text),
             EventKind::Response { text, is_final, .. } => {
                 self.closes("response", None, text);
-                self.is_over |= *is_final && asker.is_none();
-                if let Some(asker) = asker.filter(|_| *is_final) {
-                    self.note(Paint::Faint, &format!("↑ for {asker}"));
+                if *is_final {
+                    self.work_over(event, asker);
+                    asker
+                        .into_iter()
+                        .for_each(|it| self.note(Paint::Faint, &format!("↑ for {it}")));
                 }
             }
             EventKind::ToolCallStart { call_id, id, tool, input, .. } => {
@@ -183,10 +207,12 @@ impl Page {
                 for it in std::mem::take(&mut self.running) {
                     self.came(Some(&it), "", Interrupt::WORD, None, None);
                 }
+                self.work_over(event, asker);
                 self.stopped(reason, None, asker);
             }
             EventKind::Stopped { reason, text } => {
                 self.terminal.end();
+                self.work_over(event, asker);
                 let told = format!("{} stopped, {reason}: {text}", self.agent);
                 self.stopped(&told, way_on(reason), asker);
             }
@@ -220,7 +246,20 @@ impl Page {
         let whom = asker.map(|it| format!(" (for {it})")).unwrap_or_default();
         self.note(Paint::Wrong, &format!("{text}{whom}"));
         way_on.filter(|_| asker.is_none()).into_iter().for_each(|it| self.note(Paint::Faint, it));
-        self.is_over |= asker.is_none();
+    }
+
+    /// The agent's work for the user or another asker is over. What the user waits for is over with
+    /// it, unless that was an earlier question.
+    fn work_over(&mut self, event: &Event, asker: Option<&str>) {
+        if asker.is_some() {
+            return;
+        }
+        let is_later = event.entry.is_none_or(|it| it > self.asked);
+        // An agent that stops late may do so when the next question is in the log already.
+        let was_left = std::mem::take(&mut self.is_left);
+        let is_stop = matches!(&event.what, EventKind::Stopped { reason, .. }
+            if reason == Interrupt::WORD);
+        self.is_over |= is_later && !(was_left && is_stop);
     }
 
     /// Shows what the agent says about its own state: a line of the fields that it sets, and one

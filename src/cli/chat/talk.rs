@@ -302,6 +302,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         };
         self.asked = accepted.seq;
+        self.page.asked(accepted.seq);
         let thread = ThreadId::new(&accepted.thread);
         self.question =
             Some((text.to_owned(), EntryId { thread: thread.clone(), seq: accepted.seq }));
@@ -330,6 +331,7 @@ impl<'a, 'b> Talk<'a, 'b> {
                 _ = signals.next() => {
                     if std::mem::replace(&mut is_stopping, true) {
                         self.ended("it goes on without you");
+                        self.page.leave();
                         return Ok(false);
                     }
                     self.interrupt().await?;
@@ -372,14 +374,25 @@ impl<'a, 'b> Talk<'a, 'b> {
             self.show(&events, message.to.as_deref())?;
         } else if message.is::<Huh>() {
             let huh = message.decode::<Huh>().map_err(|it| Failure::Wrong(it.to_string()))?;
-            self.ended(&said(&huh));
+            match self.is_earlier(message) {
+                true => self.page.note(Paint::Wrong, &said(&huh)),
+                false => self.ended(&said(&huh)),
+            }
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
             // A payload of another kind that ends the agent's work.
             let text = pretty(&message.payload.canonical(), self.to.style);
-            self.page.ends();
+            if !self.is_earlier(message) {
+                self.page.ends();
+            }
             self.page.note(Paint::Strong, text.trim_end());
         }
         Ok(())
+    }
+
+    /// Whether a message came of what was asked before the last question.
+    fn is_earlier(&self, message: &Message) -> bool {
+        let entry = message.entry.as_ref();
+        entry.is_some_and(|it| self.thread.as_ref() == Some(&it.thread) && it.seq < self.asked)
     }
 
     /// Notes that there will be no answer, and why.
@@ -452,6 +465,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         let Some(thread) = &self.thread else { return Ok(()) };
         let push = Push::of(&Interrupt { reason: Some("Ctrl-C".to_owned()) });
         let push = push.map_err(|it| Failure::Wrong(it.to_string()))?;
+        self.page.interrupts();
         let told = self.client.tell(&push.in_thread(thread).to(&self.agent)).await;
         if let Err(error) = told {
             self.ended(&error.to_string());

@@ -77,9 +77,7 @@ fn call(called: &Called, answer: &Answer<'_>) -> Option<String> {
     let of_tool: Vec<&Value> =
         calls.iter().filter(|it| it.0 == called.tool).map(|it| it.1).collect();
     if of_tool.is_empty() {
-        let mut others: Vec<&str> = calls.iter().map(|it| it.0).collect();
-        others.dedup();
-        let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
+        let others = each_once(calls.iter().map(|it| it.0));
         return Some(format!("{} wasn't called; what was called is {others}", called.tool));
     }
     let with = called.with.as_ref()?;
@@ -90,6 +88,17 @@ fn call(called: &Called, answer: &Answer<'_>) -> Option<String> {
     let there: Vec<String> = of_tool.iter().map(|it| it.to_string()).collect();
     let there = cut(&there.join(", "));
     Some(format!("{} wasn't called with {wanted}, but with {there}", called.tool))
+}
+
+/// What was called, each listener once, in the order of its first call.
+fn each_once<'a>(called: impl Iterator<Item = &'a str>) -> String {
+    let mut others: Vec<&str> = Vec::new();
+    for it in called {
+        if !others.contains(&it) {
+            others.push(it);
+        }
+    }
+    if others.is_empty() { "nothing".to_owned() } else { others.join(", ") }
 }
 
 /// Whether a call has these parameters.
@@ -128,6 +137,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn each_listener_that_was_called_is_named_once() {
+        assert_eq!(each_once(["a", "b", "a", "b"].into_iter()), "a, b");
+        assert_eq!(each_once([].into_iter()), "nothing");
+    }
 
     #[test]
     fn a_call_has_the_values_that_are_given_and_perhaps_others() {

@@ -18,7 +18,8 @@ use crate::engine::common::inbox::{Inbox, Mail};
 use crate::engine::common::refusals::Refusals;
 use crate::engine::common::runtime::Runtime;
 use crate::engine::common::unread_bytes::UnreadBytes;
-use crate::engine::tree::observer::PushEvent;
+use crate::engine::tree::event::Push;
+use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::route::Routes;
 use crate::id::ThreadId;
 use crate::limits::Limits;
@@ -162,6 +163,16 @@ impl Shared {
         }
     }
 
+    /// Refuses a push: counts that, and tells its sender and those who wait for its client id.
+    pub(crate) fn refuse(&self, push: &Push, fault: Fault) {
+        let fault = fault.of_client(push.client_id());
+        self.counts.refused(&fault);
+        if let Some(own) = &push.client_id {
+            tell(&*own.claim, push.by.number, PushEvent::Refused(fault.clone()));
+        }
+        tell(&*push.by.inlet, push.by.number, PushEvent::Refused(fault));
+    }
+
     /// Stands in for a worker that panicked: refuses pushes, and answers requests to drain at once.
     pub(crate) async fn refuse_all(&self, worker: usize) {
         let (inbox, mut mail) = (&self.workers.inboxes[worker], Vec::new());
@@ -171,9 +182,7 @@ impl Shared {
             for mail in mail.drain(..) {
                 match mail {
                     Mail::Push { push, .. } => {
-                        let fault = Fault::new(Code::Broken, "the pump failed inside");
-                        let fault = fault.of_client(push.client_id());
-                        push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
+                        self.refuse(&push, Fault::new(Code::Broken, "the pump failed inside"));
                     }
                     Mail::Drain(done) => drop(done.send(())),
                     Mail::Stop => return Poll::Ready(()),

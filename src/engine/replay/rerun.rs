@@ -185,10 +185,7 @@ impl<P: Port> Replay<'_, P> {
             if consumed.is_some_and(|(attempt, _)| attempt == 0) {
                 continue;
             }
-            let receiver = routes.find(&name).and_then(|listener| match entry.reply_to() {
-                Some(_) => routes.reply(listener, entry.name()),
-                None => routes.route(listener, entry.name()),
-            });
+            let receiver = routes.find(&name).and_then(|it| routes.handler_of(it, entry));
             let run = receiver.filter(|it| is_run(&routes.listeners[it.listener]));
             let (Some(receiver), Some((attempt, when))) = (run, consumed) else {
                 match (run, consumed) {

@@ -148,15 +148,21 @@ impl Routes {
     ) -> Vec<(Arc<str>, Option<Receiver>)> {
         let name = entry.name();
         if let Some(to) = entry.to() {
-            let found = self.find(to).and_then(|found| match entry.reply_to() {
-                Some(_) => self.reply(found, name),
-                // A message of the pump itself may go to a reply's handler without being a reply.
-                None => self.route(found, name).or_else(|| self.reply(found, name)),
-            });
+            let found = self.find(to).and_then(|found| self.handler_of(found, entry));
             return vec![(to.into(), found)];
         }
         let found = |to: &Arc<str>| self.find(to).and_then(|it| self.route(it, name));
         noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
+    }
+
+    /// The handler of a listener for an entry of the log that was for it, if it still has one.
+    pub(crate) fn handler_of(&self, listener: usize, entry: &Entry) -> Option<Receiver> {
+        let name = entry.name();
+        match entry.reply_to() {
+            Some(_) => self.reply(listener, name),
+            // A message of the pump itself may go to a reply's handler without being a reply.
+            None => self.route(listener, name).or_else(|| self.reply(listener, name)),
+        }
     }
 
     /// Checks a payload from outside against its schema. A payload without a namespace gets that of

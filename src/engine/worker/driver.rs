@@ -198,7 +198,7 @@ impl<P: Port> Worker<P> {
             Mail::Event(thread, event) => self.give(&thread, event),
             Mail::Push { push, .. } if self.dead.is_some() => {
                 let fault = self.dead.clone();
-                fault.into_iter().for_each(|it| self.refuse(&push, it));
+                fault.into_iter().for_each(|it| self.shared.refuse(&push, it));
             }
             Mail::Push { thread, drawn, push } => match self.trees.get_mut(thread.tree_str()) {
                 Some(TreeSlot::Waking(waiting)) => {
@@ -211,7 +211,7 @@ impl<P: Port> Worker<P> {
                     let world = world(&self.shared, &places, (self.now_us, self.ahead_us));
                     match slot.tree.refuses(&thread, &push, &world) {
                         None => self.give(&thread.clone(), Event::Push(thread, push)),
-                        Some(fault) => self.refuse(&push, fault),
+                        Some(fault) => self.shared.refuse(&push, fault),
                     }
                 }
                 None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),

@@ -7,7 +7,6 @@ use crate::engine::port::Port;
 use crate::engine::read_fault::{owner, unread_of};
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
-use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};
 use crate::engine::worker::driver::Worker;
@@ -109,7 +108,7 @@ impl<P: Port> Worker<P> {
         for mail in waiting {
             match mail {
                 Mail::Push { drawn: true, push, .. } => self.redraw(push),
-                Mail::Push { thread, push, .. } => self.refuse(&push, why(&thread, &push)),
+                Mail::Push { thread, push, .. } => self.shared.refuse(&push, why(&thread, &push)),
                 _ => {}
             }
         }
@@ -119,15 +118,6 @@ impl<P: Port> Worker<P> {
     pub(crate) fn redraw(&mut self, push: Box<Push>) {
         let thread = self.shared.draw();
         self.shared.workers.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
-    }
-
-    pub(crate) fn refuse(&mut self, push: &Push, fault: Fault) {
-        let fault = fault.of_client(push.client_id());
-        self.shared.counts.refused(&fault);
-        if let Some(own) = &push.client_id {
-            tell(&*own.claim, push.by.number, PushEvent::Refused(fault.clone()));
-        }
-        tell(&*push.by.inlet, push.by.number, PushEvent::Refused(fault));
     }
 
     /// Whether the folds that a handler takes are in memory, or can be computed from entries in

@@ -78,7 +78,9 @@ impl Reader<'_> {
             let (later, now): (Vec<_>, Vec<_>) =
                 routers.into_iter().partition(|(_, item)| waits(item));
             if now.is_empty() {
-                return later.into_iter().for_each(|(name, item)| self.circular(name, item));
+                // One that only names such a router isn't wrong itself.
+                let wrong = later.iter().filter(|(name, item)| leads_to(item, name, &later));
+                return wrong.for_each(|(name, item)| self.circular(name, item));
             }
             for (name, item) in now {
                 if let Some(router) = self.router(name, item, own) {
@@ -336,6 +338,17 @@ impl Reader<'_> {
 fn at(wire: Wire, item: &Node) -> Option<Settings> {
     let text = |key: &str| item.key(key).and_then(Node::text);
     Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))
+}
+
+/// Whether a router of these asks another one, maybe through others.
+fn leads_to(item: &Node, other: &str, routers: &[(&str, &Node)]) -> bool {
+    let mut reached: BTreeSet<&str> = BTreeSet::new();
+    let mut next: Vec<&Node> = vec![item];
+    while let Some(item) = next.pop() {
+        let new: Vec<&str> = named(item).map(|it| it.1).filter(|it| reached.insert(it)).collect();
+        next.extend(routers.iter().filter(|(name, _)| new.contains(name)).map(|(_, item)| *item));
+    }
+    reached.contains(other)
 }
 
 /// The models that a router names, each with its place.

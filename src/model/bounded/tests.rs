@@ -3,7 +3,7 @@
 use futures_util::FutureExt as _;
 
 use super::*;
-use crate::model::{Script, Scripted, Usage};
+use crate::model::{Policy, Router, Script, Scripted, Usage};
 
 /// Replies under way, turns that wait, and turns that have had to wait.
 fn load(model: &Bounded) -> (u64, u64, u64) {
@@ -28,6 +28,14 @@ async fn who_asks_beyond_the_limit_waits_for_the_end_of_a_reply() {
     assert_eq!(load(&model), (2, 0, 1));
     drop(third);
     assert_eq!((load(&model), model.has_room()), ((1, 0, 1), true));
+}
+
+#[tokio::test]
+async fn a_router_with_limits_says_how_often_its_models_were_asked() {
+    let router = Router::new("both", Policy::Failover).model("first", replies());
+    let model = Bounded::new("both", Arc::new(router)).at_once(2);
+    model.turn(Prompt::new("Go.")).await.unwrap();
+    assert_eq!(model.asking().iter().map(|it| it.answered).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test]

@@ -333,8 +333,14 @@ impl Settings {
             let path = format!("{}{path}", url.path().trim_end_matches('/'));
             url.set_path(&path);
         }
-        if let (Some(query), None, true) = (wire.query(), url.query(), self.is_streamed) {
-            url.set_query(Some(query));
+        if let Some(query) = wire.query().filter(|_| self.is_streamed) {
+            let key = query.split_once('=').map_or(query, |(key, _)| key);
+            let is_said = url.query_pairs().any(|(own, _)| own == key);
+            let own = url.query().filter(|it| !it.is_empty());
+            let both = own.map_or_else(|| query.to_owned(), |own| format!("{own}&{query}"));
+            if !is_said {
+                url.set_query(Some(&both));
+            }
         }
         Ok(url)
     }
@@ -437,6 +443,21 @@ impl std::error::Error for NoModel {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_of_its_own_stands_before_what_asks_for_a_stream() {
+        let check = |url: &str, query: Option<&str>| {
+            let settings = Settings::new(Wire::Gemini, url.into(), "m".into());
+            assert_eq!(settings.address().unwrap().query(), query, "{url}");
+            let settings = Settings::new(Wire::Ollama, url.into(), "m".into());
+            let own = url.split_once('?').map(|(_, own)| own);
+            assert_eq!(settings.address().unwrap().query(), own, "{url}");
+        };
+        check("http://127.0.0.1/v1", Some("alt=sse"));
+        check("http://127.0.0.1/v1?key=a%20b", Some("key=a%20b&alt=sse"));
+        check("http://127.0.0.1/v1?alt=sse&key=a", Some("alt=sse&key=a"));
+        check("http://127.0.0.1/v1?", Some("alt=sse"));
+    }
 
     #[test]
     fn a_servers_words_hold_no_credential_with_or_without_its_scheme() {

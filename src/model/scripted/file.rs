@@ -131,12 +131,14 @@ pub(super) fn parse(text: &str) -> Result<Sheet, NoScript> {
 /// A part of a reply, line by line.
 struct Part<'a> {
     lines: Vec<&'a str>,
+    /// Whether it is in the reply without a line of its own, too.
+    may_be_empty: bool,
     make: Box<dyn Fn(String) -> Piece>,
 }
 
 impl Part<'_> {
     fn new(make: impl Fn(String) -> Piece + 'static) -> Self {
-        Part { lines: Vec::new(), make: Box::new(make) }
+        Part { lines: Vec::new(), may_be_empty: false, make: Box::new(make) }
     }
 
     /// Adds the part to the last reply, without blank lines at its beginning and its end.
@@ -144,11 +146,15 @@ impl Part<'_> {
         let is_blank = |it: &&str| it.trim().is_empty();
         let first = self.lines.iter().position(|it| !is_blank(it));
         let last = self.lines.iter().rposition(|it| !is_blank(it));
-        let (Some(first), Some(last), Some(it)) = (first, last, sheet.replies.last_mut()) else {
-            return;
+        let lines = match (first, last) {
+            (Some(first), Some(last)) => &self.lines[first..=last],
+            _ if self.may_be_empty => &[],
+            _ => return,
         };
-        let piece = (self.make)(self.lines[first..=last].join("\n"));
-        it.script = std::mem::take(&mut it.script).then(piece);
+        let piece = (self.make)(lines.join("\n"));
+        if let Some(it) = sheet.replies.last_mut() {
+            it.script = std::mem::take(&mut it.script).then(piece);
+        }
     }
 }
 
@@ -276,7 +282,8 @@ impl<'a> Options<'a> {
             return Err(NoScript::at(self.line, "a call has a name; write name=…"));
         };
         let id = self.get("id").unwrap_or_default().to_owned();
-        Ok(Part::new(move |text| Piece::Call(Call::new(id.clone(), name.clone(), text))))
+        let part = Part::new(move |text| Piece::Call(Call::new(id.clone(), name.clone(), text)));
+        Ok(Part { may_be_empty: true, ..part })
     }
 }
 

@@ -231,6 +231,16 @@ async fn a_text_is_a_script() {
 }
 
 #[tokio::test]
+async fn a_call_without_arguments_is_in_the_reply() {
+    let sheet =
+        "%% reply\n%% call name=now\n\n%% call name=add id=c2\n{\"a\": 1}\n%% call name=list";
+    let (pieces, _) = heard(&Scripted::parse(sheet).unwrap(), at_turn(1)).await;
+    let calls = [("", "now", ""), ("c2", "add", "{\"a\": 1}"), ("", "list", "")];
+    let calls = calls.map(|(id, name, arguments)| Piece::Call(Call::new(id, name, arguments)));
+    assert_eq!(pieces[..calls.len()], calls);
+}
+
+#[tokio::test]
 async fn a_reply_is_made_of_what_was_heard_where_it_says_so() {
     let sheet = "%% script repeat=all chunk=3\n\
                  %% reply heard={words}\n<response>{words}, says she: {words}.</response>\n\

@@ -75,7 +75,7 @@ pub(super) fn is_strict(schema: &Value) -> bool {
         return false;
     }
     let is_known = |format: &Value| format.as_str().is_some_and(|it| STRICT_FORMATS.contains(&it));
-    let is_object = it.get("type").is_some_and(|it| it == "object");
+    let is_object = may_be_object(it);
     let is_named = |name: &String| {
         it.get("required").and_then(Value::as_array).is_some_and(|all| all.contains(&json!(name)))
     };
@@ -133,7 +133,7 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     if let Some(all) = choices.and_then(|all| all.iter().map(|it| typed(it, known)).collect()) {
         put("anyOf", Value::Array(all));
     }
-    if it.get("type").is_some_and(|it| it == "object") {
+    if may_be_object(it) {
         let none = Map::new();
         let properties = it.get("properties").and_then(Value::as_object).unwrap_or(&none);
         put("properties", each(properties, known)?);
@@ -148,6 +148,15 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     }
     let says_what = ["type", "enum", "anyOf"].iter().any(|it| out.contains_key(*it));
     says_what.then(|| out.into())
+}
+
+/// Whether a schema lets an object through: by its type, or by one of its types.
+fn may_be_object(it: &Map<String, Value>) -> bool {
+    match it.get("type") {
+        Some(Value::Array(all)) => all.iter().any(|it| it == "object"),
+        Some(one) => one == "object",
+        None => false,
+    }
 }
 
 /// A choice, reduced, if it says something about the type or the values.
@@ -225,6 +234,20 @@ mod tests {
         ] {
             assert!(!is_strict(&object(&json!({ "a": inner }), &["a"])), "{inner}");
         }
+    }
+
+    #[test]
+    fn an_object_that_may_be_null_is_an_object() {
+        let mut maybe = object(&json!({ "a": { "type": "string" } }), &["a"]);
+        maybe["type"] = json!(["object", "null"]);
+        let schema = object(&json!({ "m": maybe }), &["m"]);
+        assert!(is_strict(&schema));
+        assert_eq!(anthropic(&schema).as_ref(), Some(&schema));
+        assert_eq!(gemini(&schema).as_ref(), Some(&schema));
+        maybe["additionalProperties"] = json!(true);
+        let open = object(&json!({ "m": maybe }), &["m"]);
+        assert!(!is_strict(&open));
+        assert_eq!(anthropic(&open), None);
     }
 
     #[test]

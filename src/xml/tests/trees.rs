@@ -350,7 +350,7 @@ fn a_writer_keeps_limits() {
     let limits = XmlLimits {
         message_bytes_max: 60,
         depth_max: 3,
-        attributes_max: 1,
+        attributes_max: 4,
         nodes_max: 4,
         name_bytes_max: 4,
         ..XmlLimits::DOOR
@@ -364,14 +364,20 @@ fn a_writer_keeps_limits() {
             },
             "message_bytes_max is 60",
         ),
+        (
+            |w| {
+                w.start("", "a");
+                (0..5).for_each(|it| w.attribute(&format!("b{it}"), "0123456789"));
+            },
+            "message_bytes_max is 60",
+        ),
         (|w| w.start("", "abcde"), "name_bytes_max is 4"),
         (
             |w| {
                 w.start("", "a");
-                w.attribute("b", "");
-                w.attribute("c", "");
+                (0..5).for_each(|it| w.attribute(&format!("b{it}"), ""));
             },
-            "attributes_max is 1",
+            "attributes_max is 4",
         ),
         (
             |w| {

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "handlers in tests sleep as users' do")]
 
 mod asked;
+mod broken;
 mod budgets;
 mod build;
 mod clocks;

@@ -9,6 +9,7 @@ use pumphouse::listener::{Spawn, Threads};
 use pumphouse::listeners;
 use pumphouse::listeners::thread::{InitialPayload, SpawnThread};
 use pumphouse::prelude::*;
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
 use super::{Answer, Down, Question, start};
 
@@ -103,6 +104,27 @@ async fn ran(pump: &Pump) -> ThreadId {
         tokio::task::yield_now().await;
     }
     first.thread
+}
+
+#[tokio::test]
+async fn what_the_pump_itself_tells_a_pure_listener_is_compared_too() {
+    let cast = || {
+        let opens = async |Down { n }: Down| Spawn::new(Question { n });
+        let boss = Listener::new("boss").on(opens).pure();
+        let boss = boss.on_reply(async |_: ThreadSpawned| ()).on_reply(async |_: ThreadResult| ());
+        let worker = Listener::new("worker").on(async |Question { n }: Question| Answer { n });
+        (boss.grant::<Threads>(), worker.pure())
+    };
+    let pump = start(cast());
+    let thread = pump.tell(Down { n: 1 }).await.unwrap().thread;
+    while !pump.log().open_entries().await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let plan = pumphouse::builder().with(cast()).build().unwrap();
+    let it = plan.replay(pump.log(), &thread, &Tokio::current()).await.unwrap();
+    assert_eq!((&it.difference, &it.skipped[..]), (&None, &[][..]));
+    let compared: Vec<_> = it.compared.iter().map(|(it, n)| (&**it, *n)).collect();
+    assert_eq!((compared, it.taken.len()), (vec![("boss", 3), ("worker", 1)], 0));
 }
 
 #[tokio::test]

@@ -36,6 +36,14 @@ fn what_is_too_much_is_refused_at_once() {
 }
 
 #[test]
+fn many_tabs_before_values_take_no_long_time() {
+    let lines: Vec<String> = (0..900).map(|n| format!("k{n}:\t{}\n", "x".repeat(250))).collect();
+    let mistakes = read(lines.concat()).err().unwrap();
+    let [one] = mistakes.all() else { panic!("all tabs were read: {mistakes}") };
+    assert!(one.message.contains("':' must be followed by"), "{mistakes}");
+}
+
+#[test]
 fn what_is_no_text_is_refused_with_its_place() {
     refused(b"name: x\n\xff\xfe", "a byte that is no UTF-8");
     refused(b"\x7fELF\x02\x01\x01\0\0\0", "the control character U+007F");

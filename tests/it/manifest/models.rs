@@ -240,3 +240,13 @@ async fn a_model_has_as_many_replies_at_once_as_its_manifest_says() {
     drop(one);
     assert!(two.await.is_ok());
 }
+
+#[test]
+fn only_a_router_that_leads_to_itself_would_ask_itself() {
+    let router = |name: &str, of: &str| format!("  {name}: {{use: router, of: [{of}]}}\n");
+    let all = [router("a", "b"), router("b", "c"), router("c", "b"), router("d", "d")];
+    let mistakes = read_in("o.yaml", &format!("models:\n{}", all.concat())).err().unwrap();
+    let said: Vec<&str> = mistakes.all().iter().map(|it| &*it.message).collect();
+    let expected = ["b", "c", "d"].map(|it| format!("the router `{it}` would ask itself"));
+    assert_eq!(said, expected);
+}

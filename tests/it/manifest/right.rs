@@ -143,6 +143,27 @@ fn the_schema_for_editors_is_current() {
     goldens.finish();
 }
 
+#[test]
+fn the_schema_for_editors_has_numbers_and_bytes_as_the_reader_has_them() {
+    let editor = jsonschema::validator_for(&json_schema()).unwrap();
+    let check = |key: &str, value: &str, is_right: bool| {
+        let text = format!("limits: {{{key}: {value}}}");
+        assert_eq!(read(&text).is_ok(), is_right, "{text}");
+        let value: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+        assert_eq!(editor.is_valid(&value), is_right, "{text}");
+    };
+    for (value, is_right) in [("40", true), ("1_000", true), ("many", false)] {
+        check("handlers_max", value, is_right);
+        check("tree_messages_max", value, is_right);
+    }
+    for value in ["65536", "65_536", "64 kB", "64 KB", "64KiB", "1 GB", "7 B", "64  KiB"] {
+        check("outbound_bytes_max", value, true);
+    }
+    for value in ["64 kiB", "64 K", "64 TiB"] {
+        check("outbound_bytes_max", value, false);
+    }
+}
+
 /// What the table gives as an example is right by the table itself.
 #[test]
 fn every_example_is_right() {

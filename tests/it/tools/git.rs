@@ -150,6 +150,22 @@ fn what_git_wont_do_is_a_refusal_without_the_machines_paths() {
 }
 
 #[test]
+fn all_runs_of_a_call_have_one_time_together() {
+    let scene = repository();
+    // It takes most of a run's time, and always has more files to stage.
+    let slow = "#!/bin/sh\n/bin/sleep 0.7\nprintf '%0100d\\0' 1\n";
+    let path = scene.write("bin/git", slow);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let limits = "limits: {seconds_max: 1, output_bytes_max: 64}";
+    let manifest = format!("listeners: [{{use: git, settings: {{root: work, {limits}}}}}]\n");
+    scene.write("organism.yaml", manifest);
+    let mut command = scene.command(&["run", "--json", "--listen", "127.0.0.1:0"]);
+    let server = Server::begin(command.env("PATH", scene.path("bin")));
+    let expected = ["<refused", "timeout", "all its runs of a call have 4 s"];
+    send(&scene, &server, "commit", "<message>Many</message>").code(1).says(&expected);
+}
+
+#[test]
 fn a_repository_that_leads_elsewhere_is_none() {
     let elsewhere = repository();
     let there = elsewhere.path("work/.git");

@@ -143,6 +143,33 @@ fn what_the_agent_waits_for_stands_below() {
 }
 
 #[test]
+fn what_ends_an_earlier_question_does_not_end_the_next_one() {
+    let at = |entry: u64, it: Event| Event { entry: Some(entry), ..it };
+    let stops = json!({ "type": "stopped", "reason": "interrupted", "text": "Ctrl-C" });
+    let stops = event(stops);
+    let answers = |late: &[Event]| {
+        let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
+        page.asks(0);
+        page.leave();
+        page.asks(1);
+        page.asked(7);
+        late.iter().for_each(|it| page.hear(it, None, 2));
+        assert!(!page.is_over(), "{late:?}");
+        page.hear(&at(12, response("It is 42.")), None, 3);
+        page.is_over()
+    };
+    assert!(answers(&[at(5, response("It was 41."))]));
+    assert!(answers(&[at(6, stops.clone())]));
+    // The agent stops when the next question is in the log already.
+    assert!(answers(&[at(9, stops.clone())]));
+    let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
+    page.asks(0);
+    page.asked(7);
+    page.hear(&at(9, stops), None, 1);
+    assert!(page.is_over(), "nothing else was interrupted");
+}
+
+#[test]
 fn text_cannot_steer_the_terminal() {
     assert_eq!(seen(&[response("a\u{1b}[2Jb")]), "a&#x1B;[2Jb\n");
 }
