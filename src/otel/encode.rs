@@ -127,6 +127,7 @@ fn any(value: &Value) -> AnyValue {
         Value::Text(it) => text(it),
         Value::Whole(it) => any_value::Value::IntValue(*it),
         Value::Number(it) => any_value::Value::DoubleValue(*it),
+        Value::Flag(it) => any_value::Value::BoolValue(*it),
         Value::Texts(all) => {
             let values = all.iter().map(|it| AnyValue { value: Some(text(it)) }).collect();
             any_value::Value::ArrayValue(ArrayValue { values })

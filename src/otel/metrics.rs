@@ -137,7 +137,7 @@ impl Metrics {
         let mut key = format!("{attributes:?}");
         let mut attributes = attributes;
         if series.len() >= SERIES_MAX && !series.contains_key(&key) {
-            (key, attributes) = (String::new(), vec![(names::OVERFLOW, "true".into())]);
+            (key, attributes) = (String::new(), vec![(names::OVERFLOW, Value::Flag(true))]);
         }
         let it = series.entry(key).or_default();
         it.attributes = attributes;
@@ -194,6 +194,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use opentelemetry_proto::tonic::common::v1::any_value;
     use uuid::Uuid;
 
     use super::*;
@@ -292,5 +293,9 @@ mod tests {
         let all = read(&metrics);
         assert_eq!(points(&all[0]).len(), SERIES_MAX + 1);
         assert_eq!(points(&all[0]).iter().map(|it| it.count).sum::<u64>(), 1_050);
+        let is_beyond = |it: &&HistogramDataPoint| it.attributes[0].key == "otel.metric.overflow";
+        let beyond = points(&all[0]).iter().find(is_beyond).unwrap();
+        let value = beyond.attributes[0].value.as_ref().and_then(|it| it.value.clone());
+        assert_eq!((beyond.count, value), (50, Some(any_value::Value::BoolValue(true))));
     }
 }

@@ -101,6 +101,8 @@ pub enum Value {
     Whole(i64),
     /// A number, with a fraction or without.
     Number(f64),
+    /// `true` or `false`.
+    Flag(bool),
     /// Several texts.
     Texts(Vec<String>),
 }

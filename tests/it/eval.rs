@@ -123,7 +123,7 @@ fn a_case_that_fails_says_why_and_shows_its_thread_once() {
 #[test]
 fn an_agent_whose_name_is_in_a_variable_thinks_with_the_model_that_is_said() {
     let scene = scene();
-    scene.write("organism.yaml", &MANIFEST.replace("name: helper", "name: \"${NAME:-helper}\""));
+    scene.write("organism.yaml", MANIFEST.replace("name: helper", "name: \"${NAME:-helper}\""));
     let ran = scene.run(&["eval", "cases.yaml", "--model", "dull"]).code(1);
     assert!(line(&ran, "sums  ").starts_with("sums 0 of 2 0 % "), "{}", ran.out);
 }
