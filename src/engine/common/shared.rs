@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     /// Counts of the pushes that doors refuse.
     pub(crate) refusals: Arc<Refusals>,
-    pub(crate) running: Running,
+    pub(crate) state: PumpState,
     pub(crate) runtime: Runtime,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Clients {
 }
 
 /// The pump's progress from recovery to its end.
-pub(crate) struct Running {
+pub(crate) struct PumpState {
     /// None until recovery is over. After that: whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     /// The stage of a shutdown. Doors watch it.
@@ -120,9 +120,9 @@ pub(crate) struct Running {
     pub(crate) over: Arc<AtomicBool>,
 }
 
-impl Default for Running {
-    fn default() -> Running {
-        Running {
+impl Default for PumpState {
+    fn default() -> PumpState {
+        PumpState {
             ready: watch::Sender::new(None),
             stage: watch::Sender::new(Stage::Running),
             doors: watch::Sender::new(()),
@@ -134,7 +134,7 @@ impl Default for Running {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.running.over.store(true, Ordering::Relaxed);
+        self.state.over.store(true, Ordering::Relaxed);
         self.refusals.close();
     }
 }
@@ -147,10 +147,10 @@ impl Shared {
 
     /// If the pump accepts nothing now: the reason.
     pub(crate) fn closed(&self) -> Option<Fault> {
-        if *self.running.stage.borrow() != Stage::Running {
+        if *self.state.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
         }
-        if self.running.broken.load(Ordering::Relaxed) {
+        if self.state.broken.load(Ordering::Relaxed) {
             return Some(Fault::new(Code::Broken, "the pump failed inside"));
         }
         match self.log.health() {
@@ -173,7 +173,7 @@ impl Shared {
                     Mail::Push { push, .. } => {
                         let fault = Fault::new(Code::Broken, "the pump failed inside");
                         let fault = fault.of_client(push.client_id());
-                        push.by.inlet.hear(push.by.number, PushEvent::Refused(fault));
+                        push.by.observer.hear(push.by.number, PushEvent::Refused(fault));
                     }
                     Mail::Drain(done) => drop(done.send(())),
                     Mail::Stop => return Poll::Ready(()),
