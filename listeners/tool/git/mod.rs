@@ -27,7 +27,7 @@ use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
 use super::text::{clean, cut};
 use borrow::Borrowed;
-use run::{Ended, Outcome};
+use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "git";
@@ -420,7 +420,7 @@ impl Repository {
     ) -> Result<Outcome, Refused> {
         let outcome = self.outcome(borrowed, words, path, input).await?;
         match outcome.ended {
-            Ended::Code(0) => Ok(outcome),
+            ExitCause::Code(0) => Ok(outcome),
             ended => Err(self.failed(borrowed, ended, &outcome)),
         }
     }
@@ -434,23 +434,23 @@ impl Repository {
     ) -> Result<bool, Refused> {
         let outcome = self.outcome(borrowed, words, path, "").await?;
         match outcome.ended {
-            Ended::Code(code @ (0 | 1)) => Ok(code == 0),
+            ExitCause::Code(code @ (0 | 1)) => Ok(code == 0),
             ended => Err(self.failed(borrowed, ended, &outcome)),
         }
     }
 
-    fn failed(&self, borrowed: &Borrowed, ended: Ended, outcome: &Outcome) -> Refused {
+    fn failed(&self, borrowed: &Borrowed, ended: ExitCause, outcome: &Outcome) -> Refused {
         let limits = &self.bounds.limits;
         let said = outcome.err.text(limits.error_bytes_max);
         // The answer doesn't tell where the folders are.
         let said = said.replace(&borrowed.folder(), ".git");
         let said = said.replace(&self.bounds.folder, ".");
         let reason = match ended {
-            Ended::OutOfTime => Reason::Timeout,
+            ExitCause::OutOfTime => Reason::Timeout,
             _ => Reason::Failed,
         };
         let text = match (ended, said.trim()) {
-            (Ended::Code(_), it) if !it.is_empty() => it.to_owned(),
+            (ExitCause::Code(_), it) if !it.is_empty() => it.to_owned(),
             _ => ended.sentence("git", limits),
         };
         Refused { reason, text: clean(&text) }
