@@ -226,41 +226,53 @@ pub const NAME: &str = "describe";
 #[must_use]
 pub fn describe(allow: Allow) -> Listener {
     Listener::new(NAME)
-        .on(move |seen: Seen, it: ListCapabilities| async move { list(allow, &seen, &it) })
-        .on(move |seen: Seen, it: RequestSchema| async move { schema_of(allow, &seen, &it) })
-        .on(move |seen: Seen, it: RequestExample| async move { example_of(allow, &seen, &it) })
-        .on(move |seen: Seen, it: RequestPrompt| async move { prompt_of(allow, &seen, &it) })
+        .on(move |requester: Requester, it: ListCapabilities| async move {
+            list(allow, &requester, &it)
+        })
+        .on(move |requester: Requester, it: RequestSchema| async move {
+            schema_of(allow, &requester, &it)
+        })
+        .on(move |requester: Requester, it: RequestExample| async move {
+            example_of(allow, &requester, &it)
+        })
+        .on(move |requester: Requester, it: RequestPrompt| async move {
+            prompt_of(allow, &requester, &it)
+        })
         .idempotent()
         .describe("Tells what there is to talk to, and how the payloads look that it takes.")
 }
 
 /// The sender of a request, and the capabilities that it may know.
-struct Seen {
+struct Requester {
     role: Role,
     /// The sender, if it is a listener.
     listener: Option<Described>,
     all: Capabilities,
 }
 
-impl<S> FromContext<S> for Seen {
-    fn from_context(context: &Context<S>) -> Result<Seen, Fault> {
+impl<S> FromContext<S> for Requester {
+    fn from_context(context: &Context<S>) -> Result<Requester, Fault> {
         let (message, role) = (context.message(), Role::from_context(context)?);
         let all = Capabilities::from_context(context)?;
         if message.is_from_identity() {
-            return Ok(Seen { role, listener: None, all });
+            return Ok(Requester { role, listener: None, all });
         }
         let listener = all.listener(message.from()).cloned();
-        Ok(Seen { role, listener, all: all.seen_by(message.from()) })
+        Ok(Requester { role, listener, all: all.seen_by(message.from()) })
     }
 }
 
-fn list(allow: Allow, seen: &Seen, it: &ListCapabilities) -> Result<CapabilityList, Untold> {
-    seen.may(allow.list)?;
-    let all = seen.all.listeners().iter();
+fn list(
+    allow: Allow,
+    requester: &Requester,
+    it: &ListCapabilities,
+) -> Result<CapabilityList, Untold> {
+    requester.may(allow.list)?;
+    let all = requester.all.listeners().iter();
     let Some(name) = &it.listener else {
-        return Ok(CapabilityList { capability: all.map(|it| seen.capability(it)).collect() });
+        return Ok(CapabilityList { capability: all.map(|it| requester.capability(it)).collect() });
     };
-    let one = seen.all.listener(name).ok_or_else(|| {
+    let one = requester.all.listener(name).ok_or_else(|| {
         let names = all.map(|it| it.name.as_str());
         Untold::Unknown {
             word: name.clone(),
@@ -269,12 +281,16 @@ fn list(allow: Allow, seen: &Seen, it: &ListCapabilities) -> Result<CapabilityLi
             choice: Vec::new(),
         }
     })?;
-    Ok(CapabilityList { capability: vec![seen.capability(one)] })
+    Ok(CapabilityList { capability: vec![requester.capability(one)] })
 }
 
-fn schema_of(allow: Allow, seen: &Seen, it: &RequestSchema) -> Result<PayloadSchema, Untold> {
-    seen.may(allow.schema)?;
-    let (schema, format) = (seen.find(&it.payload)?, it.format.unwrap_or(Format::Xsd));
+fn schema_of(
+    allow: Allow,
+    requester: &Requester,
+    it: &RequestSchema,
+) -> Result<PayloadSchema, Untold> {
+    requester.may(allow.schema)?;
+    let (schema, format) = (requester.find(&it.payload)?, it.format.unwrap_or(Format::Xsd));
     let text = match format {
         Format::Xsd => schema::xsd(schema),
         Format::JsonSchema => format!("{:#}\n", schema::json_schema(schema)),
@@ -285,30 +301,34 @@ fn schema_of(allow: Allow, seen: &Seen, it: &RequestSchema) -> Result<PayloadSch
 
 fn example_of(
     allow: Allow,
-    seen: &Seen,
+    requester: &Requester,
     it: &RequestExample,
 ) -> Result<Result<PayloadExample, Untold>, Fault> {
-    let schema = match seen.may(allow.example).and_then(|()| seen.find(&it.payload)) {
+    let schema = match requester.may(allow.example).and_then(|()| requester.find(&it.payload)) {
         Ok(schema) => schema,
         Err(untold) => return Ok(Err(untold)),
     };
-    let example = xml::read(seen.all.example(schema), Profile::Wire, &XmlLimits::INSIDE)?;
+    let example = xml::read(requester.all.example(schema), Profile::Wire, &XmlLimits::INSIDE)?;
     let (name, namespace) = parts(&schema.name);
     Ok(Ok(PayloadExample { name, namespace, example }))
 }
 
-fn prompt_of(allow: Allow, seen: &Seen, it: &RequestPrompt) -> Result<PayloadPrompt, Untold> {
-    seen.may(allow.prompt)?;
-    let schema = seen.find(&it.payload)?;
+fn prompt_of(
+    allow: Allow,
+    requester: &Requester,
+    it: &RequestPrompt,
+) -> Result<PayloadPrompt, Untold> {
+    requester.may(allow.prompt)?;
+    let schema = requester.find(&it.payload)?;
     let (name, namespace) = parts(&schema.name);
-    Ok(PayloadPrompt { name, namespace, prompt: seen.all.prompt(schema) })
+    Ok(PayloadPrompt { name, namespace, prompt: requester.all.prompt(schema) })
 }
 
 fn parts(name: &Name) -> (String, String) {
     (name.local().to_owned(), name.namespace().to_owned())
 }
 
-impl Seen {
+impl Requester {
     fn may(&self, who: Who) -> Result<(), Untold> {
         let may = match who {
             Who::Anyone => true,

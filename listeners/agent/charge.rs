@@ -6,7 +6,7 @@ use pumphouse::model::estimate::{TOKEN_BYTES, tokens_of_bytes};
 use pumphouse::model::{self, Kind, Prompt, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::{self, BudgetKey};
-use pumphouse::wire::fault::Left;
+use pumphouse::wire::fault::BudgetLeft;
 
 use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
@@ -62,7 +62,7 @@ impl TurnContext {
     /// attempt is kept.
     pub(super) async fn prepare(
         &self,
-        told: &SystemPrompt,
+        system: &SystemPrompt,
         turn: u64,
         until: u64,
         earlier: &[Entry],
@@ -71,7 +71,7 @@ impl TurnContext {
         let was_last = begun.as_ref().filter(|it| it.is_last == Some(true));
         let is_short = was_last.is_some() && !self.is_last_by_turns();
         let mut most = self.result_bytes(begun.as_ref());
-        let mut it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
+        let mut it = self.build_prompt(system, turn, until, earlier, (is_short, most)).await?;
         // If no clear can make the prompt fit, results are cut shorter.
         while begun.is_none()
             && most > RESULT_BYTES_MIN
@@ -79,7 +79,7 @@ impl TurnContext {
             && self.keeps(&it.prompt).is_none()
         {
             most = (most / 4).max(RESULT_BYTES_MIN);
-            it = self.build_prompt(told, turn, until, earlier, (is_short, most)).await?;
+            it = self.build_prompt(system, turn, until, earlier, (is_short, most)).await?;
         }
         // The rest of the budget limits the reply of a last turn. A begun turn keeps its limit.
         let mut bound = was_last.and_then(|it| it.max_tokens);
@@ -105,7 +105,7 @@ impl TurnContext {
                 Some(Err(fault)) => fault,
                 None => return Ok(Err(TurnOutcome::Interrupted)),
             };
-            let last = self.build_prompt(told, turn, until, earlier, (true, most)).await?;
+            let last = self.build_prompt(system, turn, until, earlier, (true, most)).await?;
             let room = self.room(&last.prompt, fault.left());
             let room = room.filter(|it| bound.is_none_or(|before| *it < before));
             if room.is_none() {
@@ -145,7 +145,7 @@ impl TurnContext {
     /// The prompt of a turn with its feeds, before the reservation.
     async fn build_prompt(
         &self,
-        told: &SystemPrompt,
+        system: &SystemPrompt,
         turn: u64,
         until: u64,
         earlier: &[Entry],
@@ -163,8 +163,8 @@ impl TurnContext {
         let attachments = self.attachments(earlier);
         let form = Form::new(self.form(earlier).0);
         let form = Form { result_bytes, attachments: &attachments, ..form };
-        let form = form.offering(told.tools.all());
-        let mut prompt = self.prompt(told, turn, until, (form, &feeds)).await?;
+        let form = form.offering(system.tools.all());
+        let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
         Ok(Prepared { prompt, changed, is_last, result_bytes, attachments, reserved })
@@ -217,9 +217,9 @@ impl TurnContext {
 
     /// The tokens that the rest of the budget leaves for the reply of a last turn. None where they
     /// are too few, or where something else than tokens or money is spent.
-    fn room(&self, prompt: &Prompt, left: Option<Left>) -> Option<u32> {
+    fn room(&self, prompt: &Prompt, left: Option<BudgetLeft>) -> Option<u32> {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
-        let Left { key, amount, .. } = left?;
+        let BudgetLeft { key, amount, .. } = left?;
         let room = match key {
             BudgetKey::Tokens => amount.saturating_sub(of_prompt),
             BudgetKey::CostMicros => self.agent().model.price()?.reply_for(amount, of_prompt),

@@ -30,23 +30,23 @@ use super::words::{
 #[derive(Debug)]
 pub(super) struct AgentState {
     pub(super) agent: Agent,
-    told: OnceLock<SystemPrompt>,
+    current: OnceLock<SystemPrompt>,
     /// The system prompt for a model that has to follow the format of its answer.
-    told_structured: OnceLock<SystemPrompt>,
+    structured: OnceLock<SystemPrompt>,
     format: OnceLock<Option<Arc<AnswerFormat>>>,
     /// The system prompt by rules before 5, for replays and old threads.
-    told_before: OnceLock<SystemPrompt>,
+    before_5: OnceLock<SystemPrompt>,
 }
 
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
-        let (told, told_structured) = (OnceLock::new(), OnceLock::new());
-        let (told_before, format) = (OnceLock::new(), OnceLock::new());
-        AgentState { agent, told, told_structured, told_before, format }
+        let (current, structured) = (OnceLock::new(), OnceLock::new());
+        let (before_5, format) = (OnceLock::new(), OnceLock::new());
+        AgentState { agent, current, structured, before_5, format }
     }
 
     /// The system prompt by the rules of a turn, with the tools and the reading that belong to it.
-    pub(super) fn told(
+    pub(super) fn system_prompt(
         &self,
         all: &Capabilities,
         rules: Option<u32>,
@@ -54,12 +54,12 @@ impl AgentState {
     ) -> &SystemPrompt {
         let format = self.format(all).filter(|_| is_structured);
         match (begins_with_protocol(rules), format) {
-            (true, None) => self.told.get_or_init(|| SystemPrompt::new(&self.agent, all, None)),
+            (true, None) => self.current.get_or_init(|| SystemPrompt::new(&self.agent, all, None)),
             (true, format) => {
-                let told = || SystemPrompt::new(&self.agent, all, format.cloned());
-                self.told_structured.get_or_init(told)
+                let current = || SystemPrompt::new(&self.agent, all, format.cloned());
+                self.structured.get_or_init(current)
             }
-            (false, _) => self.told_before.get_or_init(|| SystemPrompt::before(&self.agent, all)),
+            (false, _) => self.before_5.get_or_init(|| SystemPrompt::before_5(&self.agent, all)),
         }
     }
 }

@@ -17,12 +17,12 @@ use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::answer_format::{AnswerFormat, open_name};
 use super::context::TurnContext;
 use super::escape;
+use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
     ResponseWaits, Thought, places_calls, reading,
 };
-use super::write::{Heard, Writing};
 
 /// The notice about a call in an agent's last turn.
 const LAST: &str = "This was your last turn: no action runs. Give your final response.";
@@ -114,8 +114,8 @@ pub(super) struct FinalAnswer {
 }
 
 /// A generation under way.
-pub(super) struct Speaking<'a> {
-    pub(super) it: &'a TurnContext,
+pub(super) struct OngoingGeneration<'a> {
+    pub(super) context: &'a TurnContext,
     pub(super) turn: u64,
     /// The version of the rules by which the reply is read; `None` is 0.1.0.
     rules: Option<u32>,
@@ -137,18 +137,18 @@ pub(super) struct Speaking<'a> {
     is_late: bool,
 }
 
-impl<'a> Speaking<'a> {
+impl<'a> OngoingGeneration<'a> {
     pub(super) fn new(
-        it: &'a TurnContext,
+        context: &'a TurnContext,
         turn: u64,
         is_last: bool,
         earlier: &[Entry],
-    ) -> Speaking<'a> {
-        let (spoken, rules) = (Generation::default(), it.reading_rules(earlier));
+    ) -> OngoingGeneration<'a> {
+        let (spoken, rules) = (Generation::default(), context.reading_rules(earlier));
         let earlier = earlier.iter().filter_map(|it| it.decode().ok());
         let earlier = earlier.collect::<Vec<Response>>().into_iter();
-        Speaking {
-            it,
+        OngoingGeneration {
+            context,
             turn,
             rules,
             reading: reading(rules),
@@ -166,40 +166,40 @@ impl<'a> Speaking<'a> {
     pub(super) async fn speak(
         mut self,
         prompt: Prompt,
-        told: &SystemPrompt,
+        system: &SystemPrompt,
     ) -> Result<Generation, Fault> {
-        let agent = self.it.agent();
-        let mut writing = Writing::new(self.turn, &told.reading, &agent.settings, self.rules);
-        if told.format.is_some() {
-            writing.may_be_json();
+        let agent = self.context.agent();
+        let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings, self.rules);
+        if system.format.is_some() {
+            reader.may_be_json();
         }
-        match &self.it.record.0 {
-            Some(record) => self.reads(record, &mut writing).await?,
-            None => self.generates(prompt, &mut writing, told).await?,
+        match &self.context.record.0 {
+            Some(record) => self.read_recorded(record, &mut reader).await?,
+            None => self.generate(prompt, &mut reader, system).await?,
         }
         if !self.reasoning.is_empty() {
             let is_cut = self.spoken.error.is_some();
             let (turn, text) = (self.turn, std::mem::take(&mut self.reasoning));
             let it = CognitionReasoning { turn, is_partial: is_cut, was_interrupted: is_cut, text };
-            self.it.out.reasoning.send(Note(it)).await?;
+            self.context.out.reasoning.send(Note(it)).await?;
         }
         if let Some(it) = ReasoningSigned::of(self.turn, &self.signed) {
-            self.it.out.signed.send(Note(it)).await?;
+            self.context.out.signed.send(Note(it)).await?;
         }
         if places_calls(self.rules) {
-            self.spoken.natives = writing.places();
+            self.spoken.natives = reader.places();
         }
-        let json = writing.json();
-        let (text, heard, words) = writing.finished(self.spoken.is_cut());
-        for heard in heard {
-            self.act(heard).await?;
+        let json = reader.json();
+        let (text, parts, words) = reader.finished(self.spoken.is_cut());
+        for part in parts {
+            self.act(part).await?;
         }
         self.spoken.text = text;
-        if let Some(format) = &told.format {
+        if let Some(format) = &system.format {
             self.answers(format, json, words).await?;
         } else if let Some((from, to)) = words
             && self.spoken.is_only_text()
-            && let Some(text) = self.it.words_as_response(&self.spoken, self.rules, (from, to))
+            && let Some(text) = self.context.words_as_response(&self.spoken, self.rules, (from, to))
         {
             self.response(Some(true), text, from, to).await?;
         }
@@ -220,7 +220,7 @@ impl<'a> Speaking<'a> {
         }
         self.spoken.acted = true;
         let text = self.spoken.text.get(place.0..place.1).unwrap_or_default();
-        let read = format.read(&self.it.capabilities, &escape::written(text));
+        let read = format.read(&self.context.capabilities, &escape::written(text));
         match read {
             Ok((local, element)) => self.finale(&local, &element, place).await,
             Err((local, why)) => {
@@ -232,11 +232,11 @@ impl<'a> Speaking<'a> {
 
     pub(super) fn live(&self, within: &str, text: String) {
         let within = within.to_owned();
-        self.it.out.delta.live(&Delta { turn: self.turn, within, text });
+        self.context.out.delta.live(&Delta { turn: self.turn, within, text });
     }
 
     async fn notice(&self, text: String, place: Option<(u32, u32)>) -> Result<(), Fault> {
-        self.told(None, text, place).await
+        self.notify(None, text, place).await
     }
 
     /// Counts a refused call or payload, and sends the agent a notice that says why.
@@ -249,10 +249,10 @@ impl<'a> Speaking<'a> {
         self.spoken.did = true;
         self.spoken.calls += 1;
         self.refused += 1;
-        self.told(Some(call.into()), text, place).await
+        self.notify(Some(call.into()), text, place).await
     }
 
-    async fn told(
+    async fn notify(
         &self,
         call: Option<String>,
         text: String,
@@ -260,70 +260,72 @@ impl<'a> Speaking<'a> {
     ) -> Result<(), Fault> {
         let (line, column) = place.unzip();
         // Notices of 0.1.0 don't name their call.
-        let call = call.filter(|_| !self.it.is_old());
+        let call = call.filter(|_| !self.context.is_old());
         let notice = Notice { turn: self.turn, line, column, call, response: None, text };
-        self.it.out.notice.send(Note(notice)).await
+        self.context.out.notice.send(Note(notice)).await
     }
 
     /// Acts on one part of the reply.
-    pub(super) async fn act(&mut self, heard: Heard) -> Result<(), Fault> {
+    pub(super) async fn act(&mut self, part: ReplyPart) -> Result<(), Fault> {
         let is_over = self.spoken.answer.is_some();
-        if is_over && !matches!(heard, Heard::Text(..)) {
+        if is_over && !matches!(part, ReplyPart::Text(..)) {
             if !std::mem::replace(&mut self.is_late, true) {
                 let text = "What you wrote behind your final response did not run.";
                 self.notice(text.to_owned(), None).await?;
             }
             return Ok(());
         }
-        let (out, turn) = (&self.it.out, self.turn);
-        match heard {
-            Heard::Text(within, text) => {
+        let (out, turn) = (&self.context.out, self.turn);
+        match part {
+            ReplyPart::Text(within, text) => {
                 if within == "text" {
                     self.spoken.outside.push_str(&text);
                 }
                 self.live(within, text);
             }
-            Heard::Thought(it) => {
+            ReplyPart::Thought(it) => {
                 let text = it.recorded(&self.unsent, self.reading);
                 if !text.is_empty() {
                     self.spoken.thought = true;
                     out.thought.send(Note(Thought { turn, text })).await?;
                 }
             }
-            Heard::Call(it) => return self.action(*it).await,
-            Heard::Response { is_final, text, from, to } => {
+            ReplyPart::Call(it) => return self.action(*it).await,
+            ReplyPart::Response { is_final, text, from, to } => {
                 return self.response(is_final, text, from, to).await;
             }
-            Heard::Payload { local, element, is_core, from, to } => {
+            ReplyPart::Payload { local, element, is_core, from, to } => {
                 let refused = self.refused;
                 self.payload(local, element, is_core, (from, to)).await?;
                 if self.refused > refused {
                     self.unsent.push(from);
                 }
             }
-            Heard::Metadata(it) => return self.metadata(it).await,
-            Heard::Own if self.is_last && !self.it.is_old() => {
-                return self.refuses(&*self.it.agent().name.clone(), LAST.to_owned(), None).await;
+            ReplyPart::Metadata(it) => return self.metadata(it).await,
+            ReplyPart::Own if self.is_last && !self.context.is_old() => {
+                return self
+                    .refuses(&*self.context.agent().name.clone(), LAST.to_owned(), None)
+                    .await;
             }
-            Heard::Own => {
+            ReplyPart::Own => {
                 (self.spoken.did, self.spoken.acted, self.spoken.wrote_root) = (true, true, true);
             }
-            Heard::Meaningless(name) => {
+            ReplyPart::Meaningless(name) => {
                 self.notice(format!("<{name}> has no meaning here, and nothing came of it."), None)
                     .await?;
             }
-            Heard::Ignored { local, element, is_core, text, line, column } => {
+            ReplyPart::Ignored { local, element, is_core, text, line, column } => {
                 if element.is_none_or(|it| self.is_sound(&local, &it, is_core)) {
                     self.notice(text, Some((line, column))).await?;
                 }
             }
-            Heard::Broken { call: Some(call), text, line, column } => {
+            ReplyPart::Broken { call: Some(call), text, line, column } => {
                 return self.refuses(call, text, Some((line, column))).await;
             }
-            Heard::Broken { text, line, column, .. } => {
+            ReplyPart::Broken { text, line, column, .. } => {
                 self.notice(text, Some((line, column))).await?;
             }
-            Heard::Repaired { text, line, column } => {
+            ReplyPart::Repaired { text, line, column } => {
                 out.repair.send(Note(Repair { turn, line, column, text })).await?;
             }
         }
@@ -333,7 +335,7 @@ impl<'a> Speaking<'a> {
     /// Records the values that the agent's metadata fields accept; if the fields are `atomic`, all
     /// values or none. The agent's next prompt shows the errors.
     async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
-        let fields = &self.it.agent().settings.metadata;
+        let fields = &self.context.agent().settings.metadata;
         if fields.is_empty() {
             let text = "<metadata> has no meaning here: you have no fields.";
             return self.notice(text.to_owned(), None).await;
@@ -342,7 +344,7 @@ impl<'a> Speaking<'a> {
         match said {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
-                self.it.out.metadata.send(Note(said)).await
+                self.context.out.metadata.send(Note(said)).await
             }
             Err(why) => self.notice(format!("<metadata> was not kept: {why}"), None).await,
         }
@@ -359,7 +361,7 @@ impl<'a> Speaking<'a> {
             }
             Ok(action) => {
                 self.spoken.begins(&action);
-                self.it.out.act.send(To("action", action)).await
+                self.context.out.act.send(To("action", action)).await
             }
             Err(mistakes) => {
                 let name = if mistakes.id.is_empty() { "An action" } else { &*mistakes.id };
@@ -373,7 +375,7 @@ impl<'a> Speaking<'a> {
     /// of the types `internal` and `context_feed`.
     fn may(&self, it: &Action) -> bool {
         let is_internal = matches!(it.kind, ActionKind::Internal | ActionKind::ContextFeed);
-        !is_internal || self.it.agent().settings.internal_actions.allows(&it.name)
+        !is_internal || self.context.agent().settings.internal_actions.allows(&it.name)
     }
 
     async fn response(
@@ -384,11 +386,11 @@ impl<'a> Speaking<'a> {
         to: usize,
     ) -> Result<(), Fault> {
         self.spoken.did = true;
-        let is_final = is_final.unwrap_or(self.it.agent().settings.final_default);
+        let is_final = is_final.unwrap_or(self.context.agent().settings.final_default);
         self.spoken.acted |= !is_final;
         let names = variables::names_in_prose(&text, self.reading);
         let is_free = self.is_free(&names, is_final);
-        if !is_free && !self.it.is_old() {
+        if !is_free && !self.context.is_old() {
             let on = names.into_iter().map(str::to_owned).collect();
             self.waits(is_final, None, (from, to), on).await?;
         }
@@ -396,10 +398,11 @@ impl<'a> Speaking<'a> {
             let place = (from, to);
             self.spoken.answer = Some(FinalAnswer { text, finale: None, waits: !is_free, place });
         } else if is_free {
-            let now = || self.it.partial(self.turn, &text);
+            let now = || self.context.partial(self.turn, &text);
             let response = self.earlier.next().unwrap_or_else(now);
-            let asked = self.it.entries(&self.it.mind.answered_by(self.it.until())).await?;
-            self.it.out.partial.send(Answer::partial(asked, response)).await?;
+            let asked =
+                self.context.entries(&self.context.mind.answered_by(self.context.until())).await?;
+            self.context.out.partial.send(Answer::partial(asked, response)).await?;
         }
         Ok(())
     }
@@ -409,14 +412,14 @@ impl<'a> Speaking<'a> {
     /// result comes before the turn ends.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
-        if self.it.is_old() {
+        if self.context.is_old() {
             return !is_final || heeded == 0;
         }
         let own = match is_final {
             true => calls == 0,
             false => syncs == 0 && (names.is_empty() || calls == 0),
         };
-        own && waiting == 0 && self.it.mind.is_free(names, is_final)
+        own && waiting == 0 && self.context.mind.is_free(names, is_final)
     }
 
     /// Records a response that has to wait.
@@ -430,7 +433,7 @@ impl<'a> Speaking<'a> {
         self.spoken.waiting += 1;
         let (from, to) = (from as u64, to as u64);
         let it = ResponseWaits { turn: self.turn, is_final, payload, from, to, on };
-        self.it.out.waits.send(Note(it)).await
+        self.context.out.waits.send(Note(it)).await
     }
 
     async fn payload(
@@ -448,7 +451,7 @@ impl<'a> Speaking<'a> {
                 return self.refuses(local, text, None).await;
             }
         };
-        let settings = &self.it.agent().settings;
+        let settings = &self.context.agent().settings;
         if settings.final_payloads.contains(&local) {
             return self.finale(&local, &element, place).await;
         }
@@ -457,10 +460,10 @@ impl<'a> Speaking<'a> {
             return self.refuses(local, text, None).await;
         };
         let is_checklist = name == TodoUntil::NAME || name == TodoComplete::NAME;
-        if self.is_last && !is_checklist && !self.it.is_old() {
+        if self.is_last && !is_checklist && !self.context.is_old() {
             return self.refuses(local, LAST.to_owned(), None).await;
         }
-        match self.it.capabilities.understand(&element, &name) {
+        match self.context.capabilities.understand(&element, &name) {
             Ok(element) => {
                 if name == TodoUntil::NAME {
                     self.spoken.todos.extend(TodoUntil::read(element.view()));
@@ -471,7 +474,7 @@ impl<'a> Speaking<'a> {
                 if !is_checklist {
                     self.spoken.calls += 1;
                 }
-                self.it.out.say.send(To(taker, element)).await
+                self.context.out.say.send(To(taker, element)).await
             }
             Err(fault) => self.misunderstood(&local, &fault).await,
         }
@@ -481,7 +484,7 @@ impl<'a> Speaking<'a> {
     /// Only then the agent gets a notice.
     fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
         let taker = self.taker(local, element, is_core);
-        taker.is_some_and(|(_, name)| self.it.capabilities.understand(element, &name).is_ok())
+        taker.is_some_and(|(_, name)| self.context.capabilities.understand(element, &name).is_ok())
     }
 
     async fn misunderstood(&mut self, local: &str, fault: &Fault) -> Result<(), Fault> {
@@ -497,15 +500,15 @@ impl<'a> Speaking<'a> {
         element: &Element,
         place: (usize, usize),
     ) -> Result<(), Fault> {
-        let capabilities = &self.it.capabilities;
+        let capabilities = &self.context.capabilities;
         let Some(name) = open_name(capabilities, local) else {
             let text = format!("<{local}> was not sent: nobody knows it");
             return self.refuses(local, text, None).await;
         };
         match capabilities.understand(element, name) {
             Ok(element) => {
-                let is_free = self.it.is_old()
-                    || self.it.mind.is_free(&[], true)
+                let is_free = self.context.is_old()
+                    || self.context.mind.is_free(&[], true)
                         && self.spoken.waiting == 0
                         && self.spoken.calls == 0;
                 if !is_free {
@@ -522,7 +525,7 @@ impl<'a> Speaking<'a> {
 
     /// The listener that takes a payload which the agent wrote, and the payload's full name.
     fn taker(&self, local: &str, element: &Element, is_core: bool) -> Option<(String, Name)> {
-        let seen = self.it.capabilities.seen_by(&self.it.agent().name);
+        let seen = self.context.capabilities.seen_by(&self.context.agent().name);
         for name in seen.named(local) {
             let is_cores = name.namespace() == "https://xml-pipeline.org/ns/core/v1";
             // Only the pump sends reserved payloads.

@@ -5,7 +5,7 @@
 //! run while the model writes and may end turns later. So results are moved to their calls. A call
 //! without a result gets [`INTERRUPTED`].
 
-use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as Heard};
+use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as ReplyEvent};
 use serde_json::{Value, json};
 
 use super::transcript::{Event, EventKind};
@@ -232,7 +232,7 @@ fn without(text: &str, calls: &[ToolCall]) -> String {
     let mut left: Vec<&str> = calls.iter().map(|it| &*it.written).collect();
     let (mut out, mut parser) = (String::new(), Parser::new(reading()));
     let mut each = |event: pumphouse::reply::Event<'_>| {
-        if let Heard::Closed(it) = event.what
+        if let ReplyEvent::Closed(it) = event.what
             && matches!(it.kind, Kind::Action | Kind::ToolUse | Kind::ToolCall)
             && let Some(at) = left.iter().position(|id| Some(*id) == it.attribute("id"))
         {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pumphouse::limits::XmlLimits;
-use pumphouse::model::{Call, Role, Said, Signed};
+use pumphouse::model::{Call, PromptMessage, Role, Signed};
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
 use pumphouse::xml::{Profile, read};
@@ -81,21 +81,22 @@ impl Natives {
     }
 
     /// A reply with native calls as messages; none where it has no such call.
-    pub(super) fn said(&self, it: &CognitionOut) -> Option<Vec<Said>> {
+    pub(super) fn said(&self, it: &CognitionOut) -> Option<Vec<PromptMessage>> {
         let (text, calls) = written(it);
         if calls.is_empty() {
             return None;
         }
-        let results: Vec<Said> = calls
+        let results: Vec<PromptMessage> = calls
             .iter()
             .map(|call| {
                 let text = self.results.get(&(it.turn, call.id.clone()));
                 let text = text.map_or(NOTHING, |it| it).to_owned();
-                Said { of: Some(call.id.clone()), ..Said::new(Role::Tool, text) }
+                PromptMessage { of: Some(call.id.clone()), ..PromptMessage::new(Role::Tool, text) }
             })
             .collect();
         let signed = self.signed.get(&it.turn).cloned().unwrap_or_default();
-        let mut said = vec![Said { calls, signed, ..Said::new(Role::Assistant, text) }];
+        let mut said =
+            vec![PromptMessage { calls, signed, ..PromptMessage::new(Role::Assistant, text) }];
         said.extend(results);
         Some(said)
     }

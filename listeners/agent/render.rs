@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use pumphouse::listener::Clears;
-use pumphouse::model::{Prompt, Role, Said};
+use pumphouse::model::{Prompt, PromptMessage, Role};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ContextCleared, ContextRestored, ThreadResult, ThreadStatus};
 use pumphouse::xml::{Child, escape_attribute};
@@ -130,7 +130,7 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
             last.text.push_str("\n\n");
             last.text.push_str(text);
         }
-        _ => prompt.messages.push(Said::new(role, text)),
+        _ => prompt.messages.push(PromptMessage::new(role, text)),
     }
 }
 

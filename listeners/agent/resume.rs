@@ -13,9 +13,9 @@ use super::escape;
 use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
+use super::reply_parts::{ReplyPart, ReplyReader, tool_use};
 use super::system::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
-use super::write::{Heard, Writing, tool_use};
 
 /// How many entries are read from the log at a time.
 const PAGE: usize = 1_000;
@@ -55,10 +55,10 @@ impl TurnContext {
         let mut mind = Mind::clone(&self.mind);
         if let Some(over) = sent.iter().find_map(|it| it.decode_if::<CognitionOut>()) {
             sent.iter().for_each(|it| mind.apply_sent(it));
-            let told = self.told(&sent);
+            let system = self.system_prompt(&sent);
             let waits =
                 sent.iter().any(|it| it.decode_if::<ResponseWaits>().is_some_and(|it| it.is_final));
-            let mut spoken = recalled(&self, &over, told, &sent);
+            let mut spoken = recalled(&self, &over, system, &sent);
             if let Some(it) = &mut spoken.answer {
                 it.waits = waits;
             }
@@ -125,34 +125,36 @@ fn native(it: Action) -> Option<Call> {
 fn recalled(
     it: &TurnContext,
     over: &CognitionOut,
-    told: &SystemPrompt,
+    system: &SystemPrompt,
     sent: &[Entry],
 ) -> Generation {
     let settings = &it.agent().settings;
     let rules = it.reading_rules(sent);
-    let mut writing = Writing::new(over.turn, &told.reading, settings, rules);
-    if told.format.is_some() {
-        writing.may_be_json();
+    let mut reader = ReplyReader::new(over.turn, &system.reading, settings, rules);
+    if system.format.is_some() {
+        reader.may_be_json();
     }
     let CognitionOut { stop, error, waits_ms, truncated, text, .. } = over.clone();
     let limited = waits_ms.map(Duration::from_millis);
     let mut spoken =
         Generation { stop, error, limited, truncated, did: true, ..Generation::default() };
-    let mut heard = writing.again(&text);
-    let json = writing.json();
-    let (_, rest, words) = writing.finished(spoken.is_cut());
+    let mut parts = reader.again(&text);
+    let json = reader.json();
+    let (_, rest, words) = reader.finished(spoken.is_cut());
     let json = json.or(words).filter(|_| !spoken.is_cut());
-    heard.extend(rest);
+    parts.extend(rest);
     spoken.text = text;
-    let is_only_text = heard.iter().all(Heard::is_only_text);
+    let is_only_text = parts.iter().all(ReplyPart::is_only_text);
     let words = words.filter(|_| is_only_text);
     let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
     let answer = |finale, text| Some(FinalAnswer { text, finale, waits: false, place: (0, 0) });
-    spoken.answer = heard.into_iter().find_map(|it_was| match it_was {
-        Heard::Response { is_final, text, .. } if is_final.unwrap_or(settings.final_default) => {
+    spoken.answer = parts.into_iter().find_map(|it_was| match it_was {
+        ReplyPart::Response { is_final, text, .. }
+            if is_final.unwrap_or(settings.final_default) =>
+        {
             answer(None, text)
         }
-        Heard::Payload { local, element: Ok(element), .. }
+        ReplyPart::Payload { local, element: Ok(element), .. }
             if settings.final_payloads.contains(&local) =>
         {
             let name = open_name(&it.capabilities, &local)?;
@@ -161,8 +163,8 @@ fn recalled(
         }
         _ => None,
     });
-    let is_json = is_only_text && told.format.is_some();
-    if let Some(format) = told.format.as_ref().filter(|_| is_json) {
+    let is_json = is_only_text && system.format.is_some();
+    if let Some(format) = system.format.as_ref().filter(|_| is_json) {
         let text = json.and_then(|(from, to)| spoken.text.get(from..to)).unwrap_or_default();
         let element = format.read(&it.capabilities, &escape::written(text));
         spoken.answer = element.ok().and_then(|(_, it)| answer(Some(it), String::new()));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pumphouse::model::estimate::{TOKEN_BYTES, tokens_of_bytes};
-use pumphouse::model::{Model, Piece, Prompt, Role, Said, Usage};
+use pumphouse::model::{Model, Piece, Prompt, PromptMessage, Role, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
 
@@ -23,7 +23,7 @@ const SUMMARY_TOKENS_MAX: u64 = 1_024;
 const WINDOW: u64 = 8_192;
 
 /// A model's text or its error, and the tokens that it used.
-type Written = (Result<String, String>, Option<Usage>);
+type SummaryOutcome = (Result<String, String>, Option<Usage>);
 
 impl TurnContext {
     /// Summarises the older messages of a prompt, for a clear that keeps `keep` messages. A failure
@@ -74,7 +74,7 @@ impl TurnContext {
             };
             let mut prompt = self.of_turn(self.mind.turns + 1, Prompt::new(SYSTEM));
             prompt.max_tokens = u32::try_from(most).ok();
-            prompt.messages.push(Said::new(Role::User, piece));
+            prompt.messages.push(PromptMessage::new(Role::User, piece));
             summary = self.charged(model, prompt, most).await?;
             from = to;
         }
@@ -107,7 +107,7 @@ impl TurnContext {
 }
 
 /// Asks a model, and collects the whole text of its reply.
-async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> Written {
+async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> SummaryOutcome {
     let (mut text, mut usage) = (String::new(), None);
     let mut reply = match model.turn(prompt).await {
         Ok(reply) => reply,

@@ -2,7 +2,7 @@
 //! read, and the tools that the model is offered.
 //!
 //! From rules 5 on, the protocol comes first and the agent's own prompt after it, so that the
-//! prompts of agents share a prefix. `before.rs` has the text of older rules.
+//! prompts of agents share a prefix. `system_before_5.rs` has the text of older rules.
 
 use std::sync::Arc;
 

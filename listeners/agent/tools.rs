@@ -48,7 +48,7 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
 }
 
 /// The tools by rules before 5: one for each payload that one of these peers takes.
-pub(super) fn offered_before(seen: &Capabilities, peers: &[&Described]) -> Tools {
+pub(super) fn offered_before_5(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers {
         let schemas: Vec<&Schema> = it

@@ -15,7 +15,7 @@ use super::Agent;
 use super::builtin_feeds;
 use super::charge::Prepared;
 use super::context::TurnContext;
-use super::generation::{Generation, Speaking};
+use super::generation::{Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
@@ -129,18 +129,18 @@ impl TurnContext {
         until: u64,
         earlier: &[Entry],
     ) -> Result<TurnOutcome, Fault> {
-        let told = self.told(earlier);
-        let mut it = match self.prepare(told, turn, until, earlier).await? {
+        let system = self.system_prompt(earlier);
+        let mut it = match self.prepare(system, turn, until, earlier).await? {
             Ok(it) => it,
             Err(spoke) => return Ok(spoke),
         };
-        self.record_prompt(told, earlier).await?;
+        self.record_prompt(system, earlier).await?;
         for it in std::mem::take(&mut it.changed) {
             self.out.feed.send(Note(it)).await?;
         }
         self.record_begin(turn, until, self.form(earlier), &it).await?;
-        let speaking = Speaking::new(self, turn, it.is_last, earlier);
-        let mut spoken = speaking.speak(it.prompt, told).await?;
+        let ongoing = OngoingGeneration::new(self, turn, it.is_last, earlier);
+        let mut spoken = ongoing.speak(it.prompt, system).await?;
         spoken.charge = self.settlement(&it.reserved, &spoken);
         spoken.is_last = it.is_last;
         Ok(TurnOutcome::Turned(Box::new(spoken)))
@@ -168,12 +168,12 @@ impl TurnContext {
     }
 
     /// The system prompt by the rules of the turn.
-    pub(super) fn told(&self, earlier: &[Entry]) -> &SystemPrompt {
+    pub(super) fn system_prompt(&self, earlier: &[Entry]) -> &SystemPrompt {
         let rules = match earlier {
             [] => self.rules_at_hand(),
             _ => self.form(earlier).1,
         };
-        self.state.0.told(&self.capabilities, rules, self.is_structured(earlier))
+        self.state.0.system_prompt(&self.capabilities, rules, self.is_structured(earlier))
     }
 
     /// The recorded beginning of the turn, in a replay or when the pump stopped during the turn;
@@ -190,18 +190,18 @@ impl TurnContext {
     }
 
     /// Records the system prompt and the tools that the model is offered, each only if it is new.
-    async fn record_prompt(&self, told: &SystemPrompt, earlier: &[Entry]) -> Result<(), Fault> {
-        let mut tools = CognitionTools::from(&**told.tools.all());
-        tools.format = told.format.as_ref().map(|it| (&it.format).into());
+    async fn record_prompt(&self, system: &SystemPrompt, earlier: &[Entry]) -> Result<(), Fault> {
+        let mut tools = CognitionTools::from(&**system.tools.all());
+        tools.format = system.format.as_ref().map(|it| (&it.format).into());
         let (has_text, has_tools) = match earlier {
-            [] => (self.mind.system.as_deref() == Some(&told.text), *self.mind.tools == tools),
+            [] => (self.mind.system.as_deref() == Some(&system.text), *self.mind.tools == tools),
             sent => (
                 !sent.iter().any(Entry::is::<CognitionSystem>),
                 !sent.iter().any(Entry::is::<CognitionTools>),
             ),
         };
         if !has_text {
-            let text = told.text.clone();
+            let text = system.text.clone();
             self.out.system.send(Note(CognitionSystem { text })).await?;
         }
         if !has_tools {
@@ -265,7 +265,7 @@ impl TurnContext {
 
     pub(super) async fn prompt(
         &self,
-        told: &SystemPrompt,
+        system: &SystemPrompt,
         turn: u64,
         until: u64,
         (form, feeds): (Form<'_>, &[Feed]),
@@ -274,10 +274,10 @@ impl TurnContext {
         let mut view = self.view.all().await?;
         view.retain(|it| it.seq() <= until);
         let view = ordered(&agent.name, view, &self.mind.waiting(until));
-        let prompt = render(form, &agent.name, &agent.root(), &told.text, &view, feeds);
+        let prompt = render(form, &agent.name, &agent.root(), &system.text, &view, feeds);
         let mut prompt = self.of_turn(turn, prompt);
-        prompt.tools.clone_from(told.tools.all());
-        prompt.format = told.format.as_ref().map(|it| it.format.clone());
+        prompt.tools.clone_from(system.tools.all());
+        prompt.format = system.format.as_ref().map(|it| it.format.clone());
         prompt.max_tokens = agent.settings.max_tokens;
         prompt.temperature = agent.settings.temperature;
         Ok(prompt)

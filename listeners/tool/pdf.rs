@@ -13,7 +13,7 @@ use pumphouse::wire::core::OutputStream;
 
 use super::command::Bounds;
 use super::command::limits::CommandLimits;
-use super::command::run::{Ended, Outcome, run};
+use super::command::run::{ExitCause, Outcome, run};
 use super::text::lossy;
 
 /// Started with this argument, the executable is a reader of PDFs.
@@ -56,25 +56,25 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
     let ran = run(&bounds, &program, vec![READ.to_owned()], input, &nobody).await;
     let Outcome { ended, out, err } = ran.map_err(NoText::Unread)?;
     match ended {
-        Ended::Code(0) => {
+        ExitCause::Code(0) => {
             let text = lossy(&out.beginning().0);
             match text.trim().is_empty() {
                 true => Err(NoText::Unread("it has no text, such as a scan of paper".to_owned())),
                 false => Ok(text),
             }
         }
-        Ended::Code(code) if code == i32::from(UNREAD) => {
+        ExitCause::Code(code) if code == i32::from(UNREAD) => {
             Err(NoText::Unread(err.text(REASON_BYTES_MAX)))
         }
-        Ended::Code(_) | Ended::Signal(_) => {
+        ExitCause::Code(_) | ExitCause::Signal(_) => {
             let text = "the reader gave up: the file is broken, or takes more memory than 512 MiB";
             Err(NoText::Unread(text.to_owned()))
         }
-        Ended::OutOfTime => {
+        ExitCause::OutOfTime => {
             let text = format!("reading it takes more than {PDF_SECONDS_MAX} s");
             Err(NoText::TooMuch("PDF_SECONDS_MAX", text))
         }
-        Ended::TooMuchOutput => {
+        ExitCause::TooMuchOutput => {
             let text = format!("it has more than {PDF_TEXT_BYTES_MAX} bytes of text");
             Err(NoText::TooMuch("PDF_TEXT_BYTES_MAX", text))
         }

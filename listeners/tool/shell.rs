@@ -24,7 +24,7 @@ use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
 use super::text::cut;
 use live::LiveOutput;
-use run::{Ended, Outcome};
+use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "shell";
@@ -213,18 +213,18 @@ async fn run_it(
         return Err(refused(Reason::TooLarge, text));
     }
     let live = LiveOutput::new(|it| followers.live(&it));
-    let hears = |stream, piece: &[u8]| live.hear(stream, piece);
-    let outcome = run::run(&it.bounds, &path, arguments, input, &hears).await;
+    let observe = |stream, piece: &[u8]| live.hear(stream, piece);
+    let outcome = run::run(&it.bounds, &path, arguments, input, &observe).await;
     live.end();
     let Outcome { ended, out, err } = outcome.map_err(|text| refused(Reason::Failed, text))?;
     let out = out.text(limits.output_bytes_max);
     let err = Some(err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());
     let (reason, code) = match ended {
-        Ended::Code(0) => return Ok(Ran { out, err }),
-        Ended::Code(code) => (Reason::ExitCode, Some(code)),
-        Ended::Signal(_) => (Reason::Signal, None),
-        Ended::OutOfTime => (Reason::Timeout, None),
-        Ended::TooMuchOutput => (Reason::TooMuchOutput, None),
+        ExitCause::Code(0) => return Ok(Ran { out, err }),
+        ExitCause::Code(code) => (Reason::ExitCode, Some(code)),
+        ExitCause::Signal(_) => (Reason::Signal, None),
+        ExitCause::OutOfTime => (Reason::Timeout, None),
+        ExitCause::TooMuchOutput => (Reason::TooMuchOutput, None),
     };
     let out = Some(out).filter(|it| !it.is_empty());
     Err(Failed { reason, code, text: ended.sentence(&name, limits), out, err })

@@ -24,6 +24,6 @@ pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
 pub use state::{NoState, StateWord, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
-pub use tree::{Branches, Left, Placed, branch, branch_json, paint, placed};
+pub use tree::{Branches, Placed, Remaining, branch, branch_json, paint, placed};
 pub use when::{NoWhen, When};
 pub use why::{Joined, Step, told, why};

@@ -28,7 +28,7 @@ pub struct Placed {
 /// How much is left to do in a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Left {
+pub struct Remaining {
     /// How many messages listeners have yet to begin or to finish.
     pub under_way: usize,
     /// How many steps of the thread's checklists aren't done.
@@ -80,7 +80,7 @@ pub fn placed(threads: Vec<ThreadRecord>) -> Vec<Placed> {
 pub fn branch(
     it: &Placed,
     first: Option<&Entry>,
-    left: Left,
+    left: Remaining,
     branches: Branches,
     style: Style,
 ) -> String {
@@ -115,7 +115,7 @@ pub fn branch(
 
 /// A thread of the drawing as an object for programs.
 #[must_use]
-pub fn branch_json(it: &Placed, first: Option<&Entry>, left: Left) -> Value {
+pub fn branch_json(it: &Placed, first: Option<&Entry>, left: Remaining) -> Value {
     json!({
         "thread": it.thread.id.as_str(),
         "parent": it.thread.parent.as_ref().map(ThreadId::as_str),
@@ -208,7 +208,7 @@ mod tests {
     async fn drawn(root: &str, branches: Branches) -> Vec<String> {
         let threads = log().await.tree(&ThreadId::new(root)).await.unwrap();
         let style = Style { width: 60, ..Style::PLAIN };
-        let left = Left::default();
+        let left = Remaining::default();
         let all = placed(threads).into_iter();
         all.map(|it| branch(&it, it.thread.first.as_deref(), left, branches, style)).collect()
     }
@@ -234,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn an_object_has_its_depth() {
         let threads = log().await.tree(&ThreadId::new("a")).await.unwrap();
-        let left = Left { under_way: 2, steps_open: 1, steps: 3 };
+        let left = Remaining { under_way: 2, steps_open: 1, steps: 3 };
         let all: Vec<Value> =
             placed(threads).iter().map(|it| branch_json(it, None, left)).collect();
         let depths: Vec<&Value> = all.iter().map(|it| &it["depth"]).collect();

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::audit::When;
 use crate::cli::connect::Caller;
 use crate::cli::data;
-use crate::cli::grouped::{self, Group};
+use crate::cli::model_usage::DAY_US;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::usage;
-use crate::cli::used::DAY_US;
+use crate::cli::usage_table::{self, Group};
 use crate::client::Push;
 use crate::clock;
 use crate::engine::ledger;
@@ -98,7 +98,7 @@ impl Budget {
         if let Some(group) = self.by {
             let time = self.day.map_or(0..u64::MAX, |it| it.0);
             let used = usage::within(data, thread.as_ref(), time).await?.by_day();
-            grouped::show(&used, group, to)?;
+            usage_table::show(&used, group, to)?;
             return Ok(Ending::Well);
         }
         match (&self.raise, thread, &self.day) {

@@ -15,7 +15,7 @@ pub(crate) struct Caller {
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
     #[command(flatten)]
-    papers: Papers,
+    credentials: Credentials,
 }
 
 impl Caller {
@@ -23,13 +23,13 @@ impl Caller {
     /// manifest in the current folder, or the default.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let address = self.connect.clone().map_or_else(organism::address, Ok)?;
-        self.papers.connect(&address).await
+        self.credentials.connect(&address).await
     }
 }
 
 /// The caller's token, and the certificates to trust.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Papers {
+pub(crate) struct Credentials {
     /// The certificates to trust for tls, in a PEM file. Without it, the system's certificates.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Papers {
     token: Option<String>,
 }
 
-impl Papers {
+impl Credentials {
     /// Connects, and authenticates if there is a token.
     pub(crate) async fn connect(&self, to: &Address) -> Result<Client, Failure> {
         let address = match (to, &self.ca) {
@@ -52,7 +52,7 @@ impl Papers {
         let client = Client::connect_to(&address).await;
         let mut client = client.map_err(|error| unconnected(&address, &error))?;
         if let Some(token) = self.token.as_ref().filter(|it| !it.is_empty()) {
-            client.authenticate(token).await.map_err(|it| unknown(&it))?;
+            client.authenticate(token).await.map_err(|it| token_refused(&it))?;
         }
         Ok(client)
     }
@@ -76,7 +76,7 @@ fn unconnected(address: &Address, error: &client::Error) -> Failure {
 }
 
 /// The failure of a client whose token was refused: nothing was sent yet.
-fn unknown(error: &client::Error) -> Failure {
+fn token_refused(error: &client::Error) -> Failure {
     Failure::Untried(format!("{error}; nothing was sent"))
 }
 

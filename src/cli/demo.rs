@@ -39,12 +39,12 @@ Examples:
 pub(crate) struct Demo {
     /// What to show; without it, the plain trip.
     #[arg(value_name = "WHAT", value_enum)]
-    what: Option<What>,
+    what: Option<Topic>,
 }
 
 /// What the demo can show.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum What {
+enum Topic {
     /// An agent at work.
     Agent,
 }
@@ -62,7 +62,7 @@ impl Demo {
                 signal = signals.next() => return Err(Failure::Wrong(signal.to_string())),
                 () = late => return Err(too_long()),
             },
-            Some(What::Agent) => tokio::select! {
+            Some(Topic::Agent) => tokio::select! {
                 ended = agent::trip(folder.path(), &mut signals, to) => ended?,
                 () = late => return Err(too_long()),
             },
@@ -94,8 +94,8 @@ async fn trip(folder: &Path, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         ),
     )?;
     let last = talk(address, to).await.map_err(|error| match error {
-        Trouble::Screen(failure) => failure,
-        Trouble::Client(error) => Failure::Wrong(error.to_string()),
+        TripError::Screen(failure) => failure,
+        TripError::Client(error) => Failure::Wrong(error.to_string()),
     })?;
     pump.shutdown().await?;
     read(&path, &last, to).await
@@ -126,7 +126,7 @@ async fn read(path: &Path, last: &EntryId, to: &mut Screen<'_>) -> Result<Ending
 }
 
 /// Pushes the demo's messages. Returns the entry of the last answer in their common thread.
-async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Trouble> {
+async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, TripError> {
     let mut client = Client::connect(address).await?;
     let echo = "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>Hello</text></echo>";
     title(to, "A payload goes to the listener that owns its name; what that returns comes back.")?;
@@ -154,7 +154,7 @@ async fn talk(address: SocketAddr, to: &mut Screen<'_>) -> Result<EntryId, Troub
     say(&mut client, "<sing xmlns=\"urn:example\"></sing>", to).await?;
     client.finish().await?;
     while client.recv().await?.is_some() {}
-    last.ok_or(Trouble::Client(client::Error::Closed))
+    last.ok_or(TripError::Client(client::Error::Closed))
 }
 
 fn calculate(expression: &str) -> String {
@@ -170,7 +170,7 @@ async fn say(
     client: &mut Client,
     element: &str,
     to: &mut Screen<'_>,
-) -> Result<Option<EntryId>, Trouble> {
+) -> Result<Option<EntryId>, TripError> {
     match to.json {
         true => to.object(&json!({ "event": "sent", "element": element })),
         false => to.text(&behind("→ ", element)),
@@ -207,19 +207,19 @@ fn title(to: &mut Screen<'_>, text: &str) -> Result<(), Failure> {
 }
 
 /// Why the exchange with the pump broke off.
-enum Trouble {
+enum TripError {
     Screen(Failure),
     Client(client::Error),
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Trouble {
-        Trouble::Screen(failure)
+impl From<Failure> for TripError {
+    fn from(failure: Failure) -> TripError {
+        TripError::Screen(failure)
     }
 }
 
-impl From<client::Error> for Trouble {
-    fn from(error: client::Error) -> Trouble {
-        Trouble::Client(error)
+impl From<client::Error> for TripError {
+    fn from(error: client::Error) -> TripError {
+        TripError::Client(error)
     }
 }

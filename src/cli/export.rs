@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::audit;
-use crate::cli::connect::Papers;
+use crate::cli::connect::Credentials;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, follow, transcript};
 use crate::client::Address;
 use crate::id::ThreadId;
-use crate::log::atomic_file::{AtomicFile, There};
+use crate::log::atomic_file::{AtomicFile, IfExists};
 use crate::log::{Head, Log, Pages, ThreadRecord};
 
 /// Writes a thread as one document, with all its entries so far.
@@ -55,7 +55,7 @@ pub(crate) struct Export {
     #[arg(long, value_name = "ADDR", conflicts_with = "output")]
     connect: Option<Address>,
     #[command(flatten)]
-    papers: Papers,
+    credentials: Credentials,
 }
 
 /// The format of the document.
@@ -74,7 +74,7 @@ impl Export {
         self.fits()?;
         let id = ThreadId::new(&self.thread);
         if let Some(address) = &self.connect {
-            return transcript::ask(address, &self.papers, &id, self.follow, to).await;
+            return transcript::ask(address, &self.credentials, &id, self.follow, to).await;
         }
         let log = data::open(data)?;
         let Some(thread) = log.thread(&id).await? else {
@@ -92,9 +92,9 @@ impl Export {
             return Ok(Ending::Well);
         };
         let trouble = |it| Failure::Untried(format!("{} can't be written: {it}", path.display()));
-        let there = if self.force { There::GivesWay } else { There::Stays };
+        let if_exists = if self.force { IfExists::Replace } else { IfExists::Keep };
         let mut file =
-            AtomicFile::beside(&log, path, there).map_err(|error| match error.kind() {
+            AtomicFile::outside_log(&log, path, if_exists).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => {
                     let text = "is there already; name another, or write over it with --force";
                     Failure::Untried(format!("{} {text}", path.display()))
@@ -105,7 +105,7 @@ impl Export {
             Failure::Pipe => trouble(std::io::ErrorKind::BrokenPipe.into()),
             other => other,
         })?;
-        file.keep().map_err(trouble)?;
+        file.commit().map_err(trouble)?;
         Ok(Ending::Well)
     }
 

@@ -18,11 +18,11 @@ use crate::xml::View;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     #[command(subcommand)]
-    what: What,
+    what: Subject,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Subject {
     Reply(reply::Reply),
     Stream(stream::Stream),
     Xml(xml::Xml),
@@ -32,10 +32,10 @@ enum What {
 impl Inspect {
     pub(crate) fn run(self, builder: Builder, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         match self.what {
-            What::Reply(it) => it.run(to),
-            What::Stream(it) => it.run(to),
-            What::Xml(it) => it.run(to),
-            What::Payload(it) => it.run(builder, to),
+            Subject::Reply(it) => it.run(to),
+            Subject::Stream(it) => it.run(to),
+            Subject::Xml(it) => it.run(to),
+            Subject::Payload(it) => it.run(builder, to),
         }
     }
 }

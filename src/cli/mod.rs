@@ -1,6 +1,6 @@
 //! The command line, with a module for each verb. [`main`] gives any program all verbs.
 
-mod summary;
+mod overview;
 mod backup;
 mod bench;
 mod budget;
@@ -19,7 +19,7 @@ mod filters;
 mod folder;
 mod follow;
 mod fork;
-mod grouped;
+mod usage_table;
 mod incoming;
 mod init;
 mod mcp;
@@ -46,7 +46,7 @@ mod traces;
 mod transcript;
 mod tree;
 mod usage;
-mod used;
+mod model_usage;
 mod verify;
 mod why;
 

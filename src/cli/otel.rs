@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use crate::audit::When;
 use crate::cli::screen::{Ending, Failure, Screen};
-pub(crate) use running::{Following, Spans};
+pub(crate) use running::{FollowerSettings, Following};
 
 /// Spans for OpenTelemetry, made from the log.
 #[derive(Debug, clap::Args)]

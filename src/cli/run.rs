@@ -9,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
 use crate::cli::organism::{Organism, complained};
-use crate::cli::otel::{Following, Spans};
+use crate::cli::otel::{FollowerSettings, Following};
 use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
@@ -104,7 +104,7 @@ impl Run {
             tracing::warn!(%error, "core dumps are on: one would show keys and messages");
         }
         let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
-        let spans = Spans {
+        let spans = FollowerSettings {
             says: organism.otel.clone(),
             name: organism.name.clone(),
             log: (organism.durability != Durability::Memory).then(|| organism.data.join(data::LOG)),
@@ -197,7 +197,7 @@ impl Run {
 
 async fn serve(
     plan: Plan,
-    spans: Spans,
+    spans: FollowerSettings,
     greeting: &Greeting,
     reload: &mut Reload,
     signals: &mut Signals,

@@ -65,7 +65,8 @@ impl Send {
         let pushes = elements.into_iter().zip(1_u64..);
         let pushes = pushes.map(|(bytes, number)| self.push(bytes, &name, number));
         let pushes = pushes.collect::<Result<Vec<_>, _>>()?;
-        let mut out = Out { pushed: pushes.len(), answered: 0, thread: None, ending: Ending::Well };
+        let mut out =
+            SendProgress { pushed: pushes.len(), answered: 0, thread: None, ending: Ending::Well };
         let exchange = self.exchange(pushes, &mut out, to);
         let until = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
         let until = clock::now_us().saturating_add(until);
@@ -133,7 +134,7 @@ impl Send {
     async fn exchange(
         &self,
         pushes: Vec<Bytes>,
-        out: &mut Out,
+        out: &mut SendProgress,
         to: &mut Screen<'_>,
     ) -> Result<(), Failure> {
         let mut client = self.caller.connect().await?;
@@ -164,14 +165,14 @@ impl Send {
 }
 
 /// What came back so far.
-struct Out {
+struct SendProgress {
     pushed: usize,
     answered: usize,
     thread: Option<String>,
     ending: Ending,
 }
 
-impl Out {
+impl SendProgress {
     fn note(&mut self, incoming: &client::Incoming) {
         self.answered += usize::from(incoming::push(incoming).is_some());
         if let client::Incoming::Accepted { accepted, .. } = incoming {
@@ -183,7 +184,7 @@ impl Out {
     }
 
     fn late(&self, timeout: Duration) -> Failure {
-        let Out { pushed, answered, thread, .. } = self;
+        let SendProgress { pushed, answered, thread, .. } = self;
         let waited = format!(
             "waited {} s: {answered} of {pushed} pushes were answered for, and \
             not all that came of them is done",

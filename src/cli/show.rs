@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 
 use crate::audit::{self, Filter, States};
-use crate::cli::connect::{Papers, broken};
+use crate::cli::connect::{Credentials, broken};
 use crate::cli::filters::Filters;
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::{data, follow, incoming, summary};
+use crate::cli::{data, follow, incoming, overview};
 use crate::client::{Address, Incoming};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Clears;
@@ -45,7 +45,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "ADDR")]
     connect: Option<Address>,
     #[command(flatten)]
-    papers: Papers,
+    credentials: Credentials,
     #[command(flatten)]
     filters: Filters,
 }
@@ -58,7 +58,7 @@ impl Show {
         let log = data::open(data)?;
         if let Ok(id) = self.what.parse::<EntryId>() {
             let entry = data::entry(&log, &id).await?;
-            let clears = summary::read(&log, &id.thread, u64::MAX).await?.clears;
+            let clears = overview::read(&log, &id.thread, u64::MAX).await?.clears;
             one(&entry, &clears, to)?;
             return Ok(Ending::Well);
         }
@@ -82,7 +82,7 @@ impl Show {
             let text = "filters are for a log's file: leave them out, or --connect";
             return Err(Failure::Untried(text.to_owned()));
         }
-        let mut client = self.papers.connect(address).await?;
+        let mut client = self.credentials.connect(address).await?;
         let one = self.what.parse::<EntryId>().ok();
         let after = one.as_ref().map_or(0, |it| it.seq.saturating_sub(1));
         let id = one.as_ref().map_or_else(|| ThreadId::new(&self.what), |it| it.thread.clone());
@@ -138,7 +138,7 @@ async fn read(
         to.line(&audit::thread(record, to.style))?;
     }
     let last_seq = if upto == Upto::Now { record.last_seq } else { u64::MAX };
-    let aside = summary::read(log, &record.id, last_seq).await?;
+    let overview = overview::read(log, &record.id, last_seq).await?;
     let (mut states, mut shown, mut is_empty) = (States::default(), false, true);
     let mut pages = Pages::of(log, &record.id).upto(last_seq);
     loop {
@@ -152,7 +152,7 @@ async fn read(
             if !to.json {
                 to.line("")?;
             }
-            one(entry, &aside.clears, to)?;
+            one(entry, &overview.clears, to)?;
         }
         if page.is_none() {
             if upto == Upto::Now {
@@ -160,7 +160,7 @@ async fn read(
                     to.line("no message is wanted by these filters")?;
                 }
                 if !to.json && filter.wants_all() {
-                    to.text(&summary::checklists(&aside.todos, record.state, to.style))?;
+                    to.text(&overview::checklists(&overview.todos, record.state, to.style))?;
                 }
                 to.flush()?;
                 return Ok(Ending::Well);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::audit;
-use crate::cli::connect::{Papers, broken};
+use crate::cli::connect::{Credentials, broken};
 use crate::cli::follow;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::client::{Address, Message, Shown};
@@ -42,12 +42,12 @@ pub(crate) async fn events(
 /// until a stop signal, also with text that is still being written.
 pub(crate) async fn ask(
     address: &Address,
-    papers: &Papers,
+    credentials: &Credentials,
     thread: &ThreadId,
     is_live: bool,
     to: &mut Screen<'_>,
 ) -> Result<Ending, Failure> {
-    let mut client = papers.connect(address).await?;
+    let mut client = credentials.connect(address).await?;
     let follow = match is_live {
         true => client.follow_live(thread, 0).await,
         false => client.follow(thread, 0).await,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::audit::{self, Branches, Left};
+use crate::audit::{self, Branches, Remaining};
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::id::ThreadId;
@@ -65,8 +65,8 @@ pub(crate) async fn one(
 }
 
 /// What is left to do, for each thread in which something is.
-async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Left>, Failure> {
-    let mut left: HashMap<ThreadId, Left> = HashMap::new();
+async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Remaining>, Failure> {
+    let mut left: HashMap<ThreadId, Remaining> = HashMap::new();
     for open in log.open_entries().await? {
         let left = left.entry(open.entry.id.thread.clone()).or_default();
         let entry = listener::Entry::kept(&open.entry);
@@ -85,7 +85,7 @@ async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Left>, Failure> {
 async fn draw(
     log: &dyn Log,
     root: &ThreadId,
-    left: &HashMap<ThreadId, Left>,
+    left: &HashMap<ThreadId, Remaining>,
     to: &mut Screen<'_>,
 ) -> Result<(), Failure> {
     let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };

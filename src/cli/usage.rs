@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::audit;
 use crate::cli::data;
+use crate::cli::model_usage::{ModelUsage, UsageKey, UsageSum, by};
 use crate::cli::screen::{Ending, Failure, Screen};
-use crate::cli::used::{Usage, Usages, User, by};
 use crate::id::ThreadId;
 use crate::listener::Entry;
 use crate::log::{Error, Log, ThreadPages};
@@ -18,21 +18,21 @@ use crate::log::{Error, Log, ThreadPages};
 pub(crate) const UNKNOWN: &str = "–";
 
 /// What was used, by listener and model.
-type Used = BTreeMap<User, Usage>;
+type UsageByKey = BTreeMap<UsageKey, ModelUsage>;
 
 /// What a thread and those below it used within a time, in microseconds since the epoch.
 pub(crate) async fn of_thread(
     log: &dyn Log,
     thread: &ThreadId,
     within: Range<u64>,
-) -> Result<Used, Error> {
-    let mut usages = Usages::within(within);
+) -> Result<UsageByKey, Error> {
+    let mut usages = UsageSum::within(within);
     take(log, thread, &mut usages).await?;
     Ok(usages.all())
 }
 
 /// What was used, in a line; none if there was no turn.
-pub(crate) fn line(used: &Used) -> Option<String> {
+pub(crate) fn line(used: &UsageByKey) -> Option<String> {
     let all = total(used);
     let cost = all.cost().map_or(UNKNOWN.to_owned(), money);
     let line = format!("{} tokens in, {} out; cost {cost}", all.input, all.output);
@@ -73,9 +73,9 @@ pub(crate) async fn within(
     data: &Path,
     thread: Option<&ThreadId>,
     time: Range<u64>,
-) -> Result<Usages, Failure> {
+) -> Result<UsageSum, Failure> {
     let log = data::open(data)?;
-    let mut usages = Usages::within(time);
+    let mut usages = UsageSum::within(time);
     if let Some(thread) = thread {
         if log.thread(thread).await?.is_none() {
             return Err(data::unknown(&log, thread).await);
@@ -93,11 +93,11 @@ pub(crate) async fn within(
 }
 
 /// The sum of all that was used.
-pub(crate) fn total(used: &Used) -> Usage {
+pub(crate) fn total(used: &UsageByKey) -> ModelUsage {
     by(used, |_| ()).remove(&()).unwrap_or_default()
 }
 
-async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut Usages) -> Result<(), Error> {
+async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut UsageSum) -> Result<(), Error> {
     let charges = log.charges(thread).await?;
     charges.iter().for_each(|it| usages.take(&Entry::kept(it)));
     Ok(())
@@ -105,7 +105,7 @@ async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut Usages) -> Result<(
 
 /// Shows what was used by agent and model. The sums of each model follow if several agents used
 /// one, and the sum of all if there are several models.
-pub(crate) fn show(used: &Used, to: &mut Screen<'_>) -> Result<(), Failure> {
+pub(crate) fn show(used: &UsageByKey, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
         for (user, it) in used {
             to.object(&object(Some(&user.listener), user.model.as_deref(), it))?;
@@ -114,7 +114,7 @@ pub(crate) fn show(used: &Used, to: &mut Screen<'_>) -> Result<(), Failure> {
     }
     let models = by(used, |it| it.model.clone());
     let named = |it: &Option<String>| it.as_deref().map_or(UNKNOWN.to_owned(), shown);
-    let mut rows: Vec<(String, String, Usage)> = Vec::new();
+    let mut rows: Vec<(String, String, ModelUsage)> = Vec::new();
     rows.extend(used.iter().map(|(user, it)| (shown(&user.listener), named(&user.model), *it)));
     if used.len() > models.len() {
         rows.extend(models.iter().map(|(model, it)| ("all".to_owned(), named(model), *it)));
@@ -125,7 +125,7 @@ pub(crate) fn show(used: &Used, to: &mut Screen<'_>) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }
-    let widest = |of: fn(&(String, String, Usage)) -> &str, least: usize| {
+    let widest = |of: fn(&(String, String, ModelUsage)) -> &str, least: usize| {
         rows.iter().map(|it| audit::cells(of(it))).max().unwrap_or(0).max(least)
     };
     let (agents, names) = (widest(|it| &it.0, 5), widest(|it| &it.1, 5));
@@ -163,7 +163,7 @@ pub(crate) fn money(micros: i64) -> String {
     format!("{sign}{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn object(listener: Option<&str>, model: Option<&str>, it: &Usage) -> Value {
+fn object(listener: Option<&str>, model: Option<&str>, it: &ModelUsage) -> Value {
     json!({
         "listener": listener,
         "model": model,

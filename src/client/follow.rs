@@ -105,7 +105,7 @@ fn is_shown(thread: &ThreadId, message: &Message) -> bool {
 }
 
 /// Makes the request to follow a thread.
-pub(super) fn asked(thread: &ThreadId, after: u64, live: Option<bool>) -> Result<Push, Fault> {
+pub(super) fn request(thread: &ThreadId, after: u64, live: Option<bool>) -> Result<Push, Fault> {
     let (thread, after) = (thread.as_str().to_owned(), Some(after));
     Push::of(&meta::Follow { thread, after, live })
 }

@@ -235,7 +235,7 @@ impl Client {
     /// # Errors
     /// If there is no such thread, or if it belongs to another identity.
     pub async fn follow(&mut self, thread: &ThreadId, after: u64) -> Result<Follow<'_>, Error> {
-        let number = self.push(&follow::asked(thread, after, None)?);
+        let number = self.push(&follow::request(thread, after, None)?);
         self.begin(number, thread).await
     }
 
@@ -249,7 +249,7 @@ impl Client {
         thread: &ThreadId,
         after: u64,
     ) -> Result<Follow<'_>, Error> {
-        let number = self.push(&follow::asked(thread, after, Some(true))?);
+        let number = self.push(&follow::request(thread, after, Some(true))?);
         self.begin(number, thread).await
     }
 

@@ -46,7 +46,7 @@ pub struct Resuming {
     /// The pushes without an answer, with their numbers, in their order.
     unanswered: VecDeque<(u64, Push)>,
     /// What the current connection was asked and hasn't answered, in order.
-    asked: VecDeque<Asked>,
+    pending: VecDeque<PendingRequest>,
     follows: BTreeMap<ThreadId, Position>,
     waiting: VecDeque<Incoming>,
     pushed: u64,
@@ -55,7 +55,7 @@ pub struct Resuming {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum PendingRequest {
     Push(u64),
     Following(u64),
 }
@@ -81,7 +81,7 @@ impl Resuming {
             patience: PATIENCE,
             client: None,
             unanswered: VecDeque::new(),
-            asked: VecDeque::new(),
+            pending: VecDeque::new(),
             follows: BTreeMap::new(),
             waiting: VecDeque::new(),
             pushed: 0,
@@ -117,7 +117,7 @@ impl Resuming {
         let push = if push.id().is_some() { push } else { push.with_fresh_id() };
         if let Some(client) = &mut self.client {
             client.push(&push);
-            self.asked.push_back(Asked::Push(number));
+            self.pending.push_back(PendingRequest::Push(number));
         }
         self.unanswered.push_back((number, push));
         Ok(number)
@@ -142,13 +142,13 @@ impl Resuming {
     }
 
     fn begin(&mut self, thread: &ThreadId, after: u64, live: Option<bool>) -> Result<u64, Error> {
-        let asked = follow::asked(thread, after, live)?;
+        let request = follow::request(thread, after, live)?;
         let number = self.pushed;
         self.pushed += 1;
         self.follows.insert(thread.clone(), Position { number, after, live, begun: false });
         if let Some(client) = &mut self.client {
-            client.push(&asked);
-            self.asked.push_back(Asked::Following(number));
+            client.push(&request);
+            self.pending.push_back(PendingRequest::Following(number));
         }
         Ok(number)
     }
@@ -222,14 +222,14 @@ impl Resuming {
             pause = (2 * pause).min(longest);
         };
         self.connections += 1;
-        self.asked.clear();
+        self.pending.clear();
         for (thread, follow) in &self.follows {
-            client.push(&follow::asked(thread, follow.after, follow.live)?);
-            self.asked.push_back(Asked::Following(follow.number));
+            client.push(&follow::request(thread, follow.after, follow.live)?);
+            self.pending.push_back(PendingRequest::Following(follow.number));
         }
         for (number, push) in &self.unanswered {
             client.push(push);
-            self.asked.push_back(Asked::Push(*number));
+            self.pending.push_back(PendingRequest::Push(*number));
         }
         Ok(self.client.insert(client))
     }
@@ -269,7 +269,9 @@ impl Resuming {
                 Some(Incoming::Refused { push, huh })
             }
             Incoming::Following { following, .. } => {
-                let Some(Asked::Following(push)) = self.asked.pop_front() else { return None };
+                let Some(PendingRequest::Following(push)) = self.pending.pop_front() else {
+                    return None;
+                };
                 let at = self.follows.values_mut().find(|it| it.number == push)?;
                 // The caller is told only once, and not again after a lost connection.
                 let begun = std::mem::replace(&mut at.begun, true);
@@ -295,8 +297,8 @@ impl Resuming {
 
     /// Handles a refusal. It is the answer to a push, or a thread is no longer followed.
     fn refused(&mut self) -> Option<u64> {
-        if let Some(Asked::Following(number)) = self.asked.front().copied() {
-            self.asked.pop_front();
+        if let Some(PendingRequest::Following(number)) = self.pending.front().copied() {
+            self.pending.pop_front();
             self.follows.retain(|_, it| it.number != number);
             return Some(number);
         }
@@ -305,7 +307,7 @@ impl Resuming {
 
     /// Removes the push that was answered, and returns its number.
     fn answered(&mut self) -> Option<u64> {
-        let Some(Asked::Push(number)) = self.asked.pop_front() else { return None };
+        let Some(PendingRequest::Push(number)) = self.pending.pop_front() else { return None };
         let at = self.unanswered.iter().position(|(it, _)| *it == number);
         at.and_then(|at| self.unanswered.remove(at));
         Some(number)

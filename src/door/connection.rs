@@ -15,7 +15,9 @@ use crate::door::follow::Follows;
 use crate::door::mailbox::{Mailbox, Order};
 use crate::door::session::{Session, Step};
 use crate::door::silence::Silence;
-use crate::engine::{Begun, Port, Pump, PushEvent, PushObserver, Pusher, Pushing, Tokio};
+use crate::engine::{
+    PendingPush, Port, Pump, PushEvent, PushObserver, PushProgress, Pusher, Tokio,
+};
 use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
@@ -38,7 +40,7 @@ pub(super) struct Connection<S> {
     pub(super) follows: Follows,
     /// Pushes that wait for something, and those behind them. They may get ready in any order, but
     /// are posted in the order in which they came.
-    pub(super) waiting: FuturesOrdered<Pushing>,
+    pub(super) waiting: FuturesOrdered<PendingPush>,
 }
 
 type Timer = Option<(u64, Pin<Box<dyn Future<Output = ()> + Send>>)>;
@@ -53,7 +55,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn talk(&mut self) -> io::Result<()> {
-        let inlet: Arc<dyn PushObserver> = self.mailbox.clone();
+        let observer: Arc<dyn PushObserver> = self.mailbox.clone();
         let mut news: Vec<(u64, PushEvent)> = Vec::new();
         let mut timer: Timer = None;
         loop {
@@ -67,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             for order in orders {
                 self.obey(order);
             }
-            let more = self.push(&inlet).await;
+            let more = self.push(&observer).await;
             let now_us = self.port.now_us();
             if let Some(fault) = self.session.tick(now_us) {
                 self.note_refusal(&fault);
@@ -112,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Pushes the messages that have arrived, as long as there is room and the connection's turn
     /// lasts. Returns true if there may be more.
-    async fn push(&mut self, inlet: &Arc<dyn PushObserver>) -> bool {
+    async fn push(&mut self, observer: &Arc<dyn PushObserver>) -> bool {
         let (mut pushed, turn) = (0, self.session.turn());
         while pushed < turn
             && !self.session.is_held()
@@ -121,14 +123,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             pushed += 1;
             match (step, self.session.who()) {
                 (Step::Push(number, envelope), Some(who)) => {
-                    let by = who.pusher(self.pump.tells_why(who), inlet.clone(), number);
+                    let by = who.pusher(self.pump.may_know_why(who), observer.clone(), number);
                     let by = Pusher { is_alone: Some(self.session.has_one()), ..by };
                     match self.pump.begin(by, envelope) {
-                        Begun::Ready(None) => {}
-                        Begun::Ready(Some(it)) if self.waiting.is_empty() => self.pump.go(it),
-                        Begun::Ready(it) => self.wait_for(Box::pin(future::ready(it))),
-                        Begun::LooksUp(pushing) => self.wait_for(pushing),
-                        Begun::Waits(pushing) => {
+                        PushProgress::Ready(None) => {}
+                        PushProgress::Ready(Some(it)) if self.waiting.is_empty() => {
+                            self.pump.go(it)
+                        }
+                        PushProgress::Ready(it) => self.wait_for(Box::pin(future::ready(it))),
+                        PushProgress::LooksUp(pushing) => self.wait_for(pushing),
+                        PushProgress::Waits(pushing) => {
                             self.wait_for(pushing);
                             self.session.hold();
                         }
@@ -155,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         pushed == turn
     }
 
-    fn wait_for(&mut self, pushing: Pushing) {
+    fn wait_for(&mut self, pushing: PendingPush) {
         self.waiting.push_back(pushing);
         if self.waiting.len() >= LOOK_UPS_MAX {
             self.session.hold();

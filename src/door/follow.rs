@@ -14,13 +14,13 @@ use crate::wire::{Code, Fault};
 /// All threads that a connection follows.
 pub(super) struct Follows {
     pump: Pump,
-    all: Vec<Follower>,
+    all: Vec<FollowedThread>,
     /// Whether the follows are to end: each with the last entry that the log had when this was set.
     ending: bool,
 }
 
 /// A thread that a connection follows.
-struct Follower {
+struct FollowedThread {
     /// The number of the request to follow the thread.
     number: u64,
     /// Whether the pump has allowed the client to follow the thread.
@@ -31,11 +31,11 @@ struct Follower {
     thread: ThreadId,
     /// The number of the last entry that was sent.
     after: u64,
-    heard: BoxStream<'static, Result<Heard, Fault>>,
+    updates: BoxStream<'static, Result<FollowUpdate, Fault>>,
 }
 
 /// What the stream of a followed thread yields.
-enum Heard {
+enum FollowUpdate {
     /// Following is allowed. The number is that of the thread's last entry so far.
     Begun(u64),
     More(Box<Followed>),
@@ -68,13 +68,20 @@ impl Follows {
         }
         let (after, live) = (follow.after.unwrap_or(0), follow.live.unwrap_or(false));
         let (pump, who, id) = (self.pump.clone(), who.clone(), thread.clone());
-        let permitted = async move { pump.may_follow(&who, &id).await.map(Heard::Begun) };
+        let permitted = async move { pump.may_follow(&who, &id).await.map(FollowUpdate::Begun) };
         let (pump, id) = (self.pump.clone(), thread.clone());
         let entries = async move {
             entries(if live { pump.follow(&id, after) } else { pump.follow_log(&id, after) })
         };
-        let heard = stream::once(permitted).chain(stream::once(entries).flatten()).boxed();
-        self.all.push(Follower { number, begun: false, ended: false, thread, after, heard });
+        let updates = stream::once(permitted).chain(stream::once(entries).flatten()).boxed();
+        self.all.push(FollowedThread {
+            number,
+            begun: false,
+            ended: false,
+            thread,
+            after,
+            updates,
+        });
         Ok(())
     }
 
@@ -94,7 +101,7 @@ impl Follows {
         }
         self.all.retain(|it| it.begun);
         for followed in &mut self.all {
-            followed.heard = logged(self.pump.follow_log(&followed.thread, followed.after));
+            followed.updates = logged(self.pump.follow_log(&followed.thread, followed.after));
         }
     }
 
@@ -108,11 +115,11 @@ impl Follows {
         let (mut busy, pump) = (false, &self.pump);
         self.all.retain_mut(|followed| {
             while followed.may_tell(session) {
-                let Poll::Ready(heard) = followed.heard.poll_next_unpin(context) else { break };
+                let Poll::Ready(update) = followed.updates.poll_next_unpin(context) else { break };
                 busy = true;
-                match heard {
-                    Some(Ok(heard)) => {
-                        followed.tell(heard, session);
+                match update {
+                    Some(Ok(update)) => {
+                        followed.tell(update, session);
                         if followed.ended {
                             return false;
                         }
@@ -132,21 +139,21 @@ impl Follows {
     }
 }
 
-impl Follower {
+impl FollowedThread {
     /// Whether the session takes more of this thread. It takes entries only after the answer was
     /// sent.
     fn may_tell(&self, session: &Session) -> bool {
         session.has_outbound_room() && (!self.begun || session.is_answered(self.number))
     }
 
-    fn tell(&mut self, heard: Heard, session: &mut Session) {
-        match heard {
-            Heard::Begun(last) => {
+    fn tell(&mut self, update: FollowUpdate, session: &mut Session) {
+        match update {
+            FollowUpdate::Begun(last) => {
                 self.begun = true;
                 let (thread, after) = (self.thread.as_str().to_owned(), self.after);
                 session.follow(self.number, Following { thread, after, last });
             }
-            Heard::More(followed) => {
+            FollowUpdate::More(followed) => {
                 if let Followed::Entry(entry) = &*followed {
                     self.after = entry.seq();
                 }
@@ -157,19 +164,19 @@ impl Follower {
 }
 
 /// The entries that the thread has, and those that follow.
-fn entries(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
+fn entries(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.next().await;
-        Some((next.map(|it| Heard::More(Box::new(it))), follow))
+        Some((next.map(|it| FollowUpdate::More(Box::new(it))), follow))
     };
     stream::unfold(follow, next).boxed()
 }
 
 /// The entries that the thread has now.
-fn logged(follow: engine::Follow) -> BoxStream<'static, Result<Heard, Fault>> {
+fn logged(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.logged().await.transpose()?;
-        Some((next.map(|it| Heard::More(Box::new(Followed::Entry(it)))), follow))
+        Some((next.map(|it| FollowUpdate::More(Box::new(Followed::Entry(it)))), follow))
     };
     stream::unfold(follow, next).boxed()
 }

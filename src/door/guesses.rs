@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// From this many wrong tokens on, a machine has to wait. A few are free, since people mistype.
-const FREE: u32 = 5;
+/// From this many wrong tokens on, a machine has to wait. Fewer are free, since people mistype.
+const DELAYED_FROM: u32 = 5;
 /// The first wait and the longest one. The wait doubles with each further wrong token.
 const WAIT_US: (u64, u64) = (1_000_000, 60_000_000);
 /// How long a machine is remembered after its last wrong token.
@@ -32,7 +32,7 @@ impl Guesses {
     /// wait.
     pub(super) fn wait(&self, from: IpAddr, now_us: u64) -> Option<Duration> {
         let guess = *self.all().get(&machine(from))?;
-        let over = guess.wrong.checked_sub(FREE)?;
+        let over = guess.wrong.checked_sub(DELAYED_FROM)?;
         let (first, longest) = WAIT_US;
         let wait = if over < 32 { (first << over).min(longest) } else { longest };
         let left = (guess.at_us + wait).checked_sub(now_us).filter(|it| *it > 0)?;
@@ -40,7 +40,7 @@ impl Guesses {
     }
 
     /// Notes a wrong token.
-    pub(super) fn wrong(&self, from: IpAddr, now_us: u64) {
+    pub(super) fn note_wrong(&self, from: IpAddr, now_us: u64) {
         let mut all = self.all();
         let machine = machine(from);
         if all.len() >= MACHINES_MAX && !all.contains_key(&machine) {
@@ -58,7 +58,7 @@ impl Guesses {
     }
 
     /// Forgets a machine that has sent a correct token.
-    pub(super) fn right(&self, from: IpAddr) {
+    pub(super) fn forget(&self, from: IpAddr) {
         self.all().remove(&machine(from));
     }
 
@@ -90,26 +90,26 @@ mod tests {
         let guesses = Guesses::default();
         let mut waits = Vec::new();
         for _ in 0..12 {
-            guesses.wrong(at("10.0.0.1"), 0);
+            guesses.note_wrong(at("10.0.0.1"), 0);
             waits.push(guesses.wait(at("10.0.0.1"), 0).map_or(0, |it| it.as_secs()));
         }
         assert_eq!(waits, [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(guesses.wait(at("::ffff:10.0.0.1"), 59 * SECOND).unwrap().as_secs(), 1);
         assert_eq!(guesses.wait(at("10.0.0.1"), 60 * SECOND), None);
         assert_eq!(guesses.wait(at("10.0.0.2"), 0), None);
-        guesses.right(at("10.0.0.1"));
+        guesses.forget(at("10.0.0.1"));
         assert_eq!(guesses.wait(at("10.0.0.1"), 0), None);
     }
 
     #[test]
     fn a_network_is_one_and_what_is_long_ago_is_forgotten() {
         let guesses = Guesses::default();
-        for attempt in 0..FREE {
-            guesses.wrong(at(&format!("2001:db8::{attempt}")), 0);
+        for attempt in 0..DELAYED_FROM {
+            guesses.note_wrong(at(&format!("2001:db8::{attempt}")), 0);
         }
         assert!(guesses.wait(at("2001:db8::9"), 0).is_some());
         assert_eq!(guesses.wait(at("2001:db8:0:1::9"), 0), None);
-        guesses.wrong(at("2001:db8::1"), KEPT_US);
+        guesses.note_wrong(at("2001:db8::1"), KEPT_US);
         assert_eq!(guesses.wait(at("2001:db8::9"), KEPT_US), None);
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn the_table_has_an_end() {
         let guesses = Guesses::default();
         for machine in 0..2 * MACHINES_MAX as u32 {
-            guesses.wrong(IpAddr::V4(machine.into()), u64::from(machine));
+            guesses.note_wrong(IpAddr::V4(machine.into()), u64::from(machine));
         }
         assert_eq!(guesses.all().len(), MACHINES_MAX);
         assert!(guesses.all().contains_key(&IpAddr::V4((2 * MACHINES_MAX as u32 - 1).into())));

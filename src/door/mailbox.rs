@@ -16,7 +16,7 @@ use crate::engine::{PushEvent, PushObserver};
 pub(super) struct Mailbox {
     /// The machine that the connection comes from; at a Unix socket, its user.
     pub(super) machine: Arc<str>,
-    heard: Mutex<Heard>,
+    state: Mutex<MailboxState>,
     waker: AtomicWaker,
     /// A packed [`Silence`]. 0 is [`Silence::Busy`]. Otherwise, the lowest bit says whether the
     /// connection has sent a message, and the other bits are the time.
@@ -35,8 +35,8 @@ pub(super) enum Order {
 }
 
 #[derive(Default)]
-struct Heard {
-    news: Vec<(u64, PushEvent)>,
+struct MailboxState {
+    events: Vec<(u64, PushEvent)>,
     orders: Vec<Order>,
     /// Whether the connection is closed, so that new events and orders are dropped.
     closed: bool,
@@ -47,7 +47,7 @@ impl Mailbox {
     pub(super) fn new(machine: &str, now_us: u64) -> Mailbox {
         let mailbox = Mailbox {
             machine: machine.into(),
-            heard: Mutex::default(),
+            state: Mutex::default(),
             waker: AtomicWaker::new(),
             silence: AtomicU64::new(0),
         };
@@ -79,7 +79,7 @@ impl Mailbox {
     pub(super) async fn ordered(&self, order: Order) {
         poll_fn(|context| {
             self.waker.register(context.waker());
-            match self.heard().orders.contains(&order) {
+            match self.state().orders.contains(&order) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
@@ -90,50 +90,50 @@ impl Mailbox {
     /// Takes all events and orders. `into` must be empty; its allocation is reused for the next
     /// events.
     pub(super) fn take(&self, into: &mut Vec<(u64, PushEvent)>) -> Vec<Order> {
-        let mut heard = self.heard();
-        std::mem::swap(&mut heard.news, into);
-        std::mem::take(&mut heard.orders)
+        let mut state = self.state();
+        std::mem::swap(&mut state.events, into);
+        std::mem::take(&mut state.orders)
     }
 
     /// Whether there is something to take. If there is nothing, `waker` is woken once there is.
     pub(super) fn poll(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
-        let heard = self.heard();
-        !heard.news.is_empty() || !heard.orders.is_empty()
+        let state = self.state();
+        !state.events.is_empty() || !state.orders.is_empty()
     }
 
     /// Tells the connection what to do.
     pub(super) fn order(&self, order: Order) {
-        let mut heard = self.heard();
+        let mut state = self.state();
         // An order that is queued already isn't queued twice.
-        if !heard.closed && !heard.orders.contains(&order) {
-            heard.orders.push(order);
+        if !state.closed && !state.orders.contains(&order) {
+            state.orders.push(order);
         }
-        drop(heard);
+        drop(state);
         self.waker.wake();
     }
 
     /// Drops the queued events, and all further events and orders.
     pub(super) fn close(&self) {
-        let mut heard = self.heard();
-        heard.closed = true;
-        heard.news = Vec::new();
+        let mut state = self.state();
+        state.closed = true;
+        state.events = Vec::new();
     }
 
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, MailboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PushObserver for Mailbox {
-    fn hear(&self, push: u64, news: PushEvent) {
-        let mut heard = self.heard();
-        if heard.closed {
+    fn hear(&self, push: u64, event: PushEvent) {
+        let mut state = self.state();
+        if state.closed {
             return;
         }
-        let was_empty = heard.news.is_empty();
-        heard.news.push((push, news));
-        drop(heard);
+        let was_empty = state.events.is_empty();
+        state.events.push((push, event));
+        drop(state);
         // The connection's task takes all events at once, so only the first event needs to wake it.
         if was_empty {
             self.waker.wake();

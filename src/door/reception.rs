@@ -18,7 +18,7 @@ use crate::door::connection::Connection;
 use crate::door::follow::Follows;
 use crate::door::guesses::{Guesses, machine};
 use crate::door::mailbox::{Mailbox, Order};
-use crate::door::session::{Session, Setting};
+use crate::door::session::{DoorShared, Session};
 use crate::door::silence;
 use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
 use crate::limits::Limits;
@@ -63,7 +63,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
         connected: Arc::new(Connected::default()),
         left: watch::Sender::new(()),
         pump: pump.clone(),
-        setting: Arc::new(Setting {
+        shared: Arc::new(DoorShared {
             limits: pump.limits().clone(),
             tokens,
             guesses: Guesses::default(),
@@ -139,7 +139,7 @@ struct Reception {
     /// Closed when all connections have ended, since each of them holds a receiver.
     left: watch::Sender<()>,
     pump: Pump,
-    setting: Arc<Setting>,
+    shared: Arc<DoorShared>,
 }
 
 impl Reception {
@@ -159,7 +159,7 @@ impl Reception {
     /// Tells all connections to check their tokens whenever the list of tokens was read again. Runs
     /// as long as it is polled.
     async fn look_after_tokens(&self) -> Infallible {
-        let mut changes = self.setting.tokens.changes();
+        let mut changes = self.shared.tokens.changes();
         loop {
             if changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -185,7 +185,7 @@ impl Reception {
             if !std::mem::replace(&mut told, true) {
                 tracing::warn!(%error, "no connection can be accepted now; trying on");
             }
-            self.connected.make_room(&self.setting.limits, self.port.now_us());
+            self.connected.make_room(&self.shared.limits, self.port.now_us());
             self.port.sleep_until(self.port.now_us() + PAUSE_US).await;
         }
     }
@@ -193,7 +193,7 @@ impl Reception {
     /// Serves a connection in a task, or tells its client that there are too many. If too many are
     /// being told so, the connection is just closed.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
-        let limits = &self.setting.limits;
+        let limits = &self.shared.limits;
         let now_us = self.port.now_us();
         let mailbox = Arc::new(Mailbox::new(&sender(peer), now_us));
         let take = || Seat::take(&self.connected, limits.connections_max, number, &mailbox);
@@ -219,7 +219,7 @@ impl Reception {
             source: source.clone(),
             mailbox,
             refused,
-            setting: self.setting.clone(),
+            shared: self.shared.clone(),
             pump: self.pump.clone(),
             port: self.port.clone(),
         };
@@ -242,15 +242,15 @@ struct Guest<S> {
     mailbox: Arc<Mailbox>,
     /// Why the connection is refused, if it is.
     refused: Option<Fault>,
-    setting: Arc<Setting>,
+    shared: Arc<DoorShared>,
     pump: Pump,
     port: Tokio,
 }
 
 impl<S: Source> Guest<S> {
     async fn serve(self, came: S::Accepted) {
-        let Guest { source, mailbox, refused, setting, pump, port } = self;
-        let wait = u64::try_from(setting.limits.frame_time_max.as_micros()).unwrap_or(u64::MAX);
+        let Guest { source, mailbox, refused, shared, pump, port } = self;
+        let wait = u64::try_from(shared.limits.frame_time_max.as_micros()).unwrap_or(u64::MAX);
         let mut stage = pump.stage();
         let opened = tokio::select! {
             opened = source.open(came) => opened,
@@ -273,17 +273,17 @@ impl<S: Source> Guest<S> {
         // A client with the name `console` came through an address that only this machine can
         // reach.
         let is_console = matches!(&who, Ok(Some(it)) if *it.name == *CONSOLE);
-        let is_open = is_console && setting.tokens.is_empty();
+        let is_open = is_console && shared.tokens.is_empty();
         let pump = if is_open { pump.without_secrets() } else { pump };
         let now_us = port.now_us();
         let session = match (refused, who) {
-            (Some(fault), _) => Session::refused(setting, &fault, now_us),
+            (Some(fault), _) => Session::refused(shared, &fault, now_us),
             (None, Err(fault)) => {
                 let who = peer.map_or("unknown".to_owned(), |it| machine(it).to_string());
                 pump.refused(&who, &fault);
-                Session::refused(setting, &fault, now_us)
+                Session::refused(shared, &fault, now_us)
             }
-            (None, Ok(who)) => Session::new(setting, who, now_us),
+            (None, Ok(who)) => Session::new(shared, who, now_us),
         };
         let session = session.from(peer);
         let follows = Follows::new(pump.clone());

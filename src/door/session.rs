@@ -4,8 +4,8 @@
 mod deadlines;
 mod proof;
 mod room;
-mod asks;
-mod say;
+mod client_request;
+mod answer;
 mod silence;
 
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ use crate::listener::Entry;
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Frame, Framing, Profile, Splitter};
-use asks::Asks;
+use client_request::ClientRequest;
 use proof::is_authenticate;
 use room::Room;
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,7 +35,7 @@ const CORE_NAME: &str = "core";
 
 /// The settings and counts that all sessions of a door share.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct DoorShared {
     pub(super) limits: Limits,
     pub(super) tokens: Tokens,
     pub(super) guesses: Guesses,
@@ -58,7 +58,7 @@ pub(super) enum Step {
 
 /// The state of one connection.
 pub(super) struct Session {
-    setting: Arc<Setting>,
+    shared: Arc<DoorShared>,
     who: Option<Identity>,
     /// The token that proved the identity, if one did.
     proof: Option<Proof>,
@@ -138,20 +138,20 @@ enum Answer {
 
 impl Session {
     /// A session of a client whose identity is known, or that has to authenticate first.
-    pub(super) fn new(setting: Arc<Setting>, who: Option<Identity>, now_us: u64) -> Session {
+    pub(super) fn new(shared: Arc<DoorShared>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
             proof: None,
             head: String::new(),
-            splitter: Splitter::new(setting.limits.door),
+            splitter: Splitter::new(shared.limits.door),
             input: Input::Open,
             hungry: true,
             is_half_closed: false,
             made_room: false,
             egress: Egress::default(),
             window: VecDeque::new(),
-            part: Part::of(&setting.share),
-            room: Room::of(&setting.unread),
+            part: Part::of(&shared.share),
+            room: Room::of(&shared.unread),
             first: 0,
             held_bytes: 0,
             busy_us: None,
@@ -165,15 +165,15 @@ impl Session {
             begun_us: None,
             stuck_us: None,
             ends_us: None,
-            setting,
+            shared,
         };
         session.is(who);
         session
     }
 
     /// A session that only tells the client why the connection is refused.
-    pub(super) fn refused(setting: Arc<Setting>, fault: &Fault, now_us: u64) -> Session {
-        let mut session = Session::new(setting, None, now_us);
+    pub(super) fn refused(shared: Arc<DoorShared>, fault: &Fault, now_us: u64) -> Session {
+        let mut session = Session::new(shared, None, now_us);
         session.input = Input::Done;
         session.say(fault);
         session.end_by(now_us);
@@ -243,12 +243,12 @@ impl Session {
 
     fn take(&mut self, frame: Frame) -> Option<Step> {
         let bytes = frame.bytes.len();
-        let door = &self.setting.limits.door;
+        let door = &self.shared.limits.door;
         let element = match xml::read(frame.bytes, Profile::Wire, door) {
             Ok(element) => element,
             Err(error) => return Some(self.close(error.into())),
         };
-        let envelope = match Envelope::open(&element, &self.setting.limits) {
+        let envelope = match Envelope::open(&element, &self.shared.limits) {
             Ok(envelope) if is_authenticate(&envelope.payload) => {
                 return self.authenticate(&envelope.payload);
             }
@@ -259,10 +259,10 @@ impl Session {
             let text = "this door asks who you are before anything else";
             return Some(self.close(Fault::new(Code::Authentication, text)));
         }
-        Some(match envelope.and_then(Asks::of) {
-            Ok(Asks::Push(envelope)) => Step::Push(self.number(bytes), *envelope),
-            Ok(Asks::Follow(it)) => Step::Follow(self.number(bytes), it),
-            Ok(Asks::Unfollow(it)) => Step::Unfollow(self.number(bytes), it),
+        Some(match envelope.and_then(ClientRequest::parse) {
+            Ok(ClientRequest::Push(envelope)) => Step::Push(self.number(bytes), *envelope),
+            Ok(ClientRequest::Follow(it)) => Step::Follow(self.number(bytes), it),
+            Ok(ClientRequest::Unfollow(it)) => Step::Unfollow(self.number(bytes), it),
             Err(fault) => self.refuse(fault),
         })
     }
@@ -379,12 +379,12 @@ impl Session {
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
-            || waiting < self.setting.limits.outbound_bytes_high && !self.room.unread.is_over_half()
+            || waiting < self.shared.limits.outbound_bytes_high && !self.room.unread.is_over_half()
     }
 
     /// Whether one more push may be taken.
     fn has_room(&self) -> bool {
-        self.part.has_room(&self.setting.limits) && self.has_outbound_room()
+        self.part.has_room(&self.shared.limits) && self.has_outbound_room()
     }
 
     /// Whether exactly one push is without an answer.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::door::Tokens;
 use crate::door::guesses::Guesses;
-use crate::door::session::{Session, Setting, Step};
+use crate::door::session::{DoorShared, Session, Step};
 use crate::engine::{CONSOLE, Identity, PushEvent, UnreadBytes};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -19,9 +19,9 @@ fn session(limits: Limits) -> Session {
     session_of(&setting(limits))
 }
 
-fn setting(limits: Limits) -> Arc<Setting> {
+fn setting(limits: Limits) -> Arc<DoorShared> {
     let unread = Arc::new(UnreadBytes::new(&limits));
-    Arc::new(Setting {
+    Arc::new(DoorShared {
         limits,
         tokens: Tokens::default(),
         guesses: Guesses::default(),
@@ -30,7 +30,7 @@ fn setting(limits: Limits) -> Arc<Setting> {
     })
 }
 
-fn session_of(setting: &Arc<Setting>) -> Session {
+fn session_of(setting: &Arc<DoorShared>) -> Session {
     let who = Identity { name: CONSOLE.into(), operator: false };
     Session::new(setting.clone(), Some(who), 0)
 }

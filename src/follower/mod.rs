@@ -27,7 +27,7 @@ const LOOK_EVERY_US: u64 = 200_000;
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// The error of a target that is unreachable. The text says why.
 #[derive(Debug)]
-pub(crate) struct Away(pub(crate) String);
+pub(crate) struct Unreachable(pub(crate) String);
 
 /// How far a target has sent the entries that it has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) trait Target: Send + 'static {
     ///
     /// # Errors
     /// The target is unreachable.
-    fn send(&mut self) -> impl Future<Output = Result<Sent, Away>> + Send;
+    fn send(&mut self) -> impl Future<Output = Result<Sent, Unreachable>> + Send;
 
     /// Drops all that was taken and hasn't been sent. `_entries` is the number of entries that are
     /// skipped.
@@ -72,7 +72,7 @@ pub(crate) trait Target: Send + 'static {
     ///
     /// # Errors
     /// The target is unreachable.
-    fn settle(&mut self) -> impl Future<Output = Result<(), Away>> + Send {
+    fn settle(&mut self) -> impl Future<Output = Result<(), Unreachable>> + Send {
         async { Ok(()) }
     }
 
@@ -87,27 +87,27 @@ pub(crate) trait Target: Send + 'static {
     }
 
     /// Reports that the target has become unreachable.
-    fn is_gone(&self, reason: &str);
+    fn report_unreachable(&self, reason: &str);
 
     /// Reports that the target is reachable again.
-    fn is_back(&self);
+    fn report_reachable(&self);
 }
 
 /// Why a step failed.
-enum Stuck {
-    Away(Away),
+enum StepError {
+    Target(Unreachable),
     Log(Error),
 }
 
-impl From<Error> for Stuck {
-    fn from(error: Error) -> Stuck {
-        Stuck::Log(error)
+impl From<Error> for StepError {
+    fn from(error: Error) -> StepError {
+        StepError::Log(error)
     }
 }
 
-impl From<Away> for Stuck {
-    fn from(away: Away) -> Stuck {
-        Stuck::Away(away)
+impl From<Unreachable> for StepError {
+    fn from(error: Unreachable) -> StepError {
+        StepError::Target(error)
     }
 }
 
@@ -165,8 +165,8 @@ impl<T: Target> Follower<T> {
             () = self.work(&port, &stopped) => {}
             () = over => {}
         }
-        if let Err(Away(reason)) = self.keep().await {
-            self.target.is_gone(&reason);
+        if let Err(Unreachable(reason)) = self.keep().await {
+            self.target.report_unreachable(&reason);
         }
     }
 
@@ -188,12 +188,12 @@ impl<T: Target> Follower<T> {
                     away_us = self.away_us.0;
                     LOOK_EVERY_US
                 }
-                Err(Stuck::Away(_)) => {
+                Err(StepError::Target(_)) => {
                     let wait_us = away_us;
                     away_us = (2 * away_us).min(self.away_us.1);
                     wait_us
                 }
-                Err(Stuck::Log(error)) => {
+                Err(StepError::Log(error)) => {
                     tracing::warn!(%error, "the log can't be read for a follower; trying on");
                     AWAY_US.1
                 }
@@ -221,11 +221,11 @@ impl<T: Target> Follower<T> {
     }
 
     /// Reads a page of entries and sends it. Returns true if there may be more to do now.
-    async fn step(&mut self) -> Result<bool, Stuck> {
+    async fn step(&mut self) -> Result<bool, StepError> {
         let sent = self.read_and_send().await;
-        if let Err(Stuck::Away(Away(reason))) = &sent {
+        if let Err(StepError::Target(Unreachable(reason))) = &sent {
             if self.failures == 0 {
-                self.target.is_gone(reason);
+                self.target.report_unreachable(reason);
             }
             self.failures = self.failures.saturating_add(1);
             self.measure().await?;
@@ -233,7 +233,7 @@ impl<T: Target> Follower<T> {
         sent
     }
 
-    async fn read_and_send(&mut self) -> Result<bool, Stuck> {
+    async fn read_and_send(&mut self) -> Result<bool, StepError> {
         if !self.target.has_waiting() {
             for entry in self.log.tail(self.read, PAGE).await? {
                 let position = entry.position;
@@ -245,7 +245,7 @@ impl<T: Target> Follower<T> {
         let is_idle = !self.target.has_waiting() && self.read == self.sent;
         let sent = self.target.send().await?;
         if std::mem::take(&mut self.failures) > 0 {
-            self.target.is_back();
+            self.target.report_reachable();
         }
         if sent == Sent::Partly {
             self.measure().await?;
@@ -269,7 +269,7 @@ impl<T: Target> Follower<T> {
     }
 
     /// Keeps the position, after the target has made the sent entries durable.
-    async fn keep(&mut self) -> Result<(), Away> {
+    async fn keep(&mut self) -> Result<(), Unreachable> {
         if self.position.is_behind(self.sent) {
             self.target.settle().await?;
             self.position.keep(self.sent);

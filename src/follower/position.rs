@@ -17,7 +17,7 @@ const KEEP_EVERY_US: u64 = 1_000_000;
 
 /// The position as its file has it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredPosition {
     /// The UUID of the log.
     log: String,
     position: u64,
@@ -104,7 +104,7 @@ impl KeptPosition {
     pub(crate) fn keep(&mut self, position: u64) {
         let Some(file) = self.file.as_deref().filter(|_| self.kept != position) else { return };
         self.kept_us = clock::now_us();
-        match write(file, &Kept { log: self.log.clone(), position }) {
+        match write(file, &StoredPosition { log: self.log.clone(), position }) {
             Ok(()) => self.kept = position,
             Err(error) => {
                 let file = file.display();
@@ -124,7 +124,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
 }
 
 /// Reads a position's file, if there is one.
-fn position_in(file: &Path) -> Result<Option<Kept>, String> {
+fn position_in(file: &Path) -> Result<Option<StoredPosition>, String> {
     let shown = file.display();
     let way = "remove it, and the whole log is sent again";
     match std::fs::read(file) {
@@ -136,11 +136,11 @@ fn position_in(file: &Path) -> Result<Option<Kept>, String> {
     }
 }
 
-fn write(file: &Path, kept: &Kept) -> std::io::Result<()> {
-    let mut to = AtomicFile::over(file)?;
+fn write(file: &Path, kept: &StoredPosition) -> std::io::Result<()> {
+    let mut to = AtomicFile::replacing(file)?;
     serde_json::to_writer(&mut to, kept)?;
     to.write_all(b"\n")?;
-    to.keep()
+    to.commit()
 }
 
 #[cfg(test)]

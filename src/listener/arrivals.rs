@@ -66,14 +66,14 @@ use crate::wire::{Fault, Payload};
 pub struct Arrivals(Option<ArrivalSignal>);
 
 /// The signal by which the engine reports arrivals.
-pub(crate) type ArrivalSignal = Arc<Heard>;
+pub(crate) type ArrivalSignal = Arc<ArrivalTokens>;
 
 /// A token for each payload name that has arrived or is waited for. The token is cancelled once
 /// such a payload has arrived.
 #[derive(Debug, Default)]
-pub(crate) struct Heard(Mutex<HashMap<Name, CancellationToken>>);
+pub(crate) struct ArrivalTokens(Mutex<HashMap<Name, CancellationToken>>);
 
-impl Heard {
+impl ArrivalTokens {
     /// Reports an arrival of this name.
     pub(crate) fn hear(&self, name: &Name) {
         self.token(name).cancel();
@@ -96,7 +96,7 @@ impl Arrivals {
     /// Waits until a `P` has arrived.
     pub async fn of<P: Payload>(&self) {
         match &self.0 {
-            Some(heard) => heard.token(&P::NAME).cancelled().await,
+            Some(tokens) => tokens.token(&P::NAME).cancelled().await,
             None => pending().await,
         }
     }

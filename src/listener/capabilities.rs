@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::limits::XmlLimits;
-use crate::listener::{Context, Effects, FromContext, Spec, Way, may_emit};
+use crate::listener::{Context, Effects, FromContext, HandlerKey, Spec, may_emit};
 use crate::name::{AGENT, CORE, META, Name};
 use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
@@ -314,9 +314,9 @@ impl Described {
 
     /// The description of a listener.
     pub(crate) fn of(spec: &Spec) -> Described {
-        let routes = spec.handlers.iter().filter_map(|(way, _)| match way {
-            Way::Route(name) => Some(name.clone()),
-            Way::Reply(_) | Way::AnyReply => None,
+        let routes = spec.handlers.iter().filter_map(|(key, _)| match key {
+            HandlerKey::Route(name) => Some(name.clone()),
+            HandlerKey::Reply(_) | HandlerKey::AnyReply => None,
         });
         let mut takes: Vec<Name> = routes.collect();
         takes.sort();

@@ -52,7 +52,7 @@ pub type Emit = Vec<Emission>;
 /// An emission: a payload with its target, or the fault for a payload that isn't valid.
 pub struct Emission {
     pub(crate) target: Target,
-    pub(crate) what: Result<What, Fault>,
+    pub(crate) payload: Result<EmittedPayload, Fault>,
     pub(crate) marks: Marks,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Marks {
 }
 
 /// A payload. `typed` is its name if its Rust type wrote it, so that it needn't be checked again.
-pub(crate) struct What {
+pub(crate) struct EmittedPayload {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
 }
@@ -359,16 +359,16 @@ pub struct Raise(
 );
 
 impl Emission {
-    fn new(what: Result<What, Fault>) -> Emission {
-        Emission { target: Target::Sender, what, marks: Marks::default() }
+    fn new(payload: Result<EmittedPayload, Fault>) -> Emission {
+        Emission { target: Target::Sender, payload, marks: Marks::default() }
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<P: Payload> IntoEmit for P {
     fn into_emit(self) -> Emit {
-        let what = self.encode().map(|element| What { element, typed: Some(P::NAME) });
-        vec![Emission::new(what.map_err(|it| invalid(&P::NAME, &it)))]
+        let payload = self.encode().map(|element| EmittedPayload { element, typed: Some(P::NAME) });
+        vec![Emission::new(payload.map_err(|it| invalid(&P::NAME, &it)))]
     }
 
     fn emits() -> Vec<Need> {
@@ -383,7 +383,7 @@ fn invalid(name: &Name, fault: &Fault) -> Fault {
 #[diagnostic::do_not_recommend]
 impl IntoEmit for Element {
     fn into_emit(self) -> Emit {
-        vec![Emission::new(Ok(What { element: self, typed: None }))]
+        vec![Emission::new(Ok(EmittedPayload { element: self, typed: None }))]
     }
 
     fn emits() -> Vec<Need> {
@@ -494,7 +494,7 @@ impl<E: IntoEmit> IntoEmit for Partial<E> {
 impl<E: IntoEmit> IntoEmit for Note<E> {
     fn into_emit(self) -> Emit {
         let mut emit = self.0.into_emit();
-        for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
+        for emission in emit.iter_mut().filter(|it| it.payload.is_ok()) {
             emission.target =
                 Target::Note(match std::mem::replace(&mut emission.target, Target::Sender) {
                     Target::Listener(to) => Some(to),
@@ -568,7 +568,7 @@ impl IntoEmit for Raise {
 
 /// Marks the payloads of an `Err` as failures in the log.
 fn wrong(mut emit: Emit) -> Emit {
-    for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
+    for emission in emit.iter_mut().filter(|it| it.payload.is_ok()) {
         emission.marks.flags = emission.marks.flags.with(Flags::ERROR);
     }
     emit
@@ -576,7 +576,7 @@ fn wrong(mut emit: Emit) -> Emit {
 
 /// Gives emissions a target. A fault always goes to the sender.
 pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
-    for emission in emit.iter_mut().filter(|it| it.what.is_ok()) {
+    for emission in emit.iter_mut().filter(|it| it.payload.is_ok()) {
         emission.target = target.clone();
     }
     emit
@@ -584,8 +584,8 @@ pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
 
 impl std::fmt::Debug for Emission {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = self.what.as_ref().map(|it| &it.element);
-        f.debug_struct("Emission").field("target", &self.target).field("what", &what).finish()
+        let payload = self.payload.as_ref().map(|it| &it.element);
+        f.debug_struct("Emission").field("target", &self.target).field("payload", &payload).finish()
     }
 }
 

@@ -54,7 +54,7 @@ pub use need::{Kept, Need};
 pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};
 pub use setting::{Beside, Besides, DeclaredPayload};
-pub(crate) use spec::{Bound, Run, Spec, Traits, Wakes, Way};
+pub(crate) use spec::{BoundHandler, HandlerKey, Run, Spec, Traits, Wakes};
 pub use spec::{Effects, Listener};
 pub use tree_history::TreeHistory;
 pub use view::{Clears, View};

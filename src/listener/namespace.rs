@@ -3,7 +3,7 @@
 //! the listener gets another name.
 
 use crate::limits::XmlLimits;
-use crate::listener::{Emit, Listener, Need, Spec, Way};
+use crate::listener::{Emit, HandlerKey, Listener, Need, Spec};
 use crate::name::{Name, namespace_of};
 use crate::wire::Fault;
 use crate::xml::{Child, Element, View, Writer};
@@ -120,13 +120,13 @@ impl Move {
     /// fault instead.
     pub(crate) fn emit(&self, mut emit: Emit) -> Emit {
         for emission in &mut emit {
-            let Ok(what) = &mut emission.what else { continue };
-            match self.element(&what.element) {
+            let Ok(payload) = &mut emission.payload else { continue };
+            match self.element(&payload.element) {
                 Ok(element) => {
-                    what.element = element;
-                    what.typed = what.typed.as_ref().map(|it| self.name(it));
+                    payload.element = element;
+                    payload.typed = payload.typed.as_ref().map(|it| self.name(it));
                 }
-                Err(fault) => emission.what = Err(fault),
+                Err(fault) => emission.payload = Err(fault),
             }
         }
         emit
@@ -157,8 +157,8 @@ impl Move {
             announcement.element =
                 announcement.element.as_ref().map_err(Clone::clone).and_then(|it| self.element(it));
         }
-        for (way, _) in &mut spec.handlers {
-            if let Way::Route(name) | Way::Reply(name) = way {
+        for (key, _) in &mut spec.handlers {
+            if let HandlerKey::Route(name) | HandlerKey::Reply(name) = key {
                 *name = self.name(name);
             }
         }

@@ -74,7 +74,7 @@ pub(crate) struct Spec {
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     /// The payloads that the handlers of replies may emit.
     pub(crate) emits_then: BTreeSet<Name>,
-    pub(crate) handlers: Vec<(Way, Bound)>,
+    pub(crate) handlers: Vec<(HandlerKey, BoundHandler)>,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) announcements: Vec<Announcement>,
     pub(crate) at_stop: Vec<AtStop>,
@@ -114,7 +114,7 @@ pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// A handler with its listener's state.
 #[derive(Clone)]
-pub(crate) struct Bound {
+pub(crate) struct BoundHandler {
     pub(crate) run: Run,
     /// Whether the handler takes a fold. For other handlers no folds are handed over.
     pub(crate) takes_folds: bool,
@@ -140,9 +140,9 @@ pub(crate) struct Traits {
     pub(crate) shared: bool,
 }
 
-/// Which messages a handler gets.
+/// The key by which messages find their handler.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub(crate) enum HandlerKey {
     Reply(Name),
     AnyReply,
     Route(Name),
@@ -187,20 +187,20 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// Adds a handler, and routes messages with the name of its payload to this listener.
     #[must_use]
     pub fn on<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
-        self.typed(Way::Route(A::Last::NAME), f)
+        self.typed(HandlerKey::Route(A::Last::NAME), f)
     }
 
     /// Adds a handler of replies with this payload to messages that the listener sent. Other
     /// messages with this payload aren't routed to the listener.
     #[must_use]
     pub fn on_reply<F: Handler<A>, A: Arguments<S, Last: Payload>>(self, f: F) -> Listener<S> {
-        self.typed(Way::Reply(A::Last::NAME), f)
+        self.typed(HandlerKey::Reply(A::Last::NAME), f)
     }
 
     /// Adds a handler of all replies that no `on_reply` takes.
     #[must_use]
     pub fn on_any_reply<F: Handler<A>, A: Arguments<S, Last = Element>>(self, f: F) -> Listener<S> {
-        self.bind(Way::AnyReply, f, |it| Ok(it.clone()))
+        self.bind(HandlerKey::AnyReply, f, |it| Ok(it.clone()))
     }
 
     /// Adds a handler, and routes a payload to it whose name is only known at run time.
@@ -211,7 +211,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     {
         let name = schema.name.clone();
         self.spec.needs.push(Need::Accept(Cow::Owned(schema)));
-        self.bind(Way::Route(name), f, |it| Ok(it.clone()))
+        self.bind(HandlerKey::Route(name), f, |it| Ok(it.clone()))
     }
 
     /// Declares that the listener may emit a payload whose name is only known at run time.
@@ -470,12 +470,12 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// names.
     #[must_use]
     pub fn disputes<T>(&self, other: &Listener<T>) -> Option<&Name> {
-        let is_taken = |it: &&Way| other.spec.handlers.iter().any(|(way, _)| way == *it);
-        let ways = self.spec.handlers.iter().map(|(way, _)| way);
+        let is_taken = |it: &&HandlerKey| other.spec.handlers.iter().any(|(key, _)| key == *it);
+        let ways = self.spec.handlers.iter().map(|(key, _)| key);
         let both_share = self.spec.traits.shared && other.spec.traits.shared;
-        ways.filter(|_| !both_share).filter(is_taken).find_map(|way| match way {
-            Way::Route(name) => Some(name),
-            Way::Reply(_) | Way::AnyReply => None,
+        ways.filter(|_| !both_share).filter(is_taken).find_map(|key| match key {
+            HandlerKey::Route(name) => Some(name),
+            HandlerKey::Reply(_) | HandlerKey::AnyReply => None,
         })
     }
 
@@ -511,12 +511,21 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(mut self, way: Way, f: F) -> Self {
+    fn typed<F: Handler<A>, A: Arguments<S, Last: Payload>>(
+        mut self,
+        key: HandlerKey,
+        f: F,
+    ) -> Self {
         self.spec.needs.push(Need::Accept(Cow::Borrowed(A::Last::schema())));
-        self.bind(way, f, |it| Ok(A::Last::read(it.view())?))
+        self.bind(key, f, |it| Ok(A::Last::read(it.view())?))
     }
 
-    fn bind<F: Handler<A>, A: Arguments<S>>(mut self, way: Way, f: F, last: Last<A::Last>) -> Self {
+    fn bind<F: Handler<A>, A: Arguments<S>>(
+        mut self,
+        key: HandlerKey,
+        f: F,
+        last: Last<A::Last>,
+    ) -> Self {
         let state = self.state.clone();
         let needs = [A::needs(), <F as Function<A>>::Output::emits()].concat();
         for need in &needs {
@@ -528,10 +537,10 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             Need::Emit(it) => Some(it.name.clone()),
             _ => None,
         });
-        if !matches!(way, Way::Route(_)) {
+        if !matches!(key, HandlerKey::Route(_)) {
             self.spec.emits_then.extend(emits.clone());
         }
-        if let Way::Route(name) = &way {
+        if let HandlerKey::Route(name) = &key {
             self.spec.emits.insert(name.clone(), emits.collect());
             if needs.iter().any(|it| matches!(it, Need::Reply)) {
                 self.spec.no_replies.push(name.clone());
@@ -560,7 +569,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             })
         });
         let run = if takes_asked { once_read(run) } else { run };
-        self.spec.handlers.push((way, Bound { run, takes_folds, reads_log }));
+        self.spec.handlers.push((key, BoundHandler { run, takes_folds, reads_log }));
         self
     }
 }

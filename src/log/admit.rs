@@ -23,17 +23,17 @@ const ORIGINS_MAX: usize = 65_536;
 /// What the rules know of a thread: its number in the log, the sequence number of its last entry,
 /// and its origin.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct ThreadTip {
     pub(super) number: u64,
     pub(super) last_seq: u64,
     pub(super) origin: Option<Arc<Origin>>,
 }
 
-impl Standing {
+impl ThreadTip {
     /// A thread that has no entries of its own yet.
-    pub(super) fn new(number: u64, origin: Option<Arc<Origin>>) -> Standing {
+    pub(super) fn new(number: u64, origin: Option<Arc<Origin>>) -> ThreadTip {
         let link = origin.as_ref().and_then(|it| it.fork.as_ref());
-        Standing { number, last_seq: link.map_or(0, |it| it.seq), origin }
+        ThreadTip { number, last_seq: link.map_or(0, |it| it.seq), origin }
     }
 
     /// The sequence number before the thread's first own entry: in a fork, that of the last shared
@@ -46,7 +46,7 @@ impl Standing {
 
 /// What the rules read and change in a log.
 pub(super) trait Records {
-    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error>;
+    fn thread_tip(&mut self, thread: &ThreadId) -> Result<Option<&mut ThreadTip>, Error>;
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
@@ -158,8 +158,8 @@ pub(super) fn admit(
         let (Mark::Started { entry, .. }
         | Mark::Consumed { entry, .. }
         | Mark::Waits { entry, .. }) = mark;
-        let standing = ledger.standing(&entry.thread)?;
-        match standing {
+        let thread_tip = ledger.thread_tip(&entry.thread)?;
+        match thread_tip {
             Some(thread) if entry.seq > thread.link_seq() && entry.seq <= thread.last_seq => {
                 done.marks.push(thread.number);
             }
@@ -175,14 +175,14 @@ fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origi
     if new.id.as_str().is_empty() {
         return Err(invalid("a thread's id is empty".to_owned()));
     }
-    if ledger.standing(&new.id)?.is_some() {
+    if ledger.thread_tip(&new.id)?.is_some() {
         return Err(Error::ThreadExists(new.id.clone()));
     }
     if let Some(parent) = &new.parent {
-        ledger.standing(parent)?.ok_or_else(|| Error::UnknownThread(parent.clone()))?;
+        ledger.thread_tip(parent)?.ok_or_else(|| Error::UnknownThread(parent.clone()))?;
     }
     if let Some(fork) = &new.fork {
-        let source = ledger.standing(&fork.thread)?;
+        let source = ledger.thread_tip(&fork.thread)?;
         let source = source.ok_or_else(|| Error::UnknownThread(fork.thread.clone()))?;
         if fork.seq == 0 || fork.seq > source.last_seq {
             return Err(invalid(format!("{} forks off {fork}, which isn't there", new.id)));
@@ -201,18 +201,18 @@ fn entry(
     done: &mut Admitted,
 ) -> Result<(), Error> {
     bounded(entry)?;
-    let standing = ledger.standing(&entry.id.thread)?;
-    let standing = standing.ok_or_else(|| Error::UnknownThread(entry.id.thread.clone()))?;
-    let next = standing.last_seq + 1;
+    let thread_tip = ledger.thread_tip(&entry.id.thread)?;
+    let thread_tip = thread_tip.ok_or_else(|| Error::UnknownThread(entry.id.thread.clone()))?;
+    let next = thread_tip.last_seq + 1;
     if entry.id.seq != next {
         return Err(Error::Conflict { entry: entry.id.clone(), next });
     }
-    if standing.origin.as_ref() != guess {
-        let digest = chain::of_entry(entry, standing.origin.as_deref(), space);
+    if thread_tip.origin.as_ref() != guess {
+        let digest = chain::of_entry(entry, thread_tip.origin.as_deref(), space);
         Arc::make_mut(entry).digest = digest;
     }
-    let own = (standing.number, standing.last_seq);
-    standing.last_seq = next;
+    let own = (thread_tip.number, thread_tip.last_seq);
+    thread_tip.last_seq = next;
     let row = done.rows.len();
     done.rows.push(Row { thread: own.0, cause: None, reply_to: None });
     done.rows[row].cause = link(ledger, entry, entry.cause.as_ref(), own)?;
@@ -232,9 +232,9 @@ fn link(
     let (number, last_seq) = if to.thread == entry.id.thread {
         own
     } else {
-        let standing = ledger.standing(&to.thread)?;
-        let standing = standing.ok_or_else(|| Error::UnknownThread(to.thread.clone()))?;
-        (standing.number, standing.last_seq)
+        let thread_tip = ledger.thread_tip(&to.thread)?;
+        let thread_tip = thread_tip.ok_or_else(|| Error::UnknownThread(to.thread.clone()))?;
+        (thread_tip.number, thread_tip.last_seq)
     };
     if to.seq == 0 || to.seq > last_seq {
         return Err(invalid(format!("{} is linked to {to}, which isn't there yet", entry.id)));

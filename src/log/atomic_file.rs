@@ -11,11 +11,11 @@ use crate::log::{Error, SqliteLog};
 
 /// What happens to a file that exists at the path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum There {
+pub(crate) enum IfExists {
     /// An existing file stays as it is.
-    Stays,
+    Keep,
     /// An existing file is replaced.
-    GivesWay,
+    Replace,
 }
 
 /// A file that is being written.
@@ -29,19 +29,23 @@ pub(crate) struct AtomicFile {
 
 impl AtomicFile {
     /// Begins a file. A path that is one of the log's own files, or a link to one, is refused.
-    pub(crate) fn beside(log: &SqliteLog, path: &Path, there: There) -> io::Result<AtomicFile> {
+    pub(crate) fn outside_log(
+        log: &SqliteLog,
+        path: &Path,
+        if_exists: IfExists,
+    ) -> io::Result<AtomicFile> {
         log.spares(path).map_err(|error| match error {
             Error::Io(why) => io::Error::other(why.to_string()),
             other => io::Error::other(other.to_string()),
         })?;
-        match there {
-            There::Stays => AtomicFile::new(path),
-            There::GivesWay => AtomicFile::over(path),
+        match if_exists {
+            IfExists::Keep => AtomicFile::create_in_place(path),
+            IfExists::Replace => AtomicFile::replacing(path),
         }
     }
 
     /// Begins a file at a path where there is none.
-    fn new(path: &Path) -> io::Result<AtomicFile> {
+    fn create_in_place(path: &Path) -> io::Result<AtomicFile> {
         let file = BufWriter::new(File::create_new(path)?);
         Ok(AtomicFile { file, unfinished: Some(path.to_owned()), place: None })
     }
@@ -49,12 +53,12 @@ impl AtomicFile {
     /// Begins a file that may replace another. The new file is written beside the old one, then
     /// takes its path and its permissions. A device, such as `/dev/stdout`, is written to directly.
     /// A link that leads nowhere is refused.
-    pub(crate) fn over(path: &Path) -> io::Result<AtomicFile> {
+    pub(crate) fn replacing(path: &Path) -> io::Result<AtomicFile> {
         let there = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {
                     Ok(_) => Err(io::Error::other("it is a link that leads nowhere; remove it")),
-                    Err(_) => AtomicFile::new(path),
+                    Err(_) => AtomicFile::create_in_place(path),
                 };
             }
             there => there?,
@@ -74,7 +78,7 @@ impl AtomicFile {
 
     /// Syncs the complete file. If it replaces another, it is then moved to that path. A device is
     /// not synced.
-    pub(crate) fn keep(mut self) -> io::Result<()> {
+    pub(crate) fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
         self.file.get_ref().sync_all()?;

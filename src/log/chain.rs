@@ -275,14 +275,14 @@ pub(super) struct MarkRow {
     pub(super) thread: u64,
     pub(super) seq: u64,
     pub(super) listener: Arc<str>,
-    pub(super) what: Marked,
+    pub(super) kind: Marked,
 }
 
 impl MarkRow {
     /// Makes a mark with the id of its thread.
     pub(super) fn mark(self, thread: &ThreadId) -> Mark {
         let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
-        match self.what {
+        match self.kind {
             Marked::Started(attempt) => Mark::Started { entry, listener, attempt },
             Marked::Consumed(attempt) => Mark::Consumed { entry, listener, attempt },
             Marked::Waits(until_us) => Mark::Waits { entry, listener, until_us },
@@ -371,12 +371,12 @@ pub(super) fn read_marks(mut bytes: &[u8]) -> Option<Vec<MarkRow>> {
         let first = take_varint(from)?;
         let listener = listeners.get(usize::try_from(first >> 1).ok()?)?.clone();
         let (thread, seq, number) = (take_varint(from)?, take_varint(from)?, take_varint(from)?);
-        let what = match (first & 1, u32::try_from(number)) {
+        let kind = match (first & 1, u32::try_from(number)) {
             (0, Ok(attempt)) => Marked::Started(attempt),
             (0, Err(_)) => Marked::Waits(number),
             (_, attempt) => Marked::Consumed(attempt.ok()?),
         };
-        marks.push(MarkRow { thread, seq, listener, what });
+        marks.push(MarkRow { thread, seq, listener, kind });
     }
     from.is_empty().then_some(marks)
 }
@@ -574,11 +574,11 @@ mod tests {
         }
         let bytes = writer.finish();
         let marks = read_marks(&bytes).unwrap();
-        let told: Vec<_> = marks.iter().map(|it| (it.what, it.thread, it.seq)).collect();
+        let told: Vec<_> = marks.iter().map(|it| (it.kind, it.thread, it.seq)).collect();
         let (first, last) = (Marked::Started(u32::MAX), Marked::Waits(WAITS_FROM));
         assert_eq!(told[12], (first, u64::MAX, u64::MAX));
         assert_eq!(told[13..], [(Marked::Consumed(0), 1, u64::MAX), (last, 1, u64::MAX)]);
-        assert_eq!((&*marks[1].listener, marks[1].what), ("l0", Marked::Consumed(0)));
+        assert_eq!((&*marks[1].listener, marks[1].kind), ("l0", Marked::Consumed(0)));
         assert_eq!(read_marks(b""), Some(Vec::new()));
         for end in 1..bytes.len() {
             assert_eq!(read_marks(&bytes[..end]), None, "{end}");

@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use uuid::Uuid;
 
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Origins, Records, Standing};
+use crate::log::admit::{self, Admitted, Job, Origins, Records, ThreadTip};
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, MarkWriter, Origin};
 use crate::log::entry::State as ThreadState;
 use crate::log::entry::{Batch, Entry, Flags, Noted, Open, Receipt, ThreadRecord, ThreadSummary};
-use crate::log::open::{Came, Opens};
+use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::verify::{Report, Verifier};
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
@@ -175,7 +175,7 @@ struct Threads {
 
 struct Thread {
     id: ThreadId,
-    standing: Standing,
+    thread_tip: ThreadTip,
     /// The indices of the thread's own entries in `Contents::all`.
     entries: Vec<usize>,
     /// The indices of the thread's children in `Threads::all`.
@@ -185,16 +185,16 @@ struct Thread {
 }
 
 /// The contents as the rules of `admit` see them.
-struct Books<'a> {
+struct MemoryRecords<'a> {
     threads: &'a mut Threads,
     all: &'a [Arc<Entry>],
     client_ids: &'a HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
 }
 
-impl Records for Books<'_> {
-    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
+impl Records for MemoryRecords<'_> {
+    fn thread_tip(&mut self, thread: &ThreadId) -> Result<Option<&mut ThreadTip>, Error> {
         let at = self.threads.by_id.get(thread);
-        Ok(at.map(|at| &mut self.threads.all[*at].standing))
+        Ok(at.map(|at| &mut self.threads.all[*at].thread_tip))
     }
 
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>) {
@@ -205,7 +205,7 @@ impl Records for Books<'_> {
         }
         self.threads.all.push(Thread {
             id: thread.clone(),
-            standing: Standing::new(at as u64 + 1, origin),
+            thread_tip: ThreadTip::new(at as u64 + 1, origin),
             entries: Vec::new(),
             children: Vec::new(),
             state: ThreadState::Open,
@@ -244,7 +244,7 @@ impl Contents {
         admitted.clear();
         let first = self.all.len();
         let (threads, client_ids) = (&mut self.threads, &self.client_ids);
-        let mut books = Books { threads, all: &self.all, client_ids };
+        let mut books = MemoryRecords { threads, all: &self.all, client_ids };
         let outcome = admit::admit(&mut books, &mut job, &mut admitted);
         match &outcome {
             Ok(()) => self.keep(&mut job, &admitted),
@@ -270,7 +270,7 @@ impl Contents {
         };
         let mut link = Link::new(self.chain, commit);
         for thread in &self.threads.all[self.threads.all.len() - admitted.opened..] {
-            link.thread(&thread.id, thread.standing.origin.as_deref());
+            link.thread(&thread.id, thread.thread_tip.origin.as_deref());
         }
         for (entry, row) in job.entries.iter_mut().zip(&admitted.rows) {
             let at = self.all.len();
@@ -300,7 +300,7 @@ impl Contents {
     /// Takes back what a refused batch had opened and counted.
     fn take_back(&mut self, job: &Job, admitted: &Admitted) {
         for row in &admitted.rows {
-            self.threads.all[row.thread as usize - 1].standing.last_seq -= 1;
+            self.threads.all[row.thread as usize - 1].thread_tip.last_seq -= 1;
         }
         for new in job.threads[..admitted.opened].iter().rev() {
             self.threads.by_id.remove(&new.id);
@@ -324,13 +324,13 @@ impl Contents {
     }
 
     fn record(&self, thread: &Thread, with_first: bool) -> ThreadRecord {
-        let origin = thread.standing.origin.as_deref();
+        let origin = thread.thread_tip.origin.as_deref();
         let first = self.read(&thread.id, 0, 1, usize::from(with_first)).unwrap_or_default();
         ThreadRecord {
             id: thread.id.clone(),
             parent: origin.and_then(|it| it.parent.clone()),
             fork: origin.and_then(|it| it.fork.clone()),
-            last_seq: thread.standing.last_seq,
+            last_seq: thread.thread_tip.last_seq,
             first: first.into_iter().next(),
             state: thread.state,
             is_charged: thread.is_charged,
@@ -399,17 +399,17 @@ impl Contents {
     ) -> Result<Vec<Arc<Entry>>, Error> {
         let unknown = || Error::UnknownThread(id.clone());
         let mut thread = self.find(id).ok_or_else(unknown)?;
-        let mut upto = upto.min(thread.standing.last_seq);
+        let mut upto = upto.min(thread.thread_tip.last_seq);
         // The parts of a thread's history, each with the bounds of what to read: first the thread's
         // own part, then that of the thread that it was forked from, and so on.
         let mut parts = Vec::new();
         loop {
-            let link_seq = thread.standing.link_seq();
+            let link_seq = thread.thread_tip.link_seq();
             if upto > link_seq.max(after) {
                 parts.push((thread, link_seq.max(after) - link_seq, upto - link_seq));
             }
             upto = upto.min(link_seq);
-            let fork = thread.standing.origin.as_ref().and_then(|it| it.fork.as_ref());
+            let fork = thread.thread_tip.origin.as_ref().and_then(|it| it.fork.as_ref());
             match fork.and_then(|fork| self.find(&fork.thread)) {
                 Some(source) if upto > after => thread = source,
                 _ => break,
@@ -431,7 +431,7 @@ impl Contents {
             },
         };
         let summary = |thread: &Thread| {
-            let origin = thread.standing.origin.as_deref();
+            let origin = thread.thread_tip.origin.as_deref();
             ThreadSummary {
                 id: thread.id.clone(),
                 parent: origin.and_then(|it| it.parent.clone()),
@@ -445,14 +445,14 @@ impl Contents {
     }
 
     fn open_entries(&self) -> Vec<Open> {
-        let mut opens = Opens::default();
+        let mut opens = OpenEntries::default();
         let mut from = 0;
         for row in &self.commits {
             let upto = row.commit.last_position as usize;
             for entry in &self.all[from..upto] {
                 if let Some(thread) = self.find(&entry.id.thread) {
-                    opens.entry(Came {
-                        thread: thread.standing.number,
+                    opens.entry(EntryNumbers {
+                        thread: thread.thread_tip.number,
                         seq: entry.id.seq,
                         position: entry.position,
                         receivers: entry.receivers,
@@ -479,12 +479,12 @@ impl Contents {
             let last_entry = row.commit.last_position as usize;
             verifier.begin(row.clone());
             for thread in &self.threads.all[threads..last_thread] {
-                let origin = thread.standing.origin.as_deref();
-                verifier.thread(thread.standing.number, &thread.id, origin);
+                let origin = thread.thread_tip.origin.as_deref();
+                verifier.thread(thread.thread_tip.number, &thread.id, origin);
             }
             for entry in &self.all[entries..last_entry] {
                 let thread = self.find(&entry.id.thread);
-                let origin = thread.and_then(|it| it.standing.origin.as_deref());
+                let origin = thread.and_then(|it| it.thread_tip.origin.as_deref());
                 verifier.entry(entry, origin);
             }
             verifier.end();

@@ -9,7 +9,7 @@ pub(crate) mod atomic_file;
 mod chain;
 mod entry;
 mod memory;
-mod open;
+mod open_entries;
 mod pages;
 mod sqlite;
 #[cfg(test)]

@@ -88,20 +88,20 @@ impl Bounded {
     }
 
     /// Waits until one more reply may begin, and counts the reply as under way.
-    async fn place(&self, prompt: &Prompt) -> Place {
+    async fn permit(&self, prompt: &Prompt) -> Permit {
         let tokens = match self.gate.counts_tokens() {
             true => self.model.prompt_tokens(prompt).max(TOKENS_MIN),
             false => 0,
         };
         // This is declared before the channel, and so dropped after it. If the turn is cancelled,
         // its channel is then closed already, and `admit` sees that the turn is gone.
-        let _waiting = Waiting(&self.gate);
-        let (sender, mut place) = oneshot::channel();
+        let _waiting = AdmitOnDrop(&self.gate);
+        let (sender, mut permit) = oneshot::channel();
         let agent = prompt.agent.clone();
         let is_first = self.gate.state().join(Ticket { agent, tokens, sender });
         self.gate.admit();
-        if let Ok(place) = place.try_recv() {
-            return place;
+        if let Ok(permit) = permit.try_recv() {
+            return permit;
         }
         self.gate.state().held_up += 1;
         if is_first {
@@ -115,8 +115,8 @@ impl Bounded {
             let wait = self.gate.admit();
             tokio::select! {
                 biased;
-                // The channel can't close before a place comes: this turn keeps the gate alive.
-                Ok(place) = &mut place => return place,
+                // The channel can't close before a permit comes: this turn keeps the gate alive.
+                Ok(permit) = &mut permit => return permit,
                 () = retry::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 () = changed => {}
             }
@@ -127,15 +127,15 @@ impl Bounded {
 impl Model for Bounded {
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(async move {
-            let place = self.place(&prompt).await;
-            WithPlace::of(self.model.turn(prompt).await, place)
+            let permit = self.permit(&prompt).await;
+            WithPermit::of(self.model.turn(prompt).await, permit)
         })
     }
 
     fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         Box::pin(async move {
-            let place = self.place(&prompt).await;
-            WithPlace::of(self.model.turn_once(prompt).await, place)
+            let permit = self.permit(&prompt).await;
+            WithPermit::of(self.model.turn_once(prompt).await, permit)
         })
     }
 
@@ -221,7 +221,7 @@ struct Ticket {
     agent: Option<Arc<str>>,
     /// The tokens that its request counts as.
     tokens: u64,
-    sender: oneshot::Sender<Place>,
+    sender: oneshot::Sender<Permit>,
 }
 
 /// How long a turn has to wait. None if it waits for the end of a reply, whenever that is.
@@ -305,8 +305,8 @@ impl Gate {
             let next = self.state().next(clock::now_us());
             match next {
                 Ok(Ticket { tokens, sender, .. }) => {
-                    // If the turn is gone, `send` returns the place, and dropping that frees it.
-                    drop(sender.send(Place { gate: self.clone(), tokens }));
+                    // If the turn is gone, `send` returns the permit, and dropping that frees it.
+                    drop(sender.send(Permit { gate: self.clone(), tokens }));
                 }
                 Err(wait) => return wait,
             }
@@ -315,23 +315,23 @@ impl Gate {
 }
 
 /// Admits the next turns when it is dropped, at the end of a turn's wait.
-struct Waiting<'a>(&'a Arc<Gate>);
+struct AdmitOnDrop<'a>(&'a Arc<Gate>);
 
-impl Drop for Waiting<'_> {
+impl Drop for AdmitOnDrop<'_> {
     fn drop(&mut self) {
         self.0.admit();
     }
 }
 
-/// A reply's place among those under way. Dropping it frees the place.
+/// Permits one reply to be under way. Dropping it lets another begin.
 #[derive(Debug)]
-struct Place {
+struct Permit {
     gate: Arc<Gate>,
     /// The tokens that the reply has counted as so far.
     tokens: u64,
 }
 
-impl Place {
+impl Permit {
     /// Takes the provider's count of tokens. Tokens beyond those counted so far are charged; if
     /// there are fewer, nothing is given back.
     fn used(&mut self, tokens: u64) {
@@ -342,7 +342,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.gate.state().under_way -= 1;
         self.gate.admit();
@@ -350,25 +350,25 @@ impl Drop for Place {
     }
 }
 
-/// A reply that holds a place until it is dropped.
+/// A reply that holds a permit until it is dropped.
 #[derive(Debug)]
-struct WithPlace {
+struct WithPermit {
     reply: Box<dyn Reply>,
-    place: Place,
+    permit: Permit,
 }
 
-impl WithPlace {
-    fn of(asked: Result<Box<dyn Reply>, Error>, place: Place) -> Result<Box<dyn Reply>, Error> {
-        Ok(Box::new(WithPlace { reply: asked?, place }))
+impl WithPermit {
+    fn of(asked: Result<Box<dyn Reply>, Error>, permit: Permit) -> Result<Box<dyn Reply>, Error> {
+        Ok(Box::new(WithPermit { reply: asked?, permit }))
     }
 }
 
-impl Reply for WithPlace {
+impl Reply for WithPermit {
     fn next(&mut self) -> Boxed<'_, Option<Piece>> {
         Box::pin(async {
             let piece = self.reply.next().await?;
             if let Some(Piece::Usage(usage)) = &piece {
-                self.place.used(usage.input + usage.output);
+                self.permit.used(usage.input + usage.output);
             }
             Ok(piece)
         })

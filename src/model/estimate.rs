@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Attached, Format, Model, Prompt, Said, Tool};
+use crate::model::{Attached, Format, Model, Prompt, PromptMessage, Tool};
 
 /// Approximate bytes of a token, where no tokenizer counts.
 pub const TOKEN_BYTES: u64 = 4;
@@ -31,7 +31,7 @@ pub fn prompt_bytes(prompt: &Prompt) -> u64 {
 }
 
 /// Estimates the tokens of a message's attachments.
-fn attached_tokens(it: &Said) -> u64 {
+fn attached_tokens(it: &PromptMessage) -> u64 {
     it.attached.iter().map(Attached::tokens).sum()
 }
 
@@ -43,12 +43,12 @@ fn format_bytes(it: &Format) -> u64 {
     (it.name.len() + it.description.len() + it.schema.to_string().len()) as u64
 }
 
-fn message_bytes(it: &Said) -> u64 {
+fn message_bytes(it: &PromptMessage) -> u64 {
     let calls = it.calls.iter().map(|it| it.name.len() + it.arguments.len());
     (it.text.len() + calls.sum::<usize>()) as u64 + signed_bytes(it)
 }
 
-fn signed_bytes(it: &Said) -> u64 {
+fn signed_bytes(it: &PromptMessage) -> u64 {
     it.signed.iter().map(|it| it.json.len() as u64).sum()
 }
 
@@ -79,7 +79,7 @@ impl dyn Model + '_ {
 
     /// Estimates the tokens of one message, as `prompt_tokens` does.
     #[must_use]
-    pub fn message_tokens(&self, it: &Said) -> u64 {
+    pub fn message_tokens(&self, it: &PromptMessage) -> u64 {
         let Some(text) = self.tokens(&it.text) else {
             return tokens_of_bytes(message_bytes(it)) + attached_tokens(it);
         };
@@ -195,7 +195,7 @@ mod tests {
         let model: &dyn Model = &counted;
         let mut prompt = Prompt::new("You are an oracle");
         assert_eq!(model.prompt_tokens(&prompt), 4);
-        prompt.messages.push(Said::new(Role::User, "Extraordinarily long words"));
+        prompt.messages.push(PromptMessage::new(Role::User, "Extraordinarily long words"));
         assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS);
         assert_eq!(model.prompt_tokens(&prompt), 4 + 3 + MESSAGE_TOKENS, "from memory");
     }
@@ -217,13 +217,13 @@ mod tests {
     fn without_one_a_token_is_four_bytes() {
         let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
         let mut prompt = Prompt::new("12345678");
-        prompt.messages.push(Said::new(Role::User, "123456789"));
+        prompt.messages.push(PromptMessage::new(Role::User, "123456789"));
         assert_eq!(model.prompt_tokens(&prompt), 5);
     }
 
     #[test]
     fn an_image_counts_beside_the_text_by_either_count() {
-        let mut said = Said::new(Role::User, "Look");
+        let mut said = PromptMessage::new(Role::User, "Look");
         said.attached.push(Attached::new("image/png", &[0; 300_000]));
         let model: &dyn Model = &crate::model::Scripted::replies(["a"]);
         assert_eq!(model.message_tokens(&said), 1 + 1_600);

@@ -59,7 +59,7 @@ pub use models::{Models, UnknownModel};
 pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
 pub use price::Price;
 pub use prices::{NoPrices, PriceEntry, Prices};
-pub use prompt::{Digest, Format, NoDigest, Prompt, Role, Said, Tool};
+pub use prompt::{Digest, Format, NoDigest, Prompt, PromptMessage, Role, Tool};
 pub use provider::{NoProvider, Provider, Unmatched};
 pub(crate) use provider::{ProviderFile, of_wire};
 pub(crate) use provider_events::{DroppedEvents, EventQueue};

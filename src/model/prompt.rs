@@ -17,7 +17,7 @@ pub struct Prompt {
     /// The system text. Empty if there is none.
     pub system: String,
     /// The messages of the conversation, in order.
-    pub messages: Vec<Said>,
+    pub messages: Vec<PromptMessage>,
     /// The tools that the model may call natively.
     pub tools: Vec<Tool>,
     /// The format of the answer, if the answer is to be JSON. Native calls don't follow it.
@@ -54,7 +54,7 @@ pub struct Prompt {
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "who and what: there is no more to a message")]
-pub struct Said {
+pub struct PromptMessage {
     /// The role of the speaker.
     pub role: Role,
     /// The text of the message.
@@ -70,11 +70,11 @@ pub struct Said {
     pub attached: Vec<Attached>,
 }
 
-impl Said {
+impl PromptMessage {
     /// A message with a text and nothing else.
     #[must_use]
-    pub fn new(role: Role, text: impl Into<String>) -> Said {
-        Said {
+    pub fn new(role: Role, text: impl Into<String>) -> PromptMessage {
+        PromptMessage {
             role,
             text: text.into(),
             calls: Vec::new(),
@@ -180,7 +180,7 @@ impl Prompt {
     /// Adds a message of a role.
     #[must_use]
     pub fn said(mut self, role: Role, text: impl Into<String>) -> Prompt {
-        self.messages.push(Said::new(role, text));
+        self.messages.push(PromptMessage::new(role, text));
         self
     }
 
@@ -247,7 +247,7 @@ impl Prompt {
         hash.text("pumphouse prompt v1");
         hash.text(&self.system);
         hash.number(self.messages.len() as u64);
-        for Said { role, text, calls, of, signed, attached } in &self.messages {
+        for PromptMessage { role, text, calls, of, signed, attached } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
             // A message without calls, `of` and signed parts keeps the digest that it had before

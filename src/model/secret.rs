@@ -36,7 +36,7 @@ impl Secret {
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
-            if let Found::Whole(bytes) = found(secret, rest) {
+            if let SecretMatch::Whole(bytes) = match_secret(secret, rest) {
                 shown.push('…');
                 rest = &rest[bytes..];
             } else {
@@ -53,7 +53,7 @@ impl Secret {
         let longest = secret.chars().count() * SPELLING_BYTES_MAX;
         let near = text.char_indices().map(|(at, _)| &text[at..]);
         let mut near = near.filter(|it| it.len() <= longest);
-        near.find(|it| found(secret, it) == Found::Begun).map_or(0, str::len)
+        near.find(|it| match_secret(secret, it) == SecretMatch::Begun).map_or(0, str::len)
     }
 
     /// The text to search for. None if it is too short: a header's `1` or `true` is in many texts.
@@ -67,7 +67,7 @@ const SPELLING_BYTES_MAX: usize = 10;
 
 /// How much of a secret is at the beginning of a text.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum SecretMatch {
     /// The whole secret, in this number of bytes.
     Whole(usize),
     /// The text ends within the secret.
@@ -75,38 +75,38 @@ enum Found {
     Nothing,
 }
 
-fn found(secret: &str, text: &str) -> Found {
+fn match_secret(secret: &str, text: &str) -> SecretMatch {
     if text.starts_with(secret) {
-        return Found::Whole(secret.len());
+        return SecretMatch::Whole(secret.len());
     }
     let mut rest = text;
     for it in secret.chars() {
         match spelled(it, rest) {
-            Found::Whole(bytes) => rest = &rest[bytes..],
+            SecretMatch::Whole(bytes) => rest = &rest[bytes..],
             other => return other,
         }
     }
-    Found::Whole(text.len() - rest.len())
+    SecretMatch::Whole(text.len() - rest.len())
 }
 
 /// Looks for a character at the beginning of a text: as it is, or escaped by JSON or XML.
-fn spelled(it: char, text: &str) -> Found {
+fn spelled(it: char, text: &str) -> SecretMatch {
     if text.starts_with(it) && !matches!(it, '\\' | '&') {
-        return Found::Whole(it.len_utf8());
+        return SecretMatch::Whole(it.len_utf8());
     }
-    let Some(first) = text.chars().next() else { return Found::Begun };
+    let Some(first) = text.chars().next() else { return SecretMatch::Begun };
     let escaped = match first {
         '\\' => of_json(&text[1..]),
         '&' => of_xml(&text[1..]),
-        _ => return Found::Nothing,
+        _ => return SecretMatch::Nothing,
     };
     match escaped {
-        Some((said, bytes)) if said == it => Found::Whole(1 + bytes),
+        Some((said, bytes)) if said == it => SecretMatch::Whole(1 + bytes),
         None if text.len() < SPELLING_BYTES_MAX && !text[1..].contains(ends_an_escape) => {
-            Found::Begun
+            SecretMatch::Begun
         }
-        _ if first == it => Found::Whole(1),
-        _ => Found::Nothing,
+        _ if first == it => SecretMatch::Whole(1),
+        _ => SecretMatch::Nothing,
     }
 }
 

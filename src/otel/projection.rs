@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::ThreadId;
-use crate::listener::Entry as Heard;
+use crate::listener::Entry as ListenerEntry;
 use crate::log::{Boxed, Entry, Error, Log, Pages};
 use crate::otel::span::{Span, SpanId};
-use crate::otel::thread_spans::{Place, ThreadSpans};
+use crate::otel::thread_spans::{ThreadSpans, TracedThread};
 
 /// How many threads are cached.
 const THREADS_MAX: usize = 4_096;
@@ -66,7 +66,7 @@ impl Projection {
                 self.read(thread, entry.position).await?
             }
         };
-        let mut ended = spans.take(&Heard::kept(entry));
+        let mut ended = spans.take(&ListenerEntry::kept(entry));
         if self.content {
             ended = ended.into_iter().map(Span::with_content).collect();
         }
@@ -92,15 +92,16 @@ impl Projection {
     fn read<'a>(&'a self, thread: &'a ThreadId, before: u64) -> Boxed<'a, ThreadSpans> {
         Box::pin(async move {
             let (root, above) = self.above(thread).await?;
-            let place = Place { thread: thread.clone(), root, above, content: self.content };
-            let mut spans = ThreadSpans::new(place);
+            let traced =
+                TracedThread { thread: thread.clone(), root, above, content: self.content };
+            let mut spans = ThreadSpans::new(traced);
             let mut pages = Pages::of(&*self.log, thread);
             while let Some(page) = pages.next().await? {
                 for entry in &page {
                     if entry.position >= before {
                         return Ok(spans);
                     }
-                    drop(spans.take(&Heard::kept(entry)));
+                    drop(spans.take(&ListenerEntry::kept(entry)));
                     spans.position = entry.position;
                 }
             }
@@ -124,6 +125,6 @@ impl Projection {
             None => Some(self.read(parent, opening.position).await?),
         };
         let Some(spans) = kept.or(read.as_ref()) else { return Ok((parent.clone(), None)) };
-        Ok((spans.place().root.clone(), spans.parent_of(&Heard::kept(&opening))))
+        Ok((spans.traced().root.clone(), spans.parent_of(&ListenerEntry::kept(&opening))))
     }
 }

@@ -25,7 +25,7 @@ const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// What the spans of a thread have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TracedThread {
     /// The thread.
     pub(super) thread: ThreadId,
     /// The root of its tree.
@@ -39,7 +39,7 @@ pub(super) struct Place {
 /// A thread's open spans.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadSpans {
-    place: Place,
+    traced: TracedThread,
     minds: Minds,
     /// The open work of each agent.
     works: BTreeMap<String, OpenWork>,
@@ -90,9 +90,9 @@ struct OpenAction {
 }
 
 impl ThreadSpans {
-    pub(super) fn new(place: Place) -> ThreadSpans {
+    pub(super) fn new(traced: TracedThread) -> ThreadSpans {
         ThreadSpans {
-            place,
+            traced,
             minds: Minds::default(),
             works: BTreeMap::new(),
             turns: BTreeMap::new(),
@@ -102,8 +102,8 @@ impl ThreadSpans {
         }
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn traced(&self) -> &TracedThread {
+        &self.traced
     }
 
     /// The span in which an entry of this thread was sent. For the call of an action, it is the
@@ -115,7 +115,7 @@ impl ThreadSpans {
         {
             return Some(SpanId::of(&of));
         }
-        self.working(entry.from()).or(self.place.above)
+        self.working(entry.from()).or(self.traced.above)
     }
 
     /// The span of an agent's work, if the work has had a turn.
@@ -126,7 +126,7 @@ impl ThreadSpans {
     /// Takes the next entry, and returns the spans that end with it.
     pub(super) fn take(&mut self, entry: &Entry) -> Vec<Span> {
         let mut spans = Vec::new();
-        if entry.thread() != &self.place.thread {
+        if entry.thread() != &self.traced.thread {
             // A fork begins with entries of another thread. Their spans belong to that thread.
             self.minds.apply(entry);
             return spans;
@@ -158,7 +158,7 @@ impl ThreadSpans {
             let origin = Origin {
                 parent: self.parent_of(entry),
                 link: entry.meta().and_then(traceparent),
-                text: self.place.content.then(text),
+                text: self.traced.content.then(text),
             };
             self.asked.insert(entry.seq(), origin);
         }
@@ -166,7 +166,7 @@ impl ThreadSpans {
 
     fn take_action(&mut self, entry: &Entry, spans: &mut Vec<Span>) {
         if let Some(action) = entry.decode_if::<Action>() {
-            let parent = self.working(entry.from()).or(self.place.above);
+            let parent = self.working(entry.from()).or(self.traced.above);
             let agent = entry.from().to_owned();
             let open = OpenAction { at_us: entry.at_us(), parent, agent, action };
             self.actions.insert(entry.seq(), open);
@@ -187,7 +187,7 @@ impl ThreadSpans {
                 work.turns += 1;
                 work.model = Some(ModelName::parse(&asked.model));
             }
-            let parent = self.working(agent).or(self.place.above);
+            let parent = self.working(agent).or(self.traced.above);
             let open = OpenTurn { begun: (entry.seq(), entry.at_us()), parent, asked };
             self.turns.insert(agent.to_owned(), open);
         } else if let Some(over) = entry.decode_if::<CognitionOut>()
@@ -223,8 +223,8 @@ impl ThreadSpans {
             shown.iter().for_each(|it| drop(self.asked.remove(it)));
         }
         if let Some(message) = message {
-            let id = SpanId::of_work(&EntryId::new(&self.place.thread, entry.seq()), agent);
-            let above = || Origin { parent: self.place.above, ..Origin::default() };
+            let id = SpanId::of_work(&EntryId::new(&self.traced.thread, entry.seq()), agent);
+            let above = || Origin { parent: self.traced.above, ..Origin::default() };
             let origin = self.asked.remove(&message).unwrap_or_else(above);
             let begun = (entry.seq(), entry.at_us());
             let (turns, model, tokens) = (0, None, None);
@@ -267,7 +267,7 @@ impl ThreadSpans {
 
     /// A failure. Its message counts as content, as it may quote a payload.
     fn failure(&self, kind: String, message: Option<&str>) -> Failure {
-        Failure { kind, message: message.filter(|_| self.place.content).map(cut) }
+        Failure { kind, message: message.filter(|_| self.traced.content).map(cut) }
     }
 
     fn work_span(
@@ -288,7 +288,7 @@ impl ThreadSpans {
         if let Some(text) = work.origin.text {
             attributes.push((names::INPUT_MESSAGES, messages("user", &text, None).into()));
         }
-        if let Some(it) = last.decode_if::<Response>().filter(|_| self.place.content) {
+        if let Some(it) = last.decode_if::<Response>().filter(|_| self.traced.content) {
             let text = messages("assistant", &it.text, Some("stop"));
             attributes.push((names::OUTPUT_MESSAGES, text.into()));
         }
@@ -328,7 +328,7 @@ impl ThreadSpans {
                 (names::REASONING_TOKENS, over.tokens_reasoning),
             ];
             attributes.extend(parts.into_iter().filter_map(|(name, it)| Some((name, it?.into()))));
-            if self.place.content {
+            if self.traced.content {
                 let text = messages("assistant", &over.text, reason);
                 attributes.push((names::OUTPUT_MESSAGES, text.into()));
             }
@@ -339,7 +339,7 @@ impl ThreadSpans {
         } else {
             failure = Some(self.failure(names::UNFINISHED.to_owned(), None)).or(failure);
         }
-        let id = SpanId::of(&EntryId::new(&self.place.thread, open.begun.0));
+        let id = SpanId::of(&EntryId::new(&self.traced.thread, open.begun.0));
         Span {
             name: format!("chat {}", model.name),
             kind: Kind::Client,
@@ -361,7 +361,7 @@ impl ThreadSpans {
         attributes.push((names::TOOL_NAME, action.name.as_str().into()));
         attributes.push((names::TOOL_TYPE, "function".into()));
         attributes.push((names::TOOL_CALL_ID, action.id.as_str().into()));
-        if self.place.content {
+        if self.traced.content {
             let elements = action.elements.map(|it| it.parameters.canonical());
             let elements = elements.map(|it| String::from_utf8_lossy(&it).into_owned());
             if let Some(it) = action.parameters.or(elements) {
@@ -380,7 +380,7 @@ impl ThreadSpans {
                 Some(self.failure(kind, it.why().as_deref()))
             }
         };
-        let id = SpanId::of(&EntryId::new(&self.place.thread, seq));
+        let id = SpanId::of(&EntryId::new(&self.traced.thread, seq));
         Span {
             name: format!("execute_tool {}", action.name),
             ..self.span((id, parent), at_us, last, attributes, failure)
@@ -389,12 +389,12 @@ impl ThreadSpans {
 
     /// The attributes of every span.
     fn attributes(&self, operation: &str, agent: &str, seq: u64) -> Vec<Attribute> {
-        let entry = EntryId::new(&self.place.thread, seq);
+        let entry = EntryId::new(&self.traced.thread, seq);
         vec![
             (names::OPERATION_NAME, operation.into()),
-            (names::CONVERSATION_ID, self.place.root.as_str().into()),
+            (names::CONVERSATION_ID, self.traced.root.as_str().into()),
             (names::AGENT_NAME, agent.into()),
-            (names::THREAD_ID, self.place.thread.as_str().into()),
+            (names::THREAD_ID, self.traced.thread.as_str().into()),
             (names::ENTRY_ID, entry.to_string().into()),
         ]
     }
@@ -409,7 +409,7 @@ impl ThreadSpans {
     ) -> Span {
         attributes.extend(failure.iter().map(|it| (names::ERROR_TYPE, it.kind.as_str().into())));
         Span {
-            trace: TraceId::of(&self.place.root),
+            trace: TraceId::of(&self.traced.root),
             id,
             parent,
             name: String::new(),

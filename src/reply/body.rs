@@ -16,7 +16,7 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body {
     pub(super) form: Form,
-    at: At,
+    at: BodyPosition,
     /// How many bytes of the element were read, with its open tag.
     length: usize,
     /// How many elements of the same name are open within the element.
@@ -40,7 +40,7 @@ pub(super) struct Body {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum BodyPosition {
     Content,
     String {
         escape: bool,
@@ -69,7 +69,7 @@ enum At {
 
 /// What is known of a body after a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum BodyStep {
     More,
     /// The element is complete.
     Whole,
@@ -81,7 +81,7 @@ pub(super) enum Seen {
 
 /// What the body must know of its surroundings.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct Surroundings<'a> {
     pub(super) markup: &'a Markup,
     /// The index of the element's own name.
     pub(super) own: usize,
@@ -99,7 +99,7 @@ impl Body {
     pub(super) fn new(form: Form, tag_bytes: usize) -> Body {
         Body {
             form,
-            at: At::Content,
+            at: BodyPosition::Content,
             length: tag_bytes,
             nested: 0,
             depth: 0,
@@ -114,32 +114,32 @@ impl Body {
     }
 
     pub(super) fn in_string(&self) -> bool {
-        matches!(self.at, At::String { .. })
+        matches!(self.at, BodyPosition::String { .. })
     }
 
     /// Whether the tag that was found is a close tag.
     pub(super) fn is_at_close(&self) -> bool {
-        matches!(self.at, At::Tag(tag) if tag.closes)
+        matches!(self.at, BodyPosition::Tag(tag) if tag.closes)
     }
 
     /// Ends a JSON string that has a line end in it. The JSON isn't valid any more.
     pub(super) fn tear(&mut self) {
-        self.at = At::Content;
+        self.at = BodyPosition::Content;
         self.over = true;
     }
 
-    pub(super) fn step(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+    pub(super) fn step(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let seen = match self.at {
-            At::Tag(tag) => self.tag_step(tag, byte, around),
-            At::String { escape } => self.string_step(escape, byte),
-            At::Content if self.form == Form::Elements => {
+            BodyPosition::Tag(tag) => self.tag_step(tag, byte, around),
+            BodyPosition::String { escape } => self.string_step(escape, byte),
+            BodyPosition::Content if self.form == Form::Elements => {
                 self.text(byte, around);
-                Seen::More
+                BodyStep::More
             }
-            At::Content => self.content(byte, around),
+            BodyPosition::Content => self.content(byte, around),
             _ => self.markup_step(byte, around),
         };
-        if matches!(seen, Seen::More | Seen::Whole) {
+        if matches!(seen, BodyStep::More | BodyStep::Whole) {
             self.length += 1;
         }
         seen
@@ -147,13 +147,17 @@ impl Body {
 
     /// Takes a byte of text among child elements. Right below the element itself, the next element
     /// may begin.
-    fn text(&mut self, byte: u8, around: &Around<'_>) {
+    fn text(&mut self, byte: u8, around: &Surroundings<'_>) {
         match byte {
             b'<' => {
                 self.tag = self.length;
                 self.fresh_tag = std::mem::take(&mut self.fresh);
                 let outmost = self.depth == 0;
-                self.at = if outmost { At::Tag(Tag::new(around.markup)) } else { At::Open };
+                self.at = if outmost {
+                    BodyPosition::Tag(Tag::new(around.markup))
+                } else {
+                    BodyPosition::Open
+                };
             }
             b'\n' => self.fresh = true,
             b' ' | b'\t' | b'\r' => {}
@@ -162,14 +166,14 @@ impl Body {
     }
 
     /// Takes a byte of JSON outside strings.
-    fn content(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+    fn content(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         match byte {
             b'\n' => self.fresh = true,
             b' ' | b'\t' | b'\r' => {}
             b'<' => {
                 self.tag = self.length;
                 self.fresh_tag = std::mem::take(&mut self.fresh);
-                self.at = At::Tag(Tag::new(around.markup));
+                self.at = BodyPosition::Tag(Tag::new(around.markup));
             }
             _ => {
                 self.fresh = false;
@@ -182,7 +186,7 @@ impl Body {
                 match byte {
                     b'"' => {
                         self.string = self.length;
-                        self.at = At::String { escape: false };
+                        self.at = BodyPosition::String { escape: false };
                     }
                     b'{' | b'[' => self.depth += 1,
                     b'}' | b']' => {
@@ -193,39 +197,39 @@ impl Body {
                 }
             }
         }
-        Seen::More
+        BodyStep::More
     }
 
-    fn string_step(&mut self, escape: bool, byte: u8) -> Seen {
+    fn string_step(&mut self, escape: bool, byte: u8) -> BodyStep {
         self.at = match byte {
-            b'\n' => return Seen::Torn,
+            b'\n' => return BodyStep::Torn,
             b'"' if !escape => {
                 self.over |= self.depth == 0;
-                At::Content
+                BodyPosition::Content
             }
-            _ => At::String { escape: byte == b'\\' && !escape },
+            _ => BodyPosition::String { escape: byte == b'\\' && !escape },
         };
-        Seen::More
+        BodyStep::More
     }
 
-    fn tag_step(&mut self, mut tag: Tag, byte: u8, around: &Around<'_>) -> Seen {
+    fn tag_step(&mut self, mut tag: Tag, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let step = tag.step(byte, around.markup);
-        self.at = At::Tag(tag);
+        self.at = BodyPosition::Tag(tag);
         match step {
-            Step::More => Seen::More,
-            Step::Whole { .. } => Seen::Whole,
-            Step::Comment => self.mix(At::Comment(0)),
+            Step::More => BodyStep::More,
+            Step::Whole { .. } => BodyStep::Whole,
+            Step::Comment => self.mix(BodyPosition::Comment(0)),
             Step::Section => {
                 if self.form == Form::Unknown {
                     self.form = Form::Json;
                 }
-                self.mix(At::Data(0))
+                self.mix(BodyPosition::Data(0))
             }
             Step::Name(place) if tag.closes && place == around.own => {
                 tag.welcome();
                 self.tag_step(tag, byte, around)
             }
-            Step::Name(place) if self.is_next(place, tag.closes, around) => Seen::Next,
+            Step::Name(place) if self.is_next(place, tag.closes, around) => BodyStep::Next,
             Step::Name(_) | Step::Not | Step::Torn => {
                 self.no_next(tag, step == Step::Name(around.own), byte, around)
             }
@@ -233,23 +237,23 @@ impl Body {
     }
 
     /// Reads on behind a tag that would have begun the next element, but is text.
-    pub(super) fn pass(&mut self, byte: u8, around: &Around<'_>) -> Seen {
-        let At::Tag(tag) = self.at else { return Seen::More };
+    pub(super) fn pass(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
+        let BodyPosition::Tag(tag) = self.at else { return BodyStep::More };
         let seen = self.no_next(tag, tag.name() == around.own, byte, around);
-        self.length += usize::from(matches!(seen, Seen::More | Seen::Whole));
+        self.length += usize::from(matches!(seen, BodyStep::More | BodyStep::Whole));
         seen
     }
 
     /// Reads on behind a close tag that is text.
-    pub(super) fn pass_close(&mut self) -> Seen {
-        self.at = At::Content;
-        Seen::More
+    pub(super) fn pass_close(&mut self) -> BodyStep {
+        self.at = BodyPosition::Content;
+        BodyStep::More
     }
 
     /// Handles a tag that isn't the next element. `byte` is the one behind what was read of the
     /// tag.
-    fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
-        self.at = At::Content;
+    fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
+        self.at = BodyPosition::Content;
         match self.form {
             Form::Unknown => self.first_child(tag, own, byte, around),
             Form::Elements => self.child(tag, own, byte, around),
@@ -257,15 +261,15 @@ impl Body {
         }
     }
 
-    fn mix(&mut self, at: At) -> Seen {
+    fn mix(&mut self, at: BodyPosition) -> BodyStep {
         self.mixed = true;
         self.at = at;
-        Seen::More
+        BodyStep::More
     }
 
     /// Whether a tag that is markup begins the next element, or ends one around this one. So a
     /// missing close tag costs one element and not all the text behind it.
-    fn is_next(&self, place: usize, closes: bool, around: &Around<'_>) -> bool {
+    fn is_next(&self, place: usize, closes: bool, around: &Surroundings<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();
         // In a body that isn't JSON, a call, a thought or a response can't be a child.
@@ -280,7 +284,13 @@ impl Body {
     }
 
     /// Handles a body that begins with a tag: the body has child elements, or it isn't valid.
-    fn first_child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+    fn first_child(
+        &mut self,
+        tag: Tag,
+        own: bool,
+        byte: u8,
+        around: &Surroundings<'_>,
+    ) -> BodyStep {
         let begun = self.length - self.tag;
         if tag.closes || (begun == 1 && !is_name_start(byte)) {
             self.form = Form::Json;
@@ -292,83 +302,83 @@ impl Body {
     }
 
     /// Handles the tag of a child element. `byte` is the one behind what was read of the tag.
-    fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Around<'_>) -> Seen {
+    fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         if tag.is_bang() {
             self.text(byte, around);
-            return Seen::More;
+            return BodyStep::More;
         }
         let begun = self.length - self.tag;
         let length = around.markup.at(around.own).text.len();
         let matched = if own { length } else { usize::MAX };
         let closes = tag.closes;
         self.at = match begun {
-            1 => At::Open,
-            2 if closes => At::Name { matched: 0, closes },
-            _ if tag.is_named() => At::Rest { own: true, closes, quote: 0, slash: false },
-            _ => At::Name { matched, closes },
+            1 => BodyPosition::Open,
+            2 if closes => BodyPosition::Name { matched: 0, closes },
+            _ if tag.is_named() => BodyPosition::Rest { own: true, closes, quote: 0, slash: false },
+            _ => BodyPosition::Name { matched, closes },
         };
         self.markup_step(byte, around)
     }
 
     /// Takes a byte within the tag of a child element, a comment or a CDATA section.
-    fn markup_step(&mut self, byte: u8, around: &Around<'_>) -> Seen {
+    fn markup_step(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let own = around.markup.at(around.own).text.as_bytes();
         self.at = match self.at {
-            At::Open => match byte {
-                b'/' => At::Name { matched: 0, closes: true },
-                b'!' => At::Bang,
+            BodyPosition::Open => match byte {
+                b'/' => BodyPosition::Name { matched: 0, closes: true },
+                b'!' => BodyPosition::Bang,
                 _ if is_name_start(byte) => {
-                    self.at = At::Name { matched: 0, closes: false };
+                    self.at = BodyPosition::Name { matched: 0, closes: false };
                     return self.markup_step(byte, around);
                 }
                 b'<' => {
                     self.tag = self.length;
-                    At::Open
+                    BodyPosition::Open
                 }
-                _ => At::Content,
+                _ => BodyPosition::Content,
             },
-            At::Name { matched, closes } => {
+            BodyPosition::Name { matched, closes } => {
                 if byte == b'>' || byte == b'/' || byte.is_ascii_whitespace() {
                     let own = matched == own.len();
-                    self.at = At::Rest { own, closes, quote: 0, slash: false };
+                    self.at = BodyPosition::Rest { own, closes, quote: 0, slash: false };
                     return self.markup_step(byte, around);
                 }
                 let next = own.get(matched) == Some(&byte);
-                At::Name { matched: if next { matched + 1 } else { usize::MAX }, closes }
+                BodyPosition::Name { matched: if next { matched + 1 } else { usize::MAX }, closes }
             }
-            At::Rest { own, closes, quote, slash } => {
+            BodyPosition::Rest { own, closes, quote, slash } => {
                 return self.rest(own, closes, quote, slash, byte);
             }
-            At::Bang if byte == b'-' => At::Dash,
-            At::Bang if byte == b'[' => At::Section(1),
-            At::Dash if byte == b'-' => At::Comment(0),
-            At::Section(at) if SECTION[usize::from(at)] == byte => {
+            BodyPosition::Bang if byte == b'-' => BodyPosition::Dash,
+            BodyPosition::Bang if byte == b'[' => BodyPosition::Section(1),
+            BodyPosition::Dash if byte == b'-' => BodyPosition::Comment(0),
+            BodyPosition::Section(at) if SECTION[usize::from(at)] == byte => {
                 let whole = usize::from(at) + 1 == SECTION.len();
-                if whole { At::Data(0) } else { At::Section(at + 1) }
+                if whole { BodyPosition::Data(0) } else { BodyPosition::Section(at + 1) }
             }
-            At::Comment(count) => run_to(count, byte, b'-', At::Comment),
-            At::Data(count) => run_to(count, byte, b']', At::Data),
+            BodyPosition::Comment(count) => run_to(count, byte, b'-', BodyPosition::Comment),
+            BodyPosition::Data(count) => run_to(count, byte, b']', BodyPosition::Data),
             _ if byte == b'<' => {
                 self.tag = self.length;
-                At::Open
+                BodyPosition::Open
             }
-            _ => At::Content,
+            _ => BodyPosition::Content,
         };
-        Seen::More
+        BodyStep::More
     }
 
     /// Takes a byte of a tag behind its name.
-    fn rest(&mut self, own: bool, closes: bool, quote: u8, slash: bool, byte: u8) -> Seen {
+    fn rest(&mut self, own: bool, closes: bool, quote: u8, slash: bool, byte: u8) -> BodyStep {
         self.at = match byte {
             // An attribute can't have a `<`, so the quotes don't match.
             b'<' => {
                 self.tag = self.length;
-                At::Open
+                BodyPosition::Open
             }
             b'>' if quote == 0 => {
                 if own && closes {
                     if self.nested == 0 {
-                        return Seen::Whole;
+                        return BodyStep::Whole;
                     }
                     self.nested -= 1;
                 } else if own && !slash {
@@ -378,21 +388,23 @@ impl Body {
                     true => self.depth = self.depth.saturating_sub(1),
                     false => self.depth += usize::from(!slash),
                 }
-                At::Content
+                BodyPosition::Content
             }
-            b'"' | b'\'' if quote == 0 => At::Rest { own, closes, quote: byte, slash: false },
-            _ if byte == quote => At::Rest { own, closes, quote: 0, slash: false },
-            _ => At::Rest { own, closes, quote, slash: byte == b'/' },
+            b'"' | b'\'' if quote == 0 => {
+                BodyPosition::Rest { own, closes, quote: byte, slash: false }
+            }
+            _ if byte == quote => BodyPosition::Rest { own, closes, quote: 0, slash: false },
+            _ => BodyPosition::Rest { own, closes, quote, slash: byte == b'/' },
         };
-        Seen::More
+        BodyStep::More
     }
 }
 
 const SECTION: &[u8] = b"[CDATA[";
 
-fn run_to(count: u8, byte: u8, mark: u8, at: fn(u8) -> At) -> At {
+fn run_to(count: u8, byte: u8, mark: u8, at: fn(u8) -> BodyPosition) -> BodyPosition {
     match byte {
-        b'>' if count == 2 => At::Content,
+        b'>' if count == 2 => BodyPosition::Content,
         _ if byte == mark => at((count + 1).min(2)),
         _ => at(0),
     }

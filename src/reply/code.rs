@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
+use crate::reply::code_before_3;
 use crate::reply::config::Reading;
-use crate::reply::first;
 use crate::reply::inline::Inline;
 use crate::reply::markdown::{Blocks, Fence};
 use crate::reply::names::Markup;
@@ -35,7 +35,7 @@ impl Reading {
     /// The same ranges as [`code_ranges`], by these parsing rules.
     #[must_use]
     pub fn code_ranges(self, text: &str) -> Vec<Range<usize>> {
-        let (markup, mut code) = (Markup::default(), Code::new(self, false));
+        let (markup, mut code) = (Markup::default(), CodeContext::new(self, false));
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (at, byte) in text.bytes().enumerate() {
             if code.next(&[byte], &markup).is_some() {
@@ -100,14 +100,14 @@ pub(super) struct Spot {
 
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one each parser, and none on a heap")]
-pub(super) enum Code {
-    First(first::Code),
-    Now(Now),
+pub(super) enum CodeContext {
+    First(code_before_3::CodeBefore3),
+    Current(CurrentCode),
 }
 
 /// The state of a text at a place, by the current rules.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
+pub(super) struct CurrentCode {
     blocks: Blocks,
     /// Whether this is a comment or a CDATA section.
     hidden: Hidden,
@@ -131,55 +131,55 @@ enum Hidden {
     Section(u8),
 }
 
-impl Code {
-    pub(super) fn new(reading: Reading, json: bool) -> Code {
+impl CodeContext {
+    pub(super) fn new(reading: Reading, json: bool) -> CodeContext {
         match reading {
-            Reading::First => Code::First(first::Code::new(json)),
-            Reading::CommonMark => Code::Now(Now::new(json)),
+            Reading::First => CodeContext::First(code_before_3::CodeBefore3::new(json)),
+            Reading::CommonMark => CodeContext::Current(CurrentCode::new(json)),
         }
     }
 
     /// Takes a tag that is markup. A new text begins behind it.
     pub(super) fn reset(&mut self) {
         match self {
-            Code::First(it) => it.reset(),
-            Code::Now(it) => it.reset(),
+            CodeContext::First(it) => it.reset(),
+            CodeContext::Current(it) => it.reset(),
         }
     }
 
     /// Takes text that has no markup in it.
     pub(super) fn text(&mut self, text: &[u8]) {
         match self {
-            Code::First(it) => it.plain(),
-            Code::Now(it) => text.iter().for_each(|byte| it.step(*byte)),
+            CodeContext::First(it) => it.plain(),
+            CodeContext::Current(it) => text.iter().for_each(|byte| it.step(*byte)),
         }
     }
 
     pub(super) fn comment(&mut self) {
         match self {
-            Code::First(it) => it.comment(),
-            Code::Now(it) => it.hidden = Hidden::Comment(0),
+            CodeContext::First(it) => it.comment(),
+            CodeContext::Current(it) => it.hidden = Hidden::Comment(0),
         }
     }
 
     pub(super) fn section(&mut self) {
         match self {
-            Code::First(it) => it.section(),
-            Code::Now(it) => it.hidden = Hidden::Section(0),
+            CodeContext::First(it) => it.section(),
+            CodeContext::Current(it) => it.hidden = Hidden::Section(0),
         }
     }
 
     /// Takes a tag that broke off within a value in this quotation mark.
     pub(super) fn torn(&mut self, quote: Option<u8>) {
         self.reset();
-        if let Code::Now(code) = self {
+        if let CodeContext::Current(code) = self {
             code.torn = quote;
         }
     }
 
     /// Forgets the quotation mark of a broken tag, since its element was closed.
     pub(super) fn mend(&mut self) {
-        if let Code::Now(code) = self {
+        if let CodeContext::Current(code) = self {
             code.torn = None;
         }
     }
@@ -188,22 +188,22 @@ impl Code {
     /// is known.
     pub(super) fn span(&self) -> Option<Option<usize>> {
         match self {
-            Code::First(it) => it.span().map(Some),
-            Code::Now(it) => it.blocks.inline.span(),
+            CodeContext::First(it) => it.span().map(Some),
+            CodeContext::Current(it) => it.blocks.inline.span(),
         }
     }
 
     /// Takes text behind which a code span ended.
     pub(super) fn end_span(&mut self, text: &[u8]) {
         match self {
-            Code::First(it) => it.end_span(),
-            Code::Now(_) => self.text(text),
+            CodeContext::First(it) => it.end_span(),
+            CodeContext::Current(_) => self.text(text),
         }
     }
 
     /// Takes text without looking for tags in it.
     pub(super) fn read(&mut self, mut text: &[u8]) {
-        if let Code::Now(code) = self {
+        if let CodeContext::Current(code) = self {
             while let Some(at) = code.next(text) {
                 code.step(text[at]);
                 text = &text[at + 1..];
@@ -213,7 +213,7 @@ impl Code {
 
     /// The spot of a tag that begins behind the text that was read.
     pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
-        if let Code::Now(code) = self {
+        if let CodeContext::Current(code) = self {
             code.settle(b'<');
         }
         self.spot(within)
@@ -223,12 +223,12 @@ impl Code {
     /// root is open around it.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
-            Code::First(first) => {
+            CodeContext::First(first) => {
                 let is_span = first.in_span() && !first.is_fresh();
                 let why = is_span.then_some(Why::Span);
                 Spot { why, begins: first.is_fresh(), fresh: first.is_fresh() }
             }
-            Code::Now(it) => it.spot(within),
+            CodeContext::Current(it) => it.spot(within),
         }
     }
 
@@ -236,15 +236,15 @@ impl Code {
     pub(super) fn json_spot(&self, within: bool) -> Spot {
         let spot = self.spot(within);
         match self {
-            Code::First(_) => spot,
-            Code::Now(it) => Spot { why: it.why_no_call().or(spot.why), ..spot },
+            CodeContext::First(_) => spot,
+            CodeContext::Current(it) => Spot { why: it.why_no_call().or(spot.why), ..spot },
         }
     }
 
     fn is_code(&self) -> bool {
         match self {
-            Code::First(it) => it.is_code(),
-            Code::Now(code) => {
+            CodeContext::First(it) => it.is_code(),
+            CodeContext::Current(code) => {
                 code.blocks.is_fenced() || code.deep.is_code() || code.blocks.inline.is_code()
             }
         }
@@ -253,15 +253,15 @@ impl Code {
     /// Reads up to the next byte at which markup may begin, and returns its index.
     pub(super) fn next(&mut self, bytes: &[u8], markup: &Markup) -> Option<usize> {
         match self {
-            Code::First(it) => it.next(bytes, markup),
-            Code::Now(it) => it.next(bytes),
+            CodeContext::First(it) => it.next(bytes, markup),
+            CodeContext::Current(it) => it.next(bytes),
         }
     }
 }
 
-impl Now {
-    fn new(json: bool) -> Now {
-        Now {
+impl CurrentCode {
+    fn new(json: bool) -> CurrentCode {
+        CurrentCode {
             blocks: Blocks::new(Inline::default()),
             hidden: Hidden::No,
             deep: Deep::default(),
@@ -554,11 +554,11 @@ impl Deep {
     }
 }
 
-impl Code {
+impl CodeContext {
     /// Takes JSON that isn't a call, or the beginning of such JSON.
     pub(super) fn json(&mut self, text: &[u8]) {
         self.text(text);
-        if let Code::Now(code) = self {
+        if let CodeContext::Current(code) = self {
             code.nest = Nest::of(text);
         }
     }

@@ -1,8 +1,8 @@
 //! Elements that are held back until they close, and are then parsed: calls, payloads and metadata.
 //! Calls in JSON are handled here, too.
 
-use crate::reply::body::{Around, Body as Reading, Form, Seen};
-use crate::reply::code::{Code, Why};
+use crate::reply::body::{Body as Reading, BodyStep, Form, Surroundings};
+use crate::reply::code::{CodeContext, Why};
 use crate::reply::config::Reading as Rules;
 use crate::reply::event::{Attribute, Body, Broken, Element, Event, Fault, What};
 use crate::reply::json::{self, Wrong};
@@ -27,7 +27,7 @@ pub(super) struct Capture {
     pub(super) discarding: bool,
     /// The state of the content when it is read as Markdown, and how many bytes of the element were
     /// read so.
-    markdown: Option<Box<(Code, usize)>>,
+    markdown: Option<Box<(CodeContext, usize)>>,
 }
 
 impl Capture {
@@ -53,15 +53,15 @@ impl Capture {
     /// text. `source` is the element's text so far, in two pieces.
     pub(super) fn in_markdown(
         &mut self,
-        seen: Seen,
+        seen: BodyStep,
         source: [&[u8]; 2],
         byte: u8,
-        around: &Around<'_>,
+        around: &Surroundings<'_>,
         rules: Rules,
-    ) -> Seen {
+    ) -> BodyStep {
         match seen {
-            Seen::Next if self.check_for_code(source, rules) => self.body.pass(byte, around),
-            Seen::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
+            BodyStep::Next if self.check_for_code(source, rules) => self.body.pass(byte, around),
+            BodyStep::Whole if self.closes_in_code(source, rules) => self.body.pass_close(),
             seen => seen,
         }
     }
@@ -89,7 +89,7 @@ impl Capture {
     /// Why the tag that was found in the body is text by the rules of Markdown. None if it isn't.
     fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
         let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
-            let mut code = Code::new(rules, false);
+            let mut code = CodeContext::new(rules, false);
             code.reset();
             Box::new((code, self.tag_bytes))
         });

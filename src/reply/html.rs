@@ -142,7 +142,7 @@ pub(super) enum Region {
 
 /// What is known of a region after a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Went {
+pub(super) enum RegionStep {
     On,
     /// The region has ended, or wasn't one.
     Over,
@@ -176,7 +176,7 @@ impl Region {
         match self {
             Region::None => matches!(byte, b' ' | b'\t').then_some(self),
             _ if byte == b'`' && !matches!(self, Region::Quoted(_)) => None,
-            _ => (self.step(byte) != Went::Over).then_some(self),
+            _ => (self.step(byte) != RegionStep::Over).then_some(self),
         }
     }
 
@@ -187,10 +187,10 @@ impl Region {
 
     /// Takes a byte. A backtick may only be given if [`holds_backtick`](Region::holds_backtick) is
     /// true.
-    pub(super) fn step(&mut self, byte: u8) -> Went {
+    pub(super) fn step(&mut self, byte: u8) -> RegionStep {
         let space = byte.is_ascii_whitespace();
         let next = match (*self, byte) {
-            (Region::None, _) => return Went::Over,
+            (Region::None, _) => return RegionStep::Over,
             (Region::Start, b'/') => Region::Close(false, false),
             (Region::Start, b'!') => Region::Bang,
             (Region::Start, b'?') => Region::Instruction(false),
@@ -251,10 +251,10 @@ impl Region {
             _ => return self.over(),
         };
         *self = next;
-        Went::On
+        RegionStep::On
     }
 
-    fn section(&mut self, at: u8, byte: u8) -> Went {
+    fn section(&mut self, at: u8, byte: u8) -> RegionStep {
         let at = match usize::from(at) {
             it if it < SECTION.len() && SECTION[it] == byte => at + 1,
             it if it < SECTION.len() => return self.over(),
@@ -264,17 +264,17 @@ impl Region {
             _ => SECTION.len() as u8,
         };
         *self = Region::Section(at);
-        Went::On
+        RegionStep::On
     }
 
-    fn over(&mut self) -> Went {
+    fn over(&mut self) -> RegionStep {
         *self = Region::None;
-        Went::Over
+        RegionStep::Over
     }
 
-    fn tag(&mut self) -> Went {
+    fn tag(&mut self) -> RegionStep {
         *self = Region::None;
-        Went::Tag
+        RegionStep::Tag
     }
 }
 

@@ -6,7 +6,7 @@
 //! link's target or label, a definition, a table's cell. Only the text behind it can tell. Until
 //! the block ends, it is then in doubt whether text is code.
 
-use crate::reply::html::{Region, Went};
+use crate::reply::html::{Region, RegionStep};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inline {
@@ -184,7 +184,7 @@ impl Inline {
             return;
         }
         self.nested |= byte == b'<' && matches!(self.region, Region::Quoted(_));
-        if self.region.step(byte) == Went::Over {
+        if self.region.step(byte) == RegionStep::Over {
             self.is_kept = false;
             self.doubt |= self.nested;
             if byte == b'<' {

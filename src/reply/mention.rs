@@ -1,7 +1,7 @@
 //! Mentions: elements and JSON that are text where they stand, but would run elsewhere. The parser
 //! follows them to their end and then reports them as ignored.
 
-use crate::reply::body::{Around, Body as Reading, Form, Seen};
+use crate::reply::body::{Body as Reading, BodyStep, Form, Surroundings};
 use crate::reply::code::Why;
 use crate::reply::event::{Body, Element, Event, What};
 use crate::reply::json;
@@ -93,15 +93,15 @@ impl Parser {
     /// Gives text that belongs to a mention, up to the mention's end, and the text behind it.
     pub(super) fn say_mention(&mut self, mut mention: Box<Mention>, text: &str, sink: Sink<'_>) {
         let max = self.config.limits.action_bytes_max;
-        let mut seen = Seen::More;
+        let mut seen = BodyStep::More;
         let mut end = text.len();
         for (at, byte) in text.bytes().enumerate() {
             seen = match self.mention_step(&mut mention.form, byte) {
-                Seen::More if mention.source.len() + at >= max => Seen::Next,
+                BodyStep::More if mention.source.len() + at >= max => BodyStep::Next,
                 seen => seen,
             };
-            if seen != Seen::More {
-                end = if seen == Seen::Whole { at + 1 } else { text.floor_char_boundary(at) };
+            if seen != BodyStep::More {
+                end = if seen == BodyStep::Whole { at + 1 } else { text.floor_char_boundary(at) };
                 break;
             }
         }
@@ -109,20 +109,20 @@ impl Parser {
         mention.source.push_str(now);
         self.say_text(now, sink);
         match seen {
-            Seen::More => self.mention = Some(mention),
-            Seen::Whole => self.mentioned(&mention, sink),
-            Seen::Torn | Seen::Next => {}
+            BodyStep::More => self.mention = Some(mention),
+            BodyStep::Whole => self.mentioned(&mention, sink),
+            BodyStep::Torn | BodyStep::Next => {}
         }
         self.say_text(later, sink);
     }
 
-    fn mention_step(&self, form: &mut Written, byte: u8) -> Seen {
+    fn mention_step(&self, form: &mut Written, byte: u8) -> BodyStep {
         match form {
             Written::Element { name, body, holds, .. } => {
                 if holds.is_none() && !byte.is_ascii_whitespace() {
                     *holds = Some(byte == b'<');
                 }
-                let around = Around {
+                let around = Surroundings {
                     markup: &self.config.markup,
                     own: *name,
                     open: &self.open,
@@ -132,9 +132,9 @@ impl Parser {
                 body.step(byte, &around)
             }
             Written::Json(probe) => match probe.step(byte, &self.shape) {
-                Verdict::More => Seen::More,
-                Verdict::Whole if probe.sure => Seen::Whole,
-                Verdict::Whole | Verdict::Not => Seen::Next,
+                Verdict::More => BodyStep::More,
+                Verdict::Whole if probe.sure => BodyStep::Whole,
+                Verdict::Whole | Verdict::Not => BodyStep::Next,
             },
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::reply::ambiguity::Ambiguity;
-use crate::reply::body::{Around, Seen};
-use crate::reply::code::{Code, Spot, Why};
+use crate::reply::body::{BodyStep, Surroundings};
+use crate::reply::code::{CodeContext, Spot, Why};
 use crate::reply::config::{Config, Dialect, Reading, Shape};
 use crate::reply::element::Capture;
 use crate::reply::event::{Body, Cut, Element, Event, Fault, What};
@@ -32,7 +32,7 @@ pub struct Parser {
     pub(super) held: String,
     /// The place where `held` begins.
     pub(super) at: Place,
-    pub(super) code: Code,
+    pub(super) code: CodeContext,
     /// The open thoughts, responses and own roots, the outermost first.
     pub(super) frames: Vec<Frame>,
     /// For each group of names that close each other: how many such elements are open.
@@ -76,7 +76,7 @@ impl Parser {
         let config = config.into();
         let shape = Shape::new(&config.tool_use_json);
         let (open, spoken) = (vec![0; config.markup.len()], vec![0; config.markup.len()]);
-        let code = Code::new(config.reading, config.dialect == Dialect::ToolUse);
+        let code = CodeContext::new(config.reading, config.dialect == Dialect::ToolUse);
         Parser {
             config,
             shape,
@@ -364,13 +364,13 @@ impl Parser {
     /// Handles the open tag of a tool's output, which is text up to its close tag.
     fn output(&mut self, name: usize, empty: bool, source: &str, sink: Sink<'_>) {
         match &mut self.code {
-            Code::First(first) => {
+            CodeContext::First(first) => {
                 first.plain();
                 if !empty {
                     first.output(name);
                 }
             }
-            Code::Now(_) => {
+            CodeContext::Current(_) => {
                 self.code.reset();
                 self.mention = None;
                 self.output = (!empty).then_some(name);
@@ -389,7 +389,7 @@ impl Parser {
         let room =
             if capture.discarding { rest.len() } else { max.saturating_sub(self.held.len()) };
         let window = &rest[..rest.floor_char_boundary(room)];
-        let around = Around {
+        let around = Surroundings {
             markup: &self.config.markup,
             own: capture.name,
             open: &self.open,
@@ -399,20 +399,20 @@ impl Parser {
         let mut ended = None;
         for (at, byte) in window.bytes().enumerate() {
             let seen = match capture.body.step(byte, &around) {
-                Seen::More => continue,
+                BodyStep::More => continue,
                 seen => {
                     let source = [self.held.as_bytes(), &window.as_bytes()[..at]];
                     capture.in_markdown(seen, source, byte, &around, self.config.reading)
                 }
             };
-            if seen != Seen::More {
+            if seen != BodyStep::More {
                 ended = Some((seen, at));
                 break;
             }
         }
         let at = match ended {
             None => window.len(),
-            Some((Seen::Whole, at)) => at + 1,
+            Some((BodyStep::Whole, at)) => at + 1,
             Some((_, at)) => window.floor_char_boundary(at),
         };
         let (now, later) = rest.split_at(at);
@@ -424,9 +424,9 @@ impl Parser {
         match ended {
             None if later.is_empty() => self.state = ParserState::Capture(capture),
             None => self.overflows(capture, sink),
-            Some((Seen::Whole, _)) if capture.discarding => self.code.reset(),
-            Some((Seen::Next, _)) => self.next_begins(&capture, sink),
-            Some((Seen::Torn, _)) => self.string_torn(capture, sink),
+            Some((BodyStep::Whole, _)) if capture.discarding => self.code.reset(),
+            Some((BodyStep::Next, _)) => self.next_begins(&capture, sink),
+            Some((BodyStep::Torn, _)) => self.string_torn(capture, sink),
             Some(_) => {
                 let mut held = std::mem::take(&mut self.held);
                 self.captured(*capture, &held, sink);

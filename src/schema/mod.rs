@@ -232,10 +232,10 @@ pub const KEY: &str = "key";
 
 /// A reference to a shape. Through it a shape may have itself as a part.
 #[derive(Clone)]
-pub struct Link(Way);
+pub struct Link(LinkTarget);
 
 #[derive(Clone)]
-enum Way {
+enum LinkTarget {
     Type(fn() -> &'static Shape),
     Owned(Arc<Shape>),
 }
@@ -244,21 +244,21 @@ impl Link {
     /// A link to the shape of a Rust type. The function is only called when the shape is needed.
     #[must_use]
     pub const fn of(shape: fn() -> &'static Shape) -> Link {
-        Link(Way::Type(shape))
+        Link(LinkTarget::Type(shape))
     }
 
     /// A link to this shape.
     #[must_use]
     pub fn new(shape: Shape) -> Link {
-        Link(Way::Owned(Arc::new(shape)))
+        Link(LinkTarget::Owned(Arc::new(shape)))
     }
 
     /// The shape.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         match &self.0 {
-            Way::Type(shape) => shape(),
-            Way::Owned(shape) => shape,
+            LinkTarget::Type(shape) => shape(),
+            LinkTarget::Owned(shape) => shape,
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::engine::{Port as _, Tokio};
-use crate::follower::{Away, Sent, Target};
+use crate::follower::{Sent, Target, Unreachable};
 use crate::log::{Entry, Error};
 use crate::sink::item::{Item, Waiting};
-use crate::sink::{Gets, Sink};
+use crate::sink::{Sink, SinkSelection};
 
 /// How long one call of `send` waits for the receiver, in microseconds.
 const WAIT_US: u64 = 200_000;
@@ -48,12 +48,12 @@ pub(super) fn bounded(items_max: usize) -> (Sender, Items) {
 pub struct Return {
     name: String,
     items_max: usize,
-    gets: Gets,
+    selection: SinkSelection,
 }
 
 impl Return {
-    pub(crate) fn new(name: &str, items_max: usize, gets: Gets) -> Return {
-        Return { name: name.to_owned(), items_max, gets }
+    pub(crate) fn new(name: &str, items_max: usize, selection: SinkSelection) -> Return {
+        Return { name: name.to_owned(), items_max, selection }
     }
 
     /// The name of the sink.
@@ -66,24 +66,24 @@ impl Return {
     #[must_use]
     pub fn channel(&self) -> (Sink, Items) {
         let (sink, items) = Sink::channel(&self.name, self.items_max);
-        (Sink { gets: self.gets.clone(), ..sink }, items)
+        (Sink { selection: self.selection.clone(), ..sink }, items)
     }
 }
 
 /// Passes the items of a sink to the program.
-pub(super) struct Feed {
+pub(super) struct ChannelTarget {
     name: String,
     to: Sender,
     waiting: Waiting,
 }
 
-impl Feed {
-    pub(super) fn new(name: String, to: Sender, waiting: Waiting) -> Feed {
-        Feed { name, to, waiting }
+impl ChannelTarget {
+    pub(super) fn new(name: String, to: Sender, waiting: Waiting) -> ChannelTarget {
+        ChannelTarget { name, to, waiting }
     }
 }
 
-impl Target for Feed {
+impl Target for ChannelTarget {
     fn attempts_max(&self) -> Option<u32> {
         Some(1)
     }
@@ -101,7 +101,7 @@ impl Target for Feed {
         !self.waiting.items.is_empty()
     }
 
-    async fn send(&mut self) -> Result<Sent, Away> {
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
         let port = Tokio::current();
         let over = port.sleep_until(port.now_us().saturating_add(WAIT_US));
         let mut over = std::pin::pin!(over);
@@ -110,7 +110,7 @@ impl Target for Feed {
                 place = self.to.reserve() => place,
                 () = &mut over => return Ok(Sent::Partly),
             };
-            let place = place.map_err(|_| Away("its receiver was dropped".to_owned()))?;
+            let place = place.map_err(|_| Unreachable("its receiver was dropped".to_owned()))?;
             if let Some(item) = self.waiting.items.pop_front() {
                 place.send(item);
             }
@@ -122,9 +122,9 @@ impl Target for Feed {
         self.waiting.grown().await;
     }
 
-    fn is_gone(&self, reason: &str) {
+    fn report_unreachable(&self, reason: &str) {
         tracing::warn!(sink = self.name, reason, "nobody receives what a sink gets");
     }
 
-    fn is_back(&self) {}
+    fn report_reachable(&self) {}
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::engine::{Port as _, Tokio};
-use crate::follower::{Away, Sent, Target};
+use crate::follower::{Sent, Target, Unreachable};
 use crate::log::{Entry, Error};
 use crate::sink::NoSink;
 use crate::sink::item::{Item, Waiting};
@@ -92,8 +92,8 @@ impl Writer {
     async fn with_disk<R: Send + 'static>(
         &mut self,
         act: impl FnOnce(&mut Disk) -> R + Send + 'static,
-    ) -> Result<R, Away> {
-        let busy = || Away("a write before isn't over".to_owned());
+    ) -> Result<R, Unreachable> {
+        let busy = || Unreachable("a write before isn't over".to_owned());
         let mut disk = self.disk.take().ok_or_else(busy)?;
         let (done, over) = oneshot::channel();
         Tokio::current().spawn_blocking(async move {
@@ -121,30 +121,30 @@ impl Target for Writer {
         !self.waiting.items.is_empty()
     }
 
-    async fn send(&mut self) -> Result<Sent, Away> {
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
         if self.waiting.items.is_empty() {
             return Ok(Sent::All);
         }
         let items = std::mem::take(&mut self.waiting.items);
         let (left, wrong) = self.with_disk(move |disk| disk.write(items)).await?;
         self.waiting.items = left;
-        wrong.map_or(Ok(Sent::All), |it| Err(Away(it)))
+        wrong.map_or(Ok(Sent::All), |it| Err(Unreachable(it)))
     }
 
-    async fn settle(&mut self) -> Result<(), Away> {
-        self.with_disk(Disk::sync).await?.map_err(|it| Away(it.to_string()))
+    async fn settle(&mut self) -> Result<(), Unreachable> {
+        self.with_disk(Disk::sync).await?.map_err(|it| Unreachable(it.to_string()))
     }
 
     async fn wake(&mut self) {
         self.waiting.grown().await;
     }
 
-    fn is_gone(&self, reason: &str) {
+    fn report_unreachable(&self, reason: &str) {
         let sink = &*self.name;
         tracing::warn!(sink, reason, "a sink can't write; entries wait in the log until it can");
     }
 
-    fn is_back(&self) {
+    fn report_reachable(&self) {
         let sink = &*self.name;
         tracing::info!(sink, "a sink can write again, and gets the entries that waited");
     }

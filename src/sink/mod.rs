@@ -51,8 +51,8 @@ pub use websocket::WebSocket;
 #[derive(Clone, Debug)]
 pub struct Sink {
     name: String,
-    to: To,
-    gets: Gets,
+    to: Destination,
+    selection: SinkSelection,
     position: Option<PathBuf>,
     after: Option<u64>,
     lag: Arc<AtomicU64>,
@@ -60,27 +60,27 @@ pub struct Sink {
 
 /// What a sink gets.
 #[derive(Clone, Debug)]
-pub(crate) struct Gets {
+pub(crate) struct SinkSelection {
     pub(crate) entries: bool,
     pub(crate) live: bool,
     /// The providers' events, if the sink gets them.
     pub(crate) events: Option<ProviderEvents>,
 }
 
-impl Default for Gets {
-    fn default() -> Gets {
-        Gets { entries: true, live: true, events: None }
+impl Default for SinkSelection {
+    fn default() -> SinkSelection {
+        SinkSelection { entries: true, live: true, events: None }
     }
 }
 
-impl Gets {
-    pub(crate) fn only_raw(events: &ProviderEvents) -> Gets {
-        Gets { entries: false, live: false, events: Some(events.clone()) }
+impl SinkSelection {
+    pub(crate) fn only_raw(events: &ProviderEvents) -> SinkSelection {
+        SinkSelection { entries: false, live: false, events: Some(events.clone()) }
     }
 }
 
 #[derive(Clone, Debug)]
-enum To {
+enum Destination {
     Files(Files),
     WebSocket(WebSocket),
     Channel(channel::Sender),
@@ -109,14 +109,14 @@ impl Sink {
     /// its position, and is to differ from the names of other sinks.
     #[must_use]
     pub fn files(name: &str, files: Files) -> Sink {
-        Sink::new(name, To::Files(files))
+        Sink::new(name, Destination::Files(files))
     }
 
     /// A sink that sends JSON objects to a WebSocket. Its name is to differ from those of other
     /// sinks.
     #[must_use]
     pub fn websocket(name: &str, websocket: WebSocket) -> Sink {
-        Sink::new(name, To::WebSocket(websocket))
+        Sink::new(name, Destination::WebSocket(websocket))
     }
 
     /// A sink for the program itself, and its receiving end. At most `items_max` items wait there,
@@ -125,36 +125,36 @@ impl Sink {
     #[must_use]
     pub fn channel(name: &str, items_max: usize) -> (Sink, Items) {
         let (sender, items) = channel::bounded(items_max);
-        (Sink::new(name, To::Channel(sender)), items)
+        (Sink::new(name, Destination::Channel(sender)), items)
     }
 
-    fn new(name: &str, to: To) -> Sink {
+    fn new(name: &str, to: Destination) -> Sink {
         let (name, lag) = (name.to_owned(), Arc::default());
-        Sink { name, to, gets: Gets::default(), position: None, after: None, lag }
+        Sink { name, to, selection: SinkSelection::default(), position: None, after: None, lag }
     }
 
     /// Leaves live payloads out of what the sink gets.
     #[must_use]
     pub fn drop_deltas(self) -> Sink {
-        Sink { gets: Gets { live: false, ..self.gets }, ..self }
+        Sink { selection: SinkSelection { live: false, ..self.selection }, ..self }
     }
 
     /// Has the sink get the events of providers' streams as well.
     #[must_use]
     pub fn raw(self, events: &ProviderEvents) -> Sink {
-        Sink { gets: Gets { events: Some(events.clone()), ..self.gets }, ..self }
+        Sink { selection: SinkSelection { events: Some(events.clone()), ..self.selection }, ..self }
     }
 
     /// Has the sink get the events of providers' streams, and neither entries nor live payloads.
     /// Such a sink keeps no position, as the log doesn't hold these events.
     #[must_use]
     pub fn only_raw(self, events: &ProviderEvents) -> Sink {
-        Sink { gets: Gets::only_raw(events), ..self }
+        Sink { selection: SinkSelection::only_raw(events), ..self }
     }
 
     /// Sets what the sink gets.
-    pub(crate) fn gets(self, gets: Gets) -> Sink {
-        Sink { gets, ..self }
+    pub(crate) fn selection(self, selection: SinkSelection) -> Sink {
+        Sink { selection, ..self }
     }
 
     /// Has the sink begin after a position of the log, which the program has kept itself.
@@ -171,13 +171,13 @@ impl Sink {
     /// The position's file is there and holds no position, or the sink would write to a file of the
     /// log.
     pub fn keep_position_beside(self, log: &Path) -> Result<Sink, NoSink> {
-        if matches!(&self.to, To::Files(it) if it.may_be_of(log)) {
+        if matches!(&self.to, Destination::Files(it) if it.may_be_of(log)) {
             let (name, log) = (&self.name, log.display());
             let text =
                 format!("sink {name}: its path may be a file of the log {log}; name another");
             return Err(NoSink { setting: "path", text });
         }
-        if !self.gets.entries {
+        if !self.selection.entries {
             return Ok(self);
         }
         let file = follower::file_beside(log, &format!("sink-{}", self.name));
@@ -199,8 +199,8 @@ impl Sink {
 
     async fn begin(&self, log: &dyn Log) -> Result<KeptPosition, Fault> {
         let broken = |text: String| Fault::new(Code::Broken, text);
-        let is_channel = matches!(self.to, To::Channel(_)) && self.position.is_none();
-        let begins_at_end = is_channel || !self.gets.entries;
+        let is_channel = matches!(self.to, Destination::Channel(_)) && self.position.is_none();
+        let begins_at_end = is_channel || !self.selection.entries;
         match self.after {
             Some(position) => Ok(KeptPosition::unkept(log, position)),
             None if begins_at_end => {
@@ -217,20 +217,24 @@ impl Sink {
 
     async fn serve(self, pump: Pump) -> Result<(), Fault> {
         let log = pump.log().clone();
-        let events = self.gets.events.as_ref().map(|it| it.watch(pump.limits().live_lag_max));
+        let events = self.selection.events.as_ref().map(|it| it.watch(pump.limits().live_lag_max));
         let position = self.begin(&*log).await?;
-        let waiting =
-            item::Waiting::new(pump.live_queue(self.gets.live), events, self.gets.entries);
+        let waiting = item::Waiting::new(
+            pump.live_queue(self.selection.live),
+            events,
+            self.selection.entries,
+        );
         let Sink { name, to, lag, .. } = self;
         match to {
-            To::Files(it) => {
+            Destination::Files(it) => {
                 follow(&pump, log, files::Writer::new(name, it, waiting), position, lag).await;
             }
-            To::WebSocket(it) => {
+            Destination::WebSocket(it) => {
                 follow(&pump, log, websocket::Client::new(name, it, waiting), position, lag).await;
             }
-            To::Channel(it) => {
-                follow(&pump, log, channel::Feed::new(name, it, waiting), position, lag).await;
+            Destination::Channel(it) => {
+                follow(&pump, log, channel::ChannelTarget::new(name, it, waiting), position, lag)
+                    .await;
             }
         }
         Ok(())

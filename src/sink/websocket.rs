@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::engine::{Port as _, Tokio};
-use crate::follower::{Away, Sent, Target};
+use crate::follower::{Sent, Target, Unreachable};
 use crate::log::{Entry, Error};
 use crate::sink::NoSink;
 use crate::sink::item::Waiting;
@@ -134,7 +134,7 @@ impl Target for Client {
         !self.waiting.items.is_empty()
     }
 
-    async fn send(&mut self) -> Result<Sent, Away> {
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
         // A connection isn't used again after an error, or if this future is dropped.
         let mut connection = match self.connection.take() {
             Some(it) => it,
@@ -186,7 +186,7 @@ impl Target for Client {
         }
     }
 
-    fn is_gone(&self, reason: &str) {
+    fn report_unreachable(&self, reason: &str) {
         let (sink, url) = (&*self.name, self.to.shown());
         match self.to.buffers {
             true => tracing::warn!(
@@ -204,7 +204,7 @@ impl Target for Client {
         }
     }
 
-    fn is_back(&self) {
+    fn report_reachable(&self) {
         let (sink, url) = (&*self.name, self.to.shown());
         tracing::info!(sink, url, "a sink is back");
     }
@@ -241,7 +241,11 @@ fn explained(error: io::Error) -> io::Error {
 }
 
 /// Sends the items that wait and then a ping, and waits for its pong: then the peer has every item.
-async fn deliver(connection: &mut Connection, waiting: &Waiting, ping: u64) -> Result<(), Away> {
+async fn deliver(
+    connection: &mut Connection,
+    waiting: &Waiting,
+    ping: u64,
+) -> Result<(), Unreachable> {
     for item in &waiting.items {
         let message = Message::text(item.to_json().to_string());
         in_time(ANSWER_TIME_MAX_US, connection.feed(message)).await?;
@@ -277,12 +281,12 @@ async fn closed(connection: &mut Connection) {
 async fn in_time<T>(
     time_max_us: u64,
     what: impl Future<Output = Result<T, tungstenite::Error>>,
-) -> Result<T, Away> {
+) -> Result<T, Unreachable> {
     let port = Tokio::current();
     let over = port.sleep_until(port.now_us().saturating_add(time_max_us));
     tokio::select! {
-        done = what => done.map_err(|it| Away(it.to_string())),
-        () = over => Err(Away("it takes too long to answer".to_owned())),
+        done = what => done.map_err(|it| Unreachable(it.to_string())),
+        () = over => Err(Unreachable("it takes too long to answer".to_owned())),
     }
 }
 

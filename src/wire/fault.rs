@@ -168,7 +168,7 @@ pub struct Fault {
 /// How much of a budget is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Left {
+pub struct BudgetLeft {
     /// Which budget.
     pub key: BudgetKey,
     /// The amount left. What running handlers have reserved doesn't count as spent.
@@ -180,7 +180,7 @@ pub struct Left {
 pub(crate) struct About {
     /// The sender's own id for its push.
     client_id: Option<String>,
-    left: Option<Left>,
+    left: Option<BudgetLeft>,
 }
 
 /// The beginning of a text from outside, for an error or a trace that quotes it.
@@ -212,7 +212,7 @@ impl Fault {
 
     /// A fault for a budget that has only `amount` left.
     pub(crate) fn over_budget(text: String, key: BudgetKey, amount: u64) -> Fault {
-        let about = About { left: Some(Left { key, amount }), ..About::default() };
+        let about = About { left: Some(BudgetLeft { key, amount }), ..About::default() };
         Fault { about: Some(Box::new(about)), ..Fault::new(Code::OverBudget, text) }
     }
 
@@ -232,7 +232,7 @@ impl Fault {
 
     /// What the budget has left, if the fault is about a budget and knows it.
     #[must_use]
-    pub fn left(&self) -> Option<Left> {
+    pub fn left(&self) -> Option<BudgetLeft> {
         self.about.as_ref().and_then(|it| it.left)
     }
 

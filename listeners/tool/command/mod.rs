@@ -40,7 +40,7 @@ use serde::Deserialize;
 pub use bounds::Network;
 pub(super) use bounds::{Bounds, Given};
 use limits::CommandLimits;
-use run::{Ended, Outcome};
+use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
@@ -240,15 +240,15 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
 /// the failure.
 fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<String, Failed> {
     let reason = match outcome.ended {
-        Ended::Code(0) => {
+        ExitCause::Code(0) => {
             let text = outcome.out.text(limits.output_bytes_max);
             let text = text.strip_suffix('\n').unwrap_or(&text);
             return Ok(text.strip_suffix('\r').unwrap_or(text).to_owned());
         }
-        Ended::Code(_) => Reason::ExitCode,
-        Ended::Signal(_) => Reason::Signal,
-        Ended::OutOfTime => Reason::Timeout,
-        Ended::TooMuchOutput => Reason::TooMuchOutput,
+        ExitCause::Code(_) => Reason::ExitCode,
+        ExitCause::Signal(_) => Reason::Signal,
+        ExitCause::OutOfTime => Reason::Timeout,
+        ExitCause::TooMuchOutput => Reason::TooMuchOutput,
     };
     let err = Some(outcome.err.text(limits.error_bytes_max)).filter(|it| !it.is_empty());
     Err(Failed { reason, text: outcome.ended.sentence(name, limits), err })

@@ -27,31 +27,31 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// How a program ended, and what it wrote.
 #[derive(Debug)]
 pub(in super::super) struct Outcome {
-    pub(in super::super) ended: Ended,
-    pub(in super::super) out: Kept,
-    pub(in super::super) err: Kept,
+    pub(in super::super) ended: ExitCause,
+    pub(in super::super) out: ClippedOutput,
+    pub(in super::super) err: ClippedOutput,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Ended {
+pub(in super::super) enum ExitCause {
     Code(i32),
     Signal(i32),
     OutOfTime,
     TooMuchOutput,
 }
 
-impl Ended {
+impl ExitCause {
     /// How the program ended, in a sentence.
     pub(in super::super) fn sentence(self, name: &str, limits: &CommandLimits) -> String {
         match self {
-            Ended::Code(code) => format!("{name} ended with the exit code {code}"),
-            Ended::Signal(signal) => format!("{name} was ended by the signal {signal}"),
-            Ended::OutOfTime => {
+            ExitCause::Code(code) => format!("{name} ended with the exit code {code}"),
+            ExitCause::Signal(signal) => format!("{name} was ended by the signal {signal}"),
+            ExitCause::OutOfTime => {
                 let most = limits.seconds_max;
                 format!("{name} was ended after {most} s; the limit seconds_max is {most}")
             }
-            Ended::TooMuchOutput => {
+            ExitCause::TooMuchOutput => {
                 let most = limits.written_bytes_max;
                 format!("{name} was ended; the limit written_bytes_max is {most}")
             }
@@ -60,7 +60,7 @@ impl Ended {
 }
 
 /// Is called with each piece of output that a program writes.
-pub(in super::super) type Hears<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
+pub(in super::super) type OutputObserver<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
 
 /// Runs a program to its end. If the future is dropped before, the supervisor ends the program.
 ///
@@ -71,25 +71,25 @@ pub(in super::super) async fn run(
     program: &str,
     arguments: Vec<String>,
     input: String,
-    hears: Hears<'_>,
+    observe: OutputObserver<'_>,
 ) -> Result<Outcome, String> {
     let order = bounds.order(program, arguments, input);
     let limits = &bounds.limits;
     let failed = |error: std::io::Error| format!("{program} can't be begun: {error}");
     let (mut supervisor, ours) = supervised(Stdio::piped()).map_err(failed)?;
     let (out, err) = (supervisor.stdout.take(), supervisor.stderr.take());
-    let heard = hear(ours, &order, (out, err), limits, hears).await.map_err(failed);
+    let heard = hear(ours, &order, (out, err), limits, observe).await.map_err(failed);
     // The supervisor has ended, or ends now that the pump has closed the socket.
     supervisor.wait().await.map_err(failed)?;
     let (report, out, err) = heard?;
     let ended = match report {
-        None => Ended::TooMuchOutput,
+        None => ExitCause::TooMuchOutput,
         Some(Report { error: Some(error), .. }) => {
             return Err(format!("{program} can't be begun: {error}"));
         }
-        Some(Report { out_of_time: true, .. }) => Ended::OutOfTime,
-        Some(Report { signal: Some(it), .. }) => Ended::Signal(it),
-        Some(Report { code: Some(it), .. }) => Ended::Code(it),
+        Some(Report { out_of_time: true, .. }) => ExitCause::OutOfTime,
+        Some(Report { signal: Some(it), .. }) => ExitCause::Signal(it),
+        Some(Report { code: Some(it), .. }) => ExitCause::Code(it),
         Some(_) => return Err(format!("{program}: its supervisor ended before it")),
     };
     Ok(Outcome { ended, out, err })
@@ -149,22 +149,22 @@ async fn hear(
     order: &Order,
     (out, err): (Option<impl AsyncRead + Unpin>, Option<impl AsyncRead + Unpin>),
     limits: &CommandLimits,
-    hears: Hears<'_>,
-) -> std::io::Result<(Option<Report>, Kept, Kept)> {
+    observe: OutputObserver<'_>,
+) -> std::io::Result<(Option<Report>, ClippedOutput, ClippedOutput)> {
     let line = serde_json::to_string(order)? + "\n";
     ours.write_all(line.as_bytes()).await?;
     let (mut kept_out, mut kept_err) =
-        (Kept::new(limits.output_bytes_max), Kept::new(limits.error_bytes_max));
+        (ClippedOutput::new(limits.output_bytes_max), ClippedOutput::new(limits.error_bytes_max));
     let most = limits.written_bytes_max;
     // If one output is too much, the other isn't read to its end.
     let both = tokio::try_join!(
-        kept_out.fill(out, most, |it| hears(OutputStream::Out, it)),
-        kept_err.fill(err, most, |it| hears(OutputStream::Err, it)),
+        kept_out.fill(out, most, |it| observe(OutputStream::Out, it)),
+        kept_err.fill(err, most, |it| observe(OutputStream::Err, it)),
     );
     match both {
         Ok(_) => {}
-        Err(Stop::TooMuch) => return Ok((None, kept_out, kept_err)),
-        Err(Stop::Failed(error)) => return Err(error),
+        Err(ReadError::TooMuch) => return Ok((None, kept_out, kept_err)),
+        Err(ReadError::Failed(error)) => return Err(error),
     }
     let mut line = String::new();
     BufReader::new(ours).take(REPORT_BYTES_MAX).read_line(&mut line).await?;
@@ -173,14 +173,14 @@ async fn hear(
 }
 
 /// Why an output isn't read to its end.
-enum Stop {
+enum ReadError {
     TooMuch,
     Failed(std::io::Error),
 }
 
 /// The beginning and the end of an output. The middle of a long output is left out.
 #[derive(Debug)]
-pub(in super::super) struct Kept {
+pub(in super::super) struct ClippedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// How many bytes are kept of the beginning, and how many of the end.
@@ -188,9 +188,9 @@ pub(in super::super) struct Kept {
     left_out: u64,
 }
 
-impl Kept {
-    fn new(most: usize) -> Kept {
-        Kept { head: Vec::new(), tail: VecDeque::new(), half: most / 2, left_out: 0 }
+impl ClippedOutput {
+    fn new(most: usize) -> ClippedOutput {
+        ClippedOutput { head: Vec::new(), tail: VecDeque::new(), half: most / 2, left_out: 0 }
     }
 
     /// Reads an output to its end. Fails if the output has more than `most` bytes.
@@ -198,20 +198,20 @@ impl Kept {
         &mut self,
         from: Option<impl AsyncRead + Unpin>,
         most: u64,
-        hears: impl Fn(&[u8]),
-    ) -> Result<(), Stop> {
+        observe: impl Fn(&[u8]),
+    ) -> Result<(), ReadError> {
         let Some(mut from) = from else { return Ok(()) };
         let (mut piece, mut all) = (vec![0; PIECE_BYTES], 0_u64);
         loop {
-            let read = from.read(&mut piece).await.map_err(Stop::Failed)?;
+            let read = from.read(&mut piece).await.map_err(ReadError::Failed)?;
             if read == 0 {
                 return Ok(());
             }
             all += read as u64;
             self.add(&piece[..read]);
-            hears(&piece[..read]);
+            observe(&piece[..read]);
             if all > most {
-                return Err(Stop::TooMuch);
+                return Err(ReadError::TooMuch);
             }
         }
     }

@@ -29,7 +29,7 @@ use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
 use super::text::{clean, cut};
 use borrow::Borrowed;
-use run::{Ended, Outcome};
+use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "git";
@@ -455,7 +455,7 @@ impl Call<'_> {
     async fn run(&self, words: &[&str], path: &[&str], input: &str) -> Result<Outcome, Refused> {
         let outcome = self.outcome(words, path, input).await?;
         match outcome.ended {
-            Ended::Code(0) => Ok(outcome),
+            ExitCause::Code(0) => Ok(outcome),
             ended => Err(self.failed(ended, &outcome)),
         }
     }
@@ -464,7 +464,7 @@ impl Call<'_> {
     async fn has_ended_well(&self, words: &[&str], path: &[&str]) -> Result<bool, Refused> {
         let outcome = self.outcome(words, path, "").await?;
         match outcome.ended {
-            Ended::Code(code @ (0 | 1)) => Ok(code == 0),
+            ExitCause::Code(code @ (0 | 1)) => Ok(code == 0),
             ended => Err(self.failed(ended, &outcome)),
         }
     }
@@ -480,10 +480,10 @@ impl Call<'_> {
         Refused { reason: Reason::Timeout, text }
     }
 
-    fn failed(&self, ended: Ended, outcome: &Outcome) -> Refused {
+    fn failed(&self, ended: ExitCause, outcome: &Outcome) -> Refused {
         let bounds = &self.repository.bounds;
         let limits = &bounds.limits;
-        if ended == Ended::OutOfTime && clock::now_us() >= self.until_us {
+        if ended == ExitCause::OutOfTime && clock::now_us() >= self.until_us {
             return self.late();
         }
         let said = outcome.err.text(limits.error_bytes_max);
@@ -491,11 +491,11 @@ impl Call<'_> {
         let said = said.replace(&self.borrowed.folder(), ".git");
         let said = said.replace(&bounds.folder, ".");
         let reason = match ended {
-            Ended::OutOfTime => Reason::Timeout,
+            ExitCause::OutOfTime => Reason::Timeout,
             _ => Reason::Failed,
         };
         let text = match (ended, said.trim()) {
-            (Ended::Code(_), it) if !it.is_empty() => it.to_owned(),
+            (ExitCause::Code(_), it) if !it.is_empty() => it.to_owned(),
             _ => ended.sentence("git", limits),
         };
         Refused { reason, text: clean(&text) }

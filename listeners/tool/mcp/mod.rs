@@ -43,7 +43,7 @@ use self::exchange::within;
 use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
-use self::server::{Launch, Place, Server};
+use self::server::{Launch, Server, Transport};
 pub(super) use self::tools::shown;
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
@@ -205,7 +205,7 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
 /// settings.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
     let wrong = |text: &str| Err(text.to_owned());
-    let (name, place, record) = match (settings.command.split_first(), &settings.url) {
+    let (name, transport, record) = match (settings.command.split_first(), &settings.url) {
         (Some(_), Some(_)) => return wrong("there is a `command` and a `url`: give one"),
         (Some(_), None) if settings.bearer.is_some() => return wrong("`bearer` goes with `url`"),
         (Some((program, arguments)), None) => program_of(&settings, program, arguments)?,
@@ -215,7 +215,7 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
         (None, Some(url)) => {
             let remote = Remote::new(url.text(), settings.bearer.as_deref())?;
             let record = Record::new(url.folder(), url.text().to_owned());
-            (url.text().to_owned(), Place::Remote(Arc::new(remote)), record)
+            (url.text().to_owned(), Transport::Remote(Arc::new(remote)), record)
         }
         (None, None) => {
             return wrong(
@@ -224,14 +224,14 @@ fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
         }
     };
     let start_time = Duration::from_secs(settings.limits.start_seconds_max);
-    Ok((Launch { name, start_time, place }, record, settings))
+    Ok((Launch { name, start_time, transport }, record, settings))
 }
 
 fn program_of(
     settings: &Settings,
     program: &Beside,
     arguments: &[Beside],
-) -> Result<(String, Place, Record), String> {
+) -> Result<(String, Transport, Record), String> {
     let arguments: Vec<String> = arguments.iter().map(|it| it.text().to_owned()).collect();
     let path = programs::find(program, &programs::search_path(&settings.env))?;
     let bounds = Box::new(Bounds::new(Given {
@@ -249,7 +249,7 @@ fn program_of(
     let words = [&[program.text().to_owned()][..], &arguments].concat();
     let record = Record::new(program.folder(), words.join(" "));
     let name = program.text().to_owned();
-    Ok((name, Place::Program { path, arguments, bounds }, record))
+    Ok((name, Transport::Program { path, arguments, bounds }, record))
 }
 
 /// The recorded tools that the server now describes in another way, or no longer has.

@@ -27,12 +27,12 @@ pub(super) struct Launch {
     /// The server's name, for people.
     pub(super) name: String,
     pub(super) start_time: Duration,
-    pub(super) place: Place,
+    pub(super) transport: Transport,
 }
 
 /// Where a server is.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum Transport {
     /// A program that the pump starts.
     Program { path: String, arguments: Vec<String>, bounds: Box<Bounds> },
     /// At a URL.
@@ -67,11 +67,11 @@ impl Launch {
 
     /// Starts or reaches the server and opens a session.
     async fn begin(&self) -> Result<Wire, Failure> {
-        let wire = match &self.place {
-            Place::Program { path, arguments, bounds } => {
+        let wire = match &self.transport {
+            Transport::Program { path, arguments, bounds } => {
                 self.begin_program(path, arguments, bounds).await?
             }
-            Place::Remote(remote) => {
+            Transport::Remote(remote) => {
                 let (wire, driver) = Wire::remote(remote.clone());
                 beside(driver);
                 wire

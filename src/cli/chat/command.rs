@@ -25,19 +25,19 @@ pub(super) enum Command {
 
 /// What a line is: a command, or a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
+pub(super) enum ChatLine<'a> {
     Command(Command),
     Message(&'a str),
 }
 
-impl Said<'_> {
-    pub(super) fn of(line: &str) -> Said<'_> {
-        let Some(rest) = line.strip_prefix('/') else { return Said::Message(line) };
+impl ChatLine<'_> {
+    pub(super) fn parse(line: &str) -> ChatLine<'_> {
+        let Some(rest) = line.strip_prefix('/') else { return ChatLine::Message(line) };
         if rest.starts_with('/') {
-            return Said::Message(rest);
+            return ChatLine::Message(rest);
         }
         let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        Said::Command(match (name, text.trim()) {
+        ChatLine::Command(match (name, text.trim()) {
             ("help" | "?", _) => Command::Help,
             ("again", "") => Command::Again,
             ("edit", text) if !text.is_empty() => Command::Edit(text.to_owned()),
@@ -55,9 +55,9 @@ mod tests {
 
     #[test]
     fn a_line_with_a_slash_is_a_command_and_with_two_a_message() {
-        let command = |line: &str| match Said::of(line) {
-            Said::Command(it) => it,
-            Said::Message(it) => panic!("{it}"),
+        let command = |line: &str| match ChatLine::parse(line) {
+            ChatLine::Command(it) => it,
+            ChatLine::Message(it) => panic!("{it}"),
         };
         assert_eq!(command("/help"), Command::Help);
         assert_eq!(command("/again "), Command::Again);
@@ -66,7 +66,7 @@ mod tests {
         for wrong in ["/edit", "/attach", "/agian", "/", "/again now"] {
             assert_eq!(command(wrong), Command::Unknown(wrong.to_owned()));
         }
-        assert_eq!(Said::of("//etc is a folder"), Said::Message("/etc is a folder"));
-        assert_eq!(Said::of("1/2"), Said::Message("1/2"));
+        assert_eq!(ChatLine::parse("//etc is a folder"), ChatLine::Message("/etc is a folder"));
+        assert_eq!(ChatLine::parse("1/2"), ChatLine::Message("1/2"));
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use crate::audit::{self, Paint};
-use crate::cli::connect::Papers;
+use crate::cli::connect::Credentials;
 use crate::cli::folder::Folder;
 use crate::cli::organism::{Organism, complained};
 use crate::cli::run;
@@ -62,12 +62,12 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     #[command(flatten)]
-    papers: Papers,
+    credentials: Credentials,
 }
 
 /// What is known of an organism that was started for the conversation.
 #[derive(Default)]
-struct Here {
+struct LocalOrganism {
     /// The folder of the organism's log.
     data: Option<PathBuf>,
     /// The agent's model.
@@ -86,7 +86,7 @@ impl Chat {
         if let Some(address) = &self.connect {
             let text = "say whom to talk with: pumphouse chat AGENT --connect ADDR";
             let Some(agent) = &self.agent else { return Err(Failure::Untried(text.to_owned())) };
-            return self.talk(agent, address, Here::default(), to).await;
+            return self.talk(agent, address, LocalOrganism::default(), to).await;
         }
         let folder = Folder::make("chat")?;
         let organism = Organism::read_live(None, builder)?;
@@ -102,7 +102,7 @@ impl Chat {
         let attachments = described.map(|it| it.attachments.clone());
         let pump = plan.start();
         pump.ready().await?;
-        let here = Here { data: Some(data), model, attachments };
+        let here = LocalOrganism { data: Some(data), model, attachments };
         let ended = self.talk(&agent, &address, here, to).await;
         stop(&pump).await?;
         folder.remove()?;
@@ -133,12 +133,12 @@ impl Chat {
         &self,
         agent: &str,
         address: &Address,
-        Here { data, model, attachments }: Here,
+        LocalOrganism { data, model, attachments }: LocalOrganism,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !to.json;
         let lines = Lines::open(is_terminal.then(|| format!("{agent}> ")))?;
-        let client = self.papers.connect(address).await?;
+        let client = self.credentials.connect(address).await?;
         if is_terminal {
             let thread = self.thread.as_deref().unwrap_or("a new thread");
             let model = model.map(|it| format!(", which asks {it}")).unwrap_or_default();

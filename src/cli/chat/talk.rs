@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::audit::{Paint, ascii, pretty};
 use crate::cli::chat::attach;
-use crate::cli::chat::command::{Command, HELP, Said};
+use crate::cli::chat::command::{ChatLine, Command, HELP};
 use crate::cli::chat::input::{Input, Lines};
 use crate::cli::chat::page::{FRAME_US, Page};
 use crate::cli::connect::broken;
+use crate::cli::model_usage::UsageSum;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
-use crate::cli::used::Usages;
-use crate::cli::{summary, transcript, usage, why};
+use crate::cli::{overview, transcript, usage, why};
 use crate::client::{Client, Incoming, Message, Push, Shown};
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
@@ -58,7 +58,7 @@ pub(crate) struct Talk<'a, 'b> {
     /// The entries of attachments.
     attached: Vec<EntryId>,
     /// What agents in the thread used of models since the last question.
-    used: Usages,
+    used: UsageSum,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
@@ -83,7 +83,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             asker: None,
             taken: None,
             attached: Vec::new(),
-            used: Usages::within(0..u64::MAX),
+            used: UsageSum::within(0..u64::MAX),
         }
     }
 
@@ -174,10 +174,11 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Sends a message or runs a command. Returns false if the user didn't wait for the end.
     async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
-        let said = if self.takes_commands { Said::of(line) } else { Said::Message(line) };
+        let said =
+            if self.takes_commands { ChatLine::parse(line) } else { ChatLine::Message(line) };
         let command = match said {
-            Said::Message(text) => return self.ask(text, None, signals).await,
-            Said::Command(it) => it,
+            ChatLine::Message(text) => return self.ask(text, None, signals).await,
+            ChatLine::Command(it) => it,
         };
         let (again, before) = match (command, self.question.clone()) {
             (Command::Again, Some((text, before))) => (text, before),
@@ -196,8 +197,8 @@ impl<'a, 'b> Talk<'a, 'b> {
                 }
                 return Ok(true);
             }
-            (Command::Why, _) => return self.reads(Reads::Why).await,
-            (Command::Budget, _) => return self.reads(Reads::Budget).await,
+            (Command::Why, _) => return self.reads(LogReport::Why).await,
+            (Command::Budget, _) => return self.reads(LogReport::Budget).await,
             (Command::Unknown(line), _) => {
                 let text = format!("there is no command `{line}`; /help tells which there are");
                 self.page.note(Paint::Wrong, &text);
@@ -238,20 +239,20 @@ impl<'a, 'b> Talk<'a, 'b> {
     }
 
     /// Shows something of the log. Always returns true, as a command that came to its end.
-    async fn reads(&mut self, what: Reads) -> Result<bool, Failure> {
+    async fn reads(&mut self, what: LogReport) -> Result<bool, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
-            (Reads::Why, Some(data), _, Some(answer)) => {
+            (LogReport::Why, Some(data), _, Some(answer)) => {
                 why::tell(answer, data, self.to).await.map(drop)
             }
-            (Reads::Budget, Some(data), Some(thread), _) => {
+            (LogReport::Budget, Some(data), Some(thread), _) => {
                 usage::tell(thread, data, self.to).await
             }
-            (Reads::Why, None, _, Some(answer)) => {
+            (LogReport::Why, None, _, Some(answer)) => {
                 let text = format!("`pumphouse why {answer}` tells it where the pump runs");
                 Err(Failure::Wrong(text))
             }
-            (Reads::Budget, None, Some(thread), _) => {
+            (LogReport::Budget, None, Some(thread), _) => {
                 let text = format!("`pumphouse budget {thread}` tells it where the pump runs");
                 Err(Failure::Wrong(text))
             }
@@ -291,7 +292,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             _ => (push, true),
         };
         self.page.asks(clock::now_us());
-        self.used = Usages::within(0..u64::MAX);
+        self.used = UsageSum::within(0..u64::MAX);
         let accepted = match self.client.tell(&push).await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -340,7 +341,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             }
         }
         self.page.open();
-        let used = std::mem::replace(&mut self.used, Usages::within(0..u64::MAX)).all();
+        let used = std::mem::replace(&mut self.used, UsageSum::within(0..u64::MAX)).all();
         if let Some(line) = usage::line(&used).filter(|_| self.takes_commands) {
             self.page.note(Paint::Faint, &line);
         }
@@ -409,7 +410,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             if entry.seq() > self.asked {
                 self.used.take(&entry);
             }
-            let todos = summary::checklists(&self.todos, State::Open, self.to.style);
+            let todos = overview::checklists(&self.todos, State::Open, self.to.style);
             self.page.todos(todos);
         }
         if message.entry.as_ref().is_some_and(|it| it.seq == self.asked) {
@@ -476,7 +477,7 @@ impl<'a, 'b> Talk<'a, 'b> {
 
 /// What is shown of the log.
 #[derive(Clone, Copy)]
-enum Reads {
+enum LogReport {
     /// What led to the last answer.
     Why,
     /// What agents used of models.

@@ -28,7 +28,7 @@ pub(super) struct Asker {
 }
 
 /// The outcome of a question.
-pub(super) struct Asked {
+pub(super) struct AskOutcome {
     /// The message's entry; none if the message was refused.
     pub(super) id: Option<EntryId>,
     /// Why the message was refused, or how the log failed after it was accepted.
@@ -55,40 +55,40 @@ pub(super) enum Ended {
 
 impl Asker {
     /// Sends a payload, and waits for the outcome. Work that still goes on then is cancelled.
-    pub(super) async fn ask(&self, pump: &Pump, payload: Element) -> Asked {
-        let (begun_us, heard) = (clock::now_us(), Arc::new(Heard::default()));
-        pump.send_observed(payload, heard.clone()).await;
-        let ended = self.wait(&heard, begun_us).await;
-        let news = heard.began().await;
-        if let Some(id) = news.id.as_ref().filter(|_| ended != Ended::Settled) {
+    pub(super) async fn ask(&self, pump: &Pump, payload: Element) -> AskOutcome {
+        let (begun_us, observer) = (clock::now_us(), Arc::new(AskObserver::default()));
+        pump.send_observed(payload, observer.clone()).await;
+        let ended = self.wait(&observer, begun_us).await;
+        let progress = observer.began().await;
+        if let Some(id) = progress.id.as_ref().filter(|_| ended != Ended::Settled) {
             self.cancel(&id.thread, ended).await;
         }
-        let answered_us = news.answered_us.unwrap_or_else(clock::now_us);
-        Asked {
-            id: news.id,
-            refused: news.refused,
-            replies: news.replies,
+        let answered_us = progress.answered_us.unwrap_or_else(clock::now_us);
+        AskOutcome {
+            id: progress.id,
+            refused: progress.refused,
+            replies: progress.replies,
             ended,
             milliseconds: answered_us.saturating_sub(begun_us) / 1_000,
         }
     }
 
     /// Waits until all that a message caused is done, the time is up, or the evaluation stops.
-    async fn wait(&self, heard: &Heard, begun_us: u64) -> Ended {
+    async fn wait(&self, observer: &AskObserver, begun_us: u64) -> Ended {
         let late_us = begun_us.saturating_add(self.seconds.saturating_mul(1_000_000));
         let mut stop = self.stop.clone();
         loop {
-            let news = heard.news();
-            if news.is_over {
+            let progress = observer.progress();
+            if progress.is_over {
                 return Ended::Settled;
             }
-            let (until_us, then) = match news.answered_us {
+            let (until_us, then) = match progress.answered_us {
                 Some(at_us) => (at_us.saturating_add(SETTLE_US), Ended::Answered),
                 None => (late_us, Ended::Late),
             };
             tokio::select! {
                 biased;
-                () = heard.more.notified() => {}
+                () = observer.more.notified() => {}
                 _ = stop.wait_for(|it| *it) => return Ended::Stopped,
                 () = Tokio::current().sleep_until(until_us) => return then,
             }
@@ -119,7 +119,7 @@ impl Asker {
 
 /// What was heard of a message so far.
 #[derive(Clone, Debug, Default)]
-struct News {
+struct AskProgress {
     id: Option<EntryId>,
     refused: Option<String>,
     replies: Vec<Entry>,
@@ -130,49 +130,49 @@ struct News {
 
 /// Observes what becomes of a message.
 #[derive(Default)]
-struct Heard {
-    news: Mutex<News>,
+struct AskObserver {
+    progress: Mutex<AskProgress>,
     more: Notify,
 }
 
-impl Heard {
-    fn news(&self) -> News {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl AskObserver {
+    fn progress(&self) -> AskProgress {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until the message was accepted or refused, and returns what was heard. A thread can't
     /// be cancelled earlier.
-    async fn began(&self) -> News {
+    async fn began(&self) -> AskProgress {
         loop {
-            let news = self.news();
-            if news.id.is_some() || news.is_over {
-                return news;
+            let progress = self.progress();
+            if progress.id.is_some() || progress.is_over {
+                return progress;
             }
             self.more.notified().await;
         }
     }
 }
 
-impl PushObserver for Heard {
+impl PushObserver for AskObserver {
     fn hear(&self, _: u64, event: PushEvent) {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            PushEvent::Accepted { id, .. } => news.id = Some(id),
+            PushEvent::Accepted { id, .. } => progress.id = Some(id),
             PushEvent::Refused(fault) => {
-                news.refused = Some(fault.to_string());
-                news.is_over = true;
+                progress.refused = Some(fault.to_string());
+                progress.is_over = true;
             }
-            PushEvent::Lost(fault) => news.refused = Some(fault.to_string()),
+            PushEvent::Lost(fault) => progress.refused = Some(fault.to_string()),
             PushEvent::Reply(entry) => {
                 // An agent says more after a response that isn't final.
                 if entry.decode::<Response>().map_or(true, |it| it.is_final) {
-                    news.answered_us = Some(clock::now_us());
+                    progress.answered_us = Some(clock::now_us());
                 }
-                news.replies.push(entry);
+                progress.replies.push(entry);
             }
-            PushEvent::Settled => news.is_over = true,
+            PushEvent::Settled => progress.is_over = true,
         }
-        drop(news);
+        drop(progress);
         self.more.notify_one();
     }
 }

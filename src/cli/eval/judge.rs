@@ -14,7 +14,7 @@ use crate::wire::{Fault, Payload as _};
 use crate::xml::Element;
 
 use super::ask::{Asker, Ended};
-use super::result::Used;
+use super::result::ModelSpending;
 
 /// The name of the listener that judges. An agent has it as a peer only if its manifest says so.
 const NAME: &str = "eval-judge";
@@ -62,9 +62,9 @@ pub(super) async fn judge(
     criterion: &str,
     message: &str,
     answer: &str,
-) -> Result<Option<(Verdict, Used)>, log::Error> {
+) -> Result<Option<(Verdict, ModelSpending)>, log::Error> {
     let text = format!("Criterion:\n{criterion}\n\nMessage:\n{message}\n\nAnswer:\n{answer}");
-    let none = |why: String| Ok(Some((Verdict::None(why), Used::default())));
+    let none = |why: String| Ok(Some((Verdict::None(why), ModelSpending::default())));
     let question = match question(text) {
         Ok(it) => it,
         Err(fault) => return none(fault.to_string()),
@@ -89,10 +89,10 @@ pub(super) async fn judge(
 }
 
 /// What listeners in a thread and below it used of models.
-pub(super) async fn used(pump: &Pump, thread: &ThreadId) -> Result<Used, log::Error> {
+pub(super) async fn used(pump: &Pump, thread: &ThreadId) -> Result<ModelSpending, log::Error> {
     let all = usage::of_thread(&**pump.log(), thread, 0..u64::MAX).await?;
     let total = usage::total(&all);
-    Ok(Used { tokens: total.tokens(), cost_micros: total.cost() })
+    Ok(ModelSpending { tokens: total.tokens(), cost_micros: total.cost() })
 }
 
 /// The question to the judging listener, in that listener's namespace.

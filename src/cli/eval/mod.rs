@@ -43,7 +43,7 @@ use crate::wire::Timestamp;
 use ask::Asker;
 use file::Suite;
 use play::{Player, Run};
-use result::{Kept, Summary};
+use result::{EvalResult, ResultFile};
 
 /// Sends an agent the messages of a file, each several times, and tells how often its answers are
 /// as expected.
@@ -115,10 +115,10 @@ impl Eval {
         data: Option<&Path>,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let earlier = self.against.as_deref().map(Summary::read).transpose()?;
+        let earlier = self.against.as_deref().map(EvalResult::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
         // The runs may take hours, so whether the file can be written is found out before them.
-        let kept = self.save.as_deref().map(Kept::open).transpose()?;
+        let kept = self.save.as_deref().map(ResultFile::open).transpose()?;
         let mut signals = Signals::listen()?;
         let folder = Folder::make("eval")?;
         let (data, durability) = match data {
@@ -171,7 +171,7 @@ impl Eval {
         &self,
         pump: &Pump,
         suite: Suite,
-        (earlier, kept): (Option<&Summary>, Option<Kept>),
+        (earlier, kept): (Option<&EvalResult>, Option<ResultFile>),
         signals: &mut Signals,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
@@ -181,7 +181,7 @@ impl Eval {
         let player = Player::new(suite, asker);
         let (mut runs, signal) = self.all_runs(&player, &stop, signals, to).await?;
         runs.sort_by_key(|it| (it.case, it.number));
-        let summary = Summary::of(&player.suite, &runs, time);
+        let summary = EvalResult::of(&player.suite, &runs, time);
         match to.json {
             true => {
                 let mut object = json!(summary);

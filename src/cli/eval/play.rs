@@ -8,11 +8,11 @@ use crate::id::ThreadId;
 use crate::listeners::agent;
 use crate::listeners::agent::transcript::{Event, EventKind, transcript as events_of};
 
-use super::ask::{Asked, Asker, Ended};
+use super::ask::{AskOutcome, Asker, Ended};
 use super::expect::{self, Answer};
 use super::file::{Case, Expected, Suite};
 use super::judge::{self, Verdict, judge};
-use super::result::Used;
+use super::result::ModelSpending;
 
 /// The outcome of one run.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +28,9 @@ pub(super) struct Run {
     /// What isn't as expected.
     pub(super) wrong: Vec<String>,
     /// What the agent and the listeners that it called used of models.
-    pub(super) used: Used,
+    pub(super) used: ModelSpending,
     /// What the judge used.
-    pub(super) judged: Used,
+    pub(super) judged: ModelSpending,
     /// The time from the message to the answer.
     pub(super) milliseconds: u64,
     /// The agent's model, as the agent's first turn names it.
@@ -84,7 +84,12 @@ impl Player {
 
     /// Notes in the run what isn't as expected, and what was used. Returns false if the evaluation
     /// was stopped meanwhile.
-    async fn look_at(&self, case: &Case, asked: &Asked, run: &mut Run) -> Result<bool, Failure> {
+    async fn look_at(
+        &self,
+        case: &Case,
+        asked: &AskOutcome,
+        run: &mut Run,
+    ) -> Result<bool, Failure> {
         run.wrong.extend(asked.refused.as_ref().map(|it| format!("the message was refused: {it}")));
         let Some(thread) = run.thread.clone() else { return Ok(true) };
         let pump = &self.asker.pump;

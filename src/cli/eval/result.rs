@@ -18,24 +18,24 @@ const FORM: u32 = 1;
 
 /// What was used of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Used {
+pub(super) struct ModelSpending {
     /// Tokens of prompts and replies.
     pub(super) tokens: i64,
     /// The cost in millionths; none if some of the tokens have no price.
     pub(super) cost_micros: Option<i64>,
 }
 
-impl Default for Used {
-    fn default() -> Used {
-        Used { tokens: 0, cost_micros: Some(0) }
+impl Default for ModelSpending {
+    fn default() -> ModelSpending {
+        ModelSpending { tokens: 0, cost_micros: Some(0) }
     }
 }
 
-impl Used {
+impl ModelSpending {
     /// The sum of both.
-    pub(super) fn plus(self, it: Used) -> Used {
+    pub(super) fn plus(self, it: ModelSpending) -> ModelSpending {
         let cost = self.cost_micros.zip(it.cost_micros);
-        Used {
+        ModelSpending {
             tokens: self.tokens.saturating_add(it.tokens),
             cost_micros: cost.map(|(one, other)| one.saturating_add(other)),
         }
@@ -50,7 +50,7 @@ pub(super) struct Row {
     pub(super) passed: u64,
     /// What all these runs used together.
     #[serde(flatten)]
-    pub(super) used: Used,
+    pub(super) used: ModelSpending,
     /// How long all these runs took together.
     pub(super) milliseconds: u64,
 }
@@ -70,7 +70,7 @@ impl Row {
 
 /// The result of an evaluation. `--json` prints it last, and `--save` keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Summary {
+pub(super) struct EvalResult {
     /// The version of this format.
     eval: u32,
     pub(super) file: String,
@@ -84,19 +84,19 @@ pub(super) struct Summary {
     pub(super) cases: Vec<Row>,
     pub(super) all: Row,
     /// What the judge used.
-    pub(super) judged: Used,
+    pub(super) judged: ModelSpending,
 }
 
-impl Summary {
+impl EvalResult {
     /// Sums up the runs of a suite.
-    pub(super) fn of(suite: &Suite, runs: &[Run], time: String) -> Summary {
+    pub(super) fn of(suite: &Suite, runs: &[Run], time: String) -> EvalResult {
         let sheet = &suite.sheet;
         let cases = sheet.cases.iter().enumerate();
         let row = |(case, it): (usize, &super::file::Case)| {
             Row::of(&it.name, runs.iter().filter(|run| run.case == case))
         };
         let described = || runs.iter().find_map(|it| it.model.clone());
-        Summary {
+        EvalResult {
             eval: FORM,
             file: suite.file.display().to_string(),
             agent: sheet.agent.clone(),
@@ -105,7 +105,7 @@ impl Summary {
             time,
             cases: cases.map(row).collect(),
             all: Row::of("all", runs.iter()),
-            judged: runs.iter().fold(Used::default(), |sum, it| sum.plus(it.judged)),
+            judged: runs.iter().fold(ModelSpending::default(), |sum, it| sum.plus(it.judged)),
         }
     }
 
@@ -120,7 +120,7 @@ impl Summary {
     }
 
     /// Reads a result that `--save` kept. Fails if the file holds no result of this format.
-    pub(super) fn read(path: &Path) -> Result<Summary, Failure> {
+    pub(super) fn read(path: &Path) -> Result<EvalResult, Failure> {
         let name = path.display();
         let unread = |it| Failure::Untried(format!("{name} can't be read: {it}"));
         let text = fs::read_to_string(path).map_err(unread)?;
@@ -128,7 +128,7 @@ impl Summary {
             let way = "give --against a file that --save wrote";
             Failure::Untried(format!("{name} is no kept result: {why}; {way}"))
         };
-        let read: Summary = serde_json::from_str(&text).map_err(|it| wrong(it.to_string()))?;
+        let read: EvalResult = serde_json::from_str(&text).map_err(|it| wrong(it.to_string()))?;
         match read.eval {
             FORM => Ok(read),
             other => Err(wrong(format!("its form is {other}, and {FORM} is known"))),
@@ -137,23 +137,23 @@ impl Summary {
 }
 
 /// A file for a result. An existing file stays until the result is written completely.
-pub(super) struct Kept {
+pub(super) struct ResultFile {
     file: AtomicFile,
     path: PathBuf,
 }
 
-impl Kept {
+impl ResultFile {
     /// Opens the file. Fails if it can't be written.
-    pub(super) fn open(path: &Path) -> Result<Kept, Failure> {
-        let file = AtomicFile::over(path).map_err(|it| unwritten(path, &it))?;
-        Ok(Kept { file, path: path.to_owned() })
+    pub(super) fn open(path: &Path) -> Result<ResultFile, Failure> {
+        let file = AtomicFile::replacing(path).map_err(|it| unwritten(path, &it))?;
+        Ok(ResultFile { file, path: path.to_owned() })
     }
 
     /// Writes a result into the file.
-    pub(super) fn write(mut self, it: &Summary) -> Result<(), Failure> {
+    pub(super) fn write(mut self, it: &EvalResult) -> Result<(), Failure> {
         let written = serde_json::to_string_pretty(it).map_err(io::Error::from);
         let written = written.and_then(|text| writeln!(self.file, "{text}"));
-        written.and_then(|()| self.file.keep()).map_err(|it| unwritten(&self.path, &it))
+        written.and_then(|()| self.file.commit()).map_err(|it| unwritten(&self.path, &it))
     }
 }
 

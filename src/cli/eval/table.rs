@@ -3,7 +3,7 @@
 use crate::audit;
 use crate::cli::usage::{UNKNOWN, money};
 
-use super::result::{Row, Summary};
+use super::result::{EvalResult, Row};
 
 /// The titles of the columns.
 const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
@@ -11,7 +11,7 @@ const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
 const BEFORE: &str = "before";
 
 /// A line for each case, with averages over its runs, and one for all cases.
-pub(super) fn table(now: &Summary, earlier: Option<&Summary>) -> String {
+pub(super) fn table(now: &EvalResult, earlier: Option<&EvalResult>) -> String {
     let mut lines = vec![head(earlier.is_some())];
     for row in &now.cases {
         let before = earlier.map(|it| it.case(&row.name));
@@ -41,7 +41,7 @@ pub(super) fn table(now: &Summary, earlier: Option<&Summary>) -> String {
 }
 
 /// The file, the agent, its model and the judge.
-fn title(it: &Summary) -> String {
+fn title(it: &EvalResult) -> String {
     let model = it.model.as_deref().unwrap_or(UNKNOWN);
     let judge = it.judge.as_ref().map(|it| format!(", judged by {it}")).unwrap_or_default();
     let text = format!("{}: {} with {model}{judge}", it.file, it.agent);
@@ -49,9 +49,9 @@ fn title(it: &Summary) -> String {
 }
 
 /// What all runs used together.
-fn foot(it: &Summary) -> String {
+fn foot(it: &EvalResult) -> String {
     let runs = if it.all.runs == 1 { "run" } else { "runs" };
-    let sum = |used: super::result::Used| {
+    let sum = |used: super::result::ModelSpending| {
         let cost = used.cost_micros.map_or(UNKNOWN.to_owned(), money);
         format!("{} tokens, cost {cost}", used.tokens)
     };

@@ -14,7 +14,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, organism};
 use crate::clock;
 use crate::id::ThreadId;
-use crate::log::atomic_file::{AtomicFile, There};
+use crate::log::atomic_file::{AtomicFile, IfExists};
 use crate::log::{Log, SqliteLog};
 use crate::manifest;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent, encode};
@@ -97,8 +97,8 @@ impl Export {
         if to == "-" {
             return Ok(Target::Output);
         }
-        let there = if self.force { There::GivesWay } else { There::Stays };
-        let file = AtomicFile::beside(log, Path::new(to), there).map_err(|error| {
+        let if_exists = if self.force { IfExists::Replace } else { IfExists::Keep };
+        let file = AtomicFile::outside_log(log, Path::new(to), if_exists).map_err(|error| {
             Failure::Untried(match error.kind() {
                 std::io::ErrorKind::AlreadyExists => {
                     format!("{to} is there already; name another, or write over it with --force")
@@ -151,7 +151,7 @@ impl Target {
         let place = match self {
             Target::Collector(it) => it.url(),
             Target::File(path, file) => {
-                let kept = file.keep();
+                let kept = file.commit();
                 kept.map_err(|it| Failure::Untried(format!("{path} can't be written: {it}")))?;
                 path
             }

@@ -10,7 +10,7 @@ use crate::cli::otel::batch::{SPANS_MAX, send};
 use crate::cli::screen::Failure;
 use crate::clock;
 use crate::engine::{Port as _, Tokio};
-use crate::follower::{Away, Follower, KeptPosition, NoPosition, Sent, Target};
+use crate::follower::{Follower, KeptPosition, NoPosition, Sent, Target, Unreachable};
 use crate::log::{Entry, Error, Log};
 use crate::manifest::Otel;
 use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
@@ -52,12 +52,12 @@ impl SentMetrics {
 }
 
 /// A running follower.
-pub(crate) struct Running {
+pub(crate) struct RunningFollower {
     stop: oneshot::Sender<()>,
     over: oneshot::Receiver<()>,
 }
 
-impl Running {
+impl RunningFollower {
     /// Stops the follower, which first sends what is left, for up to 5 s, and keeps its position.
     pub(crate) async fn stop(self) {
         // An error means that the follower has ended already.
@@ -73,7 +73,7 @@ pub(crate) async fn start(
     name: Option<&str>,
     file: Option<PathBuf>,
     lag: Arc<AtomicU64>,
-) -> Result<Running, Failure> {
+) -> Result<RunningFollower, Failure> {
     let collector = Collector::new(&says.endpoint, says.headers());
     let collector = collector.map_err(|it| Failure::Untried(format!("otel: {it}")))?;
     let position = KeptPosition::read(&*log, file).await.map_err(|it| match it {
@@ -96,7 +96,7 @@ pub(crate) async fn start(
         // An error means that nobody waits for the end.
         let _ = done.send(());
     });
-    Ok(Running { stop, over })
+    Ok(RunningFollower { stop, over })
 }
 
 impl Target for Spans {
@@ -110,12 +110,12 @@ impl Target for Spans {
         !self.waiting.is_empty()
     }
 
-    async fn send(&mut self) -> Result<Sent, Away> {
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
         while !self.waiting.is_empty() {
             let count = self.waiting.len().min(SPANS_MAX);
             match send(&self.collector, &self.waiting[..count], &self.resource).await {
                 Ok(rejected) => self.tell_rejected(count, rejected),
-                Err(Unsent::Away(reason)) => return Err(Away(reason)),
+                Err(Unsent::Away(reason)) => return Err(Unreachable(reason)),
                 Err(error) => {
                     let collector = self.collector.url();
                     tracing::warn!(
@@ -134,7 +134,7 @@ impl Target for Spans {
         Ok(Sent::All)
     }
 
-    async fn settle(&mut self) -> Result<(), Away> {
+    async fn settle(&mut self) -> Result<(), Unreachable> {
         // Metrics are sent before the position is kept, since spans up to it aren't counted again.
         if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
             metrics.next_us = 0;
@@ -150,7 +150,7 @@ impl Target for Spans {
         self.send_metrics().await;
     }
 
-    fn is_gone(&self, reason: &str) {
+    fn report_unreachable(&self, reason: &str) {
         let collector = self.collector.url();
         tracing::warn!(
             collector,
@@ -159,7 +159,7 @@ impl Target for Spans {
         );
     }
 
-    fn is_back(&self) {
+    fn report_reachable(&self) {
         let collector = self.collector.url();
         tracing::info!(collector, "the collector is back, and gets the spans that waited");
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 #[cfg(feature = "otel")]
-use crate::cli::otel::follower::{self, Running};
+use crate::cli::otel::follower::{self, RunningFollower};
 use crate::cli::screen::Failure;
 use crate::door::Metrics;
 use crate::engine::Pump;
 use crate::manifest;
 
 /// The settings of the follower that sends a running pump's spans.
-pub(crate) struct Spans {
+pub(crate) struct FollowerSettings {
     /// Where spans go, if the manifest says so.
     pub(crate) says: Option<manifest::Otel>,
     /// The pump's name.
@@ -23,7 +23,7 @@ pub(crate) struct Spans {
     pub(crate) lag: Arc<AtomicU64>,
 }
 
-impl Spans {
+impl FollowerSettings {
     /// Adds the follower's lag to a door for metrics.
     pub(crate) fn show(&self, door: Metrics) -> Metrics {
         let help = "Entries of the log whose spans OpenTelemetry's collector doesn't have yet.";
@@ -61,7 +61,7 @@ impl Spans {
 
 /// The follower of a running pump, if there is one.
 #[cfg(feature = "otel")]
-pub(crate) struct Following(Option<Running>);
+pub(crate) struct Following(Option<RunningFollower>);
 
 /// The follower of a running pump. This build has none.
 #[cfg(not(feature = "otel"))]

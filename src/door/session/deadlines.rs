@@ -39,7 +39,7 @@ impl Session {
         if self.room.unread.is_cut() {
             return Some(self.give_way());
         }
-        let limits = &self.setting.limits;
+        let limits = &self.shared.limits;
         let waiting = self.egress.len() + self.held_bytes;
         if waiting > limits.outbound_bytes_max {
             let max = limits.outbound_bytes_max;
@@ -71,7 +71,7 @@ impl Session {
     }
 
     fn is_late(&self, now_us: u64) -> bool {
-        after(self.opened_us, self.setting.limits.frame_time_max) <= now_us
+        after(self.opened_us, self.shared.limits.frame_time_max) <= now_us
     }
 
     /// Takes no further message. Sends the fault as the last answer, after the answers to earlier
@@ -96,7 +96,7 @@ impl Session {
 
     /// The next time at which the deadlines must be checked.
     pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
-        let limits = &self.setting.limits;
+        let limits = &self.shared.limits;
         if self.ends_us.is_some() {
             return self.ends_us;
         }
@@ -136,7 +136,7 @@ impl Session {
     }
 
     pub(super) fn end_by(&mut self, now_us: u64) {
-        self.ends_us = Some(after(now_us, self.setting.limits.linger_time_max));
+        self.ends_us = Some(after(now_us, self.shared.limits.linger_time_max));
     }
 }
 

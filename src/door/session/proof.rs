@@ -16,7 +16,7 @@ impl Session {
             let fault = fault("<authenticate> is not the first element of the connection");
             return Some(self.close(fault));
         }
-        let guesses = &self.setting.guesses;
+        let guesses = &self.shared.guesses;
         if let Some(wait) = self.peer.and_then(|it| guesses.wait(it, self.now_us)) {
             let seconds = wait.as_secs() + 1;
             let text = format!("too many wrong tokens came from there: wait {seconds} s");
@@ -27,11 +27,11 @@ impl Session {
         }
         // The fault doesn't quote the element, which holds a token.
         let token = element.attribute("token").unwrap_or_default();
-        let Some(proof) = self.setting.tokens.find(token) else {
-            self.peer.into_iter().for_each(|it| guesses.wrong(it, self.now_us));
+        let Some(proof) = self.shared.tokens.find(token) else {
+            self.peer.into_iter().for_each(|it| guesses.note_wrong(it, self.now_us));
             return Some(self.close(fault("nobody has this token")));
         };
-        self.peer.into_iter().for_each(|it| guesses.right(it));
+        self.peer.into_iter().for_each(|it| guesses.forget(it));
         self.is(Some(proof.identity.clone()));
         self.proof = Some(proof);
         let number = self.number(0);
@@ -42,7 +42,7 @@ impl Session {
     /// Ends the session if its token is no longer in the list for the same identity. Bytes that
     /// wait are dropped, and the client is told why.
     pub(in crate::door) fn check_token(&mut self, now_us: u64) -> Option<Fault> {
-        let proof = self.proof.as_ref().filter(|it| !self.setting.tokens.has(it))?;
+        let proof = self.proof.as_ref().filter(|it| !self.shared.tokens.has(it))?;
         if self.ends_us.is_some() {
             return None;
         }

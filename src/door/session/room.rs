@@ -122,8 +122,7 @@ impl Session {
     /// Cuts the session, since too many bytes wait for all clients. Drops all that waits, and tells
     /// the client why if little of a message is left to write.
     pub(super) fn give_way(&mut self) -> Fault {
-        let (bytes, max) =
-            (self.egress.len() + self.held_bytes, self.setting.limits.owed_bytes_max);
+        let (bytes, max) = (self.egress.len() + self.held_bytes, self.shared.limits.owed_bytes_max);
         let text = format!(
             "{bytes} bytes wait for you, and too many wait for all clients: owed_bytes_max is {max}"
         );
@@ -136,7 +135,7 @@ impl Session {
         } else {
             self.say(&fault);
         }
-        self.splitter = Splitter::new(self.setting.limits.door);
+        self.splitter = Splitter::new(self.shared.limits.door);
         self.end_by(self.now_us);
         self.share_room();
         fault

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::engine::build::door::Door;
 use crate::engine::tree::event::CORE_NAME;
 use crate::limits::XmlLimits;
-use crate::listener::{EmitCore, Grant, Need, Spec, Way, may_emit};
+use crate::listener::{EmitCore, Grant, HandlerKey, Need, Spec, may_emit};
 use crate::name::Name;
 use crate::schema::Schema;
 use crate::wire::budget::{BudgetRaised, BudgetWarning, Charge, LoopWarning, OverBudget};
@@ -203,18 +203,18 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
     for spec in specs {
-        let mut ways: BTreeMap<&Way, usize> = BTreeMap::new();
-        for (way, _) in &spec.handlers {
-            *ways.entry(way).or_default() += 1;
-            if let Way::Route(name) = way {
+        let mut keys: BTreeMap<&HandlerKey, usize> = BTreeMap::new();
+        for (key, _) in &spec.handlers {
+            *keys.entry(key).or_default() += 1;
+            if let HandlerKey::Route(name) = key {
                 owners.entry(name).or_default().push(spec);
             }
         }
-        for (way, times) in ways.into_iter().filter(|(_, times)| *times > 1) {
-            let what = match way {
-                Way::Route(name) => format!("{name}"),
-                Way::Reply(name) => format!("the reply {name}"),
-                Way::AnyReply => "any reply".to_owned(),
+        for (key, times) in keys.into_iter().filter(|(_, times)| *times > 1) {
+            let what = match key {
+                HandlerKey::Route(name) => format!("{name}"),
+                HandlerKey::Reply(name) => format!("the reply {name}"),
+                HandlerKey::AnyReply => "any reply".to_owned(),
             };
             let text = format!("{times} handlers of {what}; keep one");
             complaints.push(about(&spec.name, &text));

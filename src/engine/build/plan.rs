@@ -14,7 +14,7 @@ use crate::engine::common::counts::Counts;
 use crate::engine::common::followers::Followers;
 use crate::engine::common::gate::Gate;
 use crate::engine::common::runtime::Runtime;
-use crate::engine::common::shared::{Clients, Life, Running, Shared, Workers};
+use crate::engine::common::shared::{Clients, Life, PumpState, Shared, Workers};
 use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::common::{lifecycle, refusal_report};
 use crate::engine::handle::pump::Pump;
@@ -94,7 +94,7 @@ impl Plan {
             clients,
             counts: Counts::new(port.now_us(), self.routes.listeners.len()),
             refusals: Arc::default(),
-            running: Running::default(),
+            state: PumpState::default(),
             runtime: Runtime::of(port),
             log: self.log,
             core: CORE_NAME.into(),
@@ -108,14 +108,14 @@ impl Plan {
             port.spawn(async move {
                 if AssertUnwindSafe(worker.run()).catch_unwind().await.is_err() {
                     tracing::error!(number, "a worker failed: nothing more is accepted");
-                    shared.running.broken.store(true, Ordering::Relaxed);
+                    shared.state.broken.store(true, Ordering::Relaxed);
                     shared.refuse_all(number).await;
                 }
             });
         }
         let (weak, spawning) = (Arc::downgrade(&shared), port.clone());
         shared.refusals.begins(move || refusal_report::begin(&weak, &spawning));
-        let over = shared.running.over.clone();
+        let over = shared.state.over.clone();
         port.look_after(move || over.load(Ordering::Relaxed));
         port.spawn(give_back_unfinished(shared.clone()));
         if let Some(every) = shared.life.as_ref().and_then(|it| it.heartbeat) {
@@ -124,7 +124,7 @@ impl Plan {
         let pump = Pump::new(shared.clone());
         for door in self.doors {
             let door = door.serve(pump.clone());
-            let serving = shared.running.doors.subscribe();
+            let serving = shared.state.doors.subscribe();
             port.spawn(async move {
                 if let Err(fault) = door.await {
                     tracing::error!(%fault, "a door closed");

@@ -27,7 +27,7 @@ pub(crate) async fn give_back_unfinished(shared: Arc<Shared>) {
     for inbox in &shared.workers.inboxes {
         inbox.post(Mail::Begin);
     }
-    shared.running.ready.send_replace(Some(found.map(|_| ())));
+    shared.state.ready.send_replace(Some(found.map(|_| ())));
 }
 
 async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
@@ -44,8 +44,14 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
         let sent = sent_before(shared, &open).await?;
         let since = came_since(shared, &open).await?;
         let asked = asked_by(shared, &open, hears_quiet.contains(&thread)).await?;
-        let said = said_before(shared, &open, &ids).await?;
-        threads.entry(thread).or_default().push(Unfinished { open, sent, since, asked, said });
+        let last_emission = last_emission_before(shared, &open, &ids).await?;
+        threads.entry(thread).or_default().push(Unfinished {
+            open,
+            sent,
+            since,
+            asked,
+            last_emission,
+        });
     }
     for (thread, left) in threads {
         shared.workers.post(&thread, Mail::Resume(thread.clone(), left));
@@ -103,7 +109,7 @@ async fn asked_by(
 
 /// The number of a listener's last emission before it began an unfinished entry, for listeners that
 /// take their queue. Emissions for other unfinished entries don't count.
-async fn said_before(
+async fn last_emission_before(
     shared: &Shared,
     open: &Open,
     all: &HashSet<EntryId>,
@@ -116,8 +122,8 @@ async fn said_before(
     let is_before = |entry: &log::Entry| {
         entry.from == listener.name && entry.cause.as_ref().is_none_or(|cause| !all.contains(cause))
     };
-    let said = came_after(shared, &Entry::kept(&open.entry), is_before).await?;
-    Ok(said.last().map_or(0, Entry::seq))
+    let emissions = came_after(shared, &Entry::kept(&open.entry), is_before).await?;
+    Ok(emissions.last().map_or(0, Entry::seq))
 }
 
 /// The entries after an entry, for a listener that may wait for one of them.

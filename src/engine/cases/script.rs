@@ -220,8 +220,8 @@ fn later(seconds: &str, is_awaited: bool) -> Target {
     Target::Later { until_us, is_awaited, by_clock: false }
 }
 
-fn ready(target: Target, what: Checked) -> Ready {
-    Ready { target, what: Ok(what), flags: Flags::NONE, meta: None, sought: None }
+fn ready(target: Target, payload: Checked) -> Ready {
+    Ready { target, payload: Ok(payload), flags: Flags::NONE, meta: None, sought: None }
 }
 
 /// A payload from its name and number, such as `ask7`. Without a number it has 1.

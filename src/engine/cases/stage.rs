@@ -183,9 +183,9 @@ impl Stage {
         let by = Pusher {
             identity: (*how.by).into(),
             operator: how.operator,
-            tells_why: how.operator,
+            may_know_why: how.operator,
             // Each push has an observer of its own, as if it came from a connection of its own.
-            inlet: Arc::new(Deaf),
+            observer: Arc::new(Deaf),
             number: self.pushes,
             is_alone: None,
         };
@@ -273,7 +273,7 @@ impl Stage {
             let all = all.unwrap().unwrap();
             let sent = all.iter().filter(|it| it.cause.as_ref() == Some(&id));
             let sent = sent.map(|it| Entry::kept(it)).collect();
-            let left = Unfinished { open, sent, since: Vec::new(), asked: None, said: 0 };
+            let left = Unfinished { open, sent, since: Vec::new(), asked: None, last_emission: 0 };
             threads.entry(id.thread).or_default().push(left);
         }
         threads.into_iter().map(|(id, left)| self.step(Event::Resume(id, left))).collect()

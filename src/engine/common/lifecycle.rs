@@ -115,7 +115,7 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
     for sequence in 1.. {
         port.sleep_until(begun_us.saturating_add(every_us.saturating_mul(sequence))).await;
-        if *shared.running.stage.borrow() != Stage::Running {
+        if *shared.state.stage.borrow() != Stage::Running {
             return;
         }
         let now_us = port.now_us();

@@ -30,7 +30,7 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         }
         port.sleep_until(port.now_us().saturating_add(GATHERED_US)).await;
         let Some(shared) = shared.upgrade() else { return };
-        if *shared.running.stage.borrow() == Stage::Drained {
+        if *shared.state.stage.borrow() == Stage::Drained {
             return;
         }
         // While the disk is full, nothing is written. The report follows once there is room.

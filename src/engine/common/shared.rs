@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     /// Counts of the pushes that doors refuse.
     pub(crate) refusals: Arc<Refusals>,
-    pub(crate) running: Running,
+    pub(crate) state: PumpState,
     pub(crate) runtime: Runtime,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Clients {
 }
 
 /// The pump's progress from recovery to its end.
-pub(crate) struct Running {
+pub(crate) struct PumpState {
     /// None until recovery is over. After that: whether the log could be read.
     pub(crate) ready: watch::Sender<Option<Result<(), log::Error>>>,
     /// The stage of a shutdown. Doors watch it.
@@ -121,9 +121,9 @@ pub(crate) struct Running {
     pub(crate) over: Arc<AtomicBool>,
 }
 
-impl Default for Running {
-    fn default() -> Running {
-        Running {
+impl Default for PumpState {
+    fn default() -> PumpState {
+        PumpState {
             ready: watch::Sender::new(None),
             stage: watch::Sender::new(Stage::Running),
             doors: watch::Sender::new(()),
@@ -135,7 +135,7 @@ impl Default for Running {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.running.over.store(true, Ordering::Relaxed);
+        self.state.over.store(true, Ordering::Relaxed);
         self.refusals.close();
     }
 }
@@ -148,10 +148,10 @@ impl Shared {
 
     /// If the pump accepts nothing now: the reason.
     pub(crate) fn closed(&self) -> Option<Fault> {
-        if *self.running.stage.borrow() != Stage::Running {
+        if *self.state.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));
         }
-        if self.running.broken.load(Ordering::Relaxed) {
+        if self.state.broken.load(Ordering::Relaxed) {
             return Some(Fault::new(Code::Broken, "the pump failed inside"));
         }
         match self.log.health() {
@@ -170,7 +170,7 @@ impl Shared {
         if let Some(own) = &push.client_id {
             tell(&*own.claim, push.by.number, PushEvent::Refused(fault.clone()));
         }
-        tell(&*push.by.inlet, push.by.number, PushEvent::Refused(fault));
+        tell(&*push.by.observer, push.by.number, PushEvent::Refused(fault));
     }
 
     /// Stands in for a worker that panicked: refuses pushes, and answers requests to drain at once.

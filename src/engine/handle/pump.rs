@@ -48,12 +48,12 @@ impl Identity {
     /// The pusher of this identity, with its observer.
     pub(crate) fn pusher(
         &self,
-        tells_why: bool,
-        inlet: Arc<dyn PushObserver>,
+        may_know_why: bool,
+        observer: Arc<dyn PushObserver>,
         number: u64,
     ) -> Pusher {
         let (identity, operator) = (self.name.clone(), self.operator);
-        Pusher { identity, operator, tells_why, inlet, number, is_alone: None }
+        Pusher { identity, operator, may_know_why, observer, number, is_alone: None }
     }
 }
 
@@ -110,7 +110,7 @@ impl Pump {
     }
 
     /// Whether a sender may know why no listener takes a payload.
-    pub(crate) fn tells_why(&self, who: &Identity) -> bool {
+    pub(crate) fn may_know_why(&self, who: &Identity) -> bool {
         who.operator || self.is_open && *who.name == *CONSOLE
     }
 
@@ -202,13 +202,13 @@ impl Pump {
         &self,
         payload: Result<Checked, Fault>,
         flags: Flags,
-        inlet: Arc<dyn PushObserver>,
+        observer: Arc<dyn PushObserver>,
     ) {
         let checked = self.checked_name().and(payload);
         let flags = self.identity.marked(flags);
-        let by = self.identity.pusher(self.identity.operator, inlet, 0);
+        let by = self.identity.pusher(self.identity.operator, observer, 0);
         match self.addressed(checked, flags).await {
-            Err(fault) => by.inlet.hear(0, PushEvent::Refused(fault)),
+            Err(fault) => by.observer.hear(0, PushEvent::Refused(fault)),
             Ok((message, source)) => {
                 self.post(&self.destination, Box::new(Push { source, ..Push::new(by, message) }));
             }
@@ -369,7 +369,7 @@ impl Pump {
     /// # Errors
     /// If the log can't be read. In that case nothing works.
     pub async fn ready(&self) -> Result<(), log::Error> {
-        let mut ready = self.shared.running.ready.subscribe();
+        let mut ready = self.shared.state.ready.subscribe();
         let ready = ready.wait_for(Option::is_some).await;
         ready.map_or(Err(log::Error::Closed), |it| it.clone().unwrap_or(Ok(())))
     }
@@ -410,14 +410,14 @@ impl Pump {
             self.shared.runtime.now_us() + 2 * us(self.shared.limits.linger_time_max) + GRACE_US;
         tokio::select! {
             biased;
-            () = self.shared.running.doors.closed() => {}
+            () = self.shared.state.doors.closed() => {}
             () = self.shared.runtime.sleep_until(until) => {
                 tracing::warn!("a door was still open at the end of linger_time_max");
             }
         }
         self.shared.workers.inboxes.iter().for_each(|it| it.post(Mail::Stop));
         let closed = self.shared.log.close().await;
-        self.shared.running.over.store(true, Ordering::Relaxed);
+        self.shared.state.over.store(true, Ordering::Relaxed);
         closed
     }
 
@@ -438,11 +438,11 @@ impl Pump {
     /// The stage of the pump, which doors watch.
     #[must_use]
     pub fn stage(&self) -> watch::Receiver<Stage> {
-        self.shared.running.stage.subscribe()
+        self.shared.state.stage.subscribe()
     }
 
     fn advance(&self, to: Stage) -> bool {
-        self.shared.running.stage.send_if_modified(|stage| {
+        self.shared.state.stage.send_if_modified(|stage| {
             let is_later = *stage < to;
             *stage = to.max(*stage);
             is_later

@@ -22,7 +22,7 @@ use crate::wire::{Code, Envelope, Fault, quoted};
 
 /// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed
 /// yet. If it opens a fork, the entry that the fork continues from isn't found yet.
-struct Bound {
+struct CheckedPush {
     destination: Destination,
     by: Pusher,
     message: Addressed,
@@ -40,7 +40,7 @@ pub(crate) struct Routed {
 
 /// The observer that hears why a push is refused.
 #[derive(Clone)]
-struct Report {
+struct RefusalObserver {
     observer: Arc<dyn PushObserver>,
     number: u64,
     id: Option<Arc<str>>,
@@ -48,25 +48,25 @@ struct Report {
 }
 
 /// A push on its way. None if it was refused, or if it repeats an earlier push.
-pub(crate) type Pushing = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
+pub(crate) type PendingPush = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
 /// A push that has begun: ready to be posted, or waiting.
-pub(crate) enum Begun {
+pub(crate) enum PushProgress {
     /// The push may be posted. None if it was refused; its observer has heard that.
     Ready(Option<Routed>),
     /// The push has claimed its client id, and the log is asked whether it has that id. Later
     /// pushes of the connection may begin meanwhile.
-    LooksUp(Pushing),
+    LooksUp(PendingPush),
     /// The push waits for another push with the same client id, or for the entry that its fork
     /// continues from. Later pushes of the connection may not begin: they could claim ids, and two
     /// pushes could wait for each other for ever.
-    Waits(Pushing),
+    Waits(PendingPush),
 }
 
-impl Bound {
+impl CheckedPush {
     /// The push, with its client id claimed and the entry of its fork found.
     fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
-        let Bound { destination, by, message, meta, id, span } = self;
+        let CheckedPush { destination, by, message, meta, id, span } = self;
         let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
         let client_id = id.zip(claim).map(own);
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
@@ -84,7 +84,7 @@ impl Bound {
     }
 }
 
-impl Report {
+impl RefusalObserver {
     fn refused(&self, pump: &Pump, fault: Fault) {
         let _span = self.span.enter();
         tracing::debug!(fault = %fault.code, "refused");
@@ -95,7 +95,8 @@ impl Report {
 }
 
 impl Pump {
-    /// Takes an envelope from a connection. `inlet` hears what becomes of the push, under `number`.
+    /// Takes an envelope from a connection. `observer` hears what becomes of the push, under
+    /// `number`.
     ///
     /// This waits only if the push has a client id or opens a fork: for the log, or for another
     /// push with the same client id.
@@ -103,13 +104,13 @@ impl Pump {
         &self,
         who: &Identity,
         envelope: Envelope,
-        inlet: &Arc<dyn PushObserver>,
+        observer: &Arc<dyn PushObserver>,
         number: u64,
     ) {
-        let by = who.pusher(self.tells_why(who), inlet.clone(), number);
+        let by = who.pusher(self.may_know_why(who), observer.clone(), number);
         let routed = match self.begin(by, envelope) {
-            Begun::Ready(routed) => routed,
-            Begun::LooksUp(pushing) | Begun::Waits(pushing) => pushing.await,
+            PushProgress::Ready(routed) => routed,
+            PushProgress::LooksUp(pushing) | PushProgress::Waits(pushing) => pushing.await,
         };
         if let Some(routed) = routed {
             self.go(routed);
@@ -118,37 +119,40 @@ impl Pump {
 
     /// The first half of a push: checks, routes and claims. The pushes of a connection must begin
     /// in their order.
-    pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> Begun {
+    pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> PushProgress {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
         let id: Option<Arc<str>> = envelope.id.as_deref().map(Into::into);
-        let report = Report { observer: by.inlet.clone(), number, id, span };
-        let bound = match report.span.in_scope(|| self.bound(by, envelope, &report)) {
-            Ok(bound) => bound,
+        let report = RefusalObserver { observer: by.observer.clone(), number, id, span };
+        let checked = match report.span.in_scope(|| self.check_push(by, envelope, &report)) {
+            Ok(checked) => checked,
             Err(fault) => {
                 report.refused(self, fault);
-                return Begun::Ready(None);
+                return PushProgress::Ready(None);
             }
         };
         let pump = self.clone();
-        if let Destination::Fork(at) = &bound.destination {
+        if let Destination::Fork(at) = &checked.destination {
             let at = at.clone();
-            return Begun::Waits(self.after(report, async move {
-                let who = Identity { name: bound.by.identity.clone(), operator: bound.by.operator };
+            return PushProgress::Waits(self.finish_later(report, async move {
+                let who =
+                    Identity { name: checked.by.identity.clone(), operator: checked.by.operator };
                 let source = pump.source(&who, &at).await?;
-                pump.named(bound, Some(source)).await
+                pump.claim_id(checked, Some(source)).await
             }));
         }
         let Some(id) = report.id.clone() else {
-            return Begun::Ready(Some(bound.routed(None, None)));
+            return PushProgress::Ready(Some(checked.routed(None, None)));
         };
-        match Claim::take(self.shared(), &bound.by.identity, &id) {
-            Ok(claim) => Begun::LooksUp(
-                self.after(report, async move { pump.claimed(bound, claim, None).await }),
-            ),
-            Err(_) => {
-                Begun::Waits(self.after(report, async move { pump.named(bound, None).await }))
+        match Claim::take(self.shared(), &checked.by.identity, &id) {
+            Ok(claim) => {
+                PushProgress::LooksUp(self.finish_later(report, async move {
+                    pump.look_up_id(checked, claim, None).await
+                }))
             }
+            Err(_) => PushProgress::Waits(
+                self.finish_later(report, async move { pump.claim_id(checked, None).await }),
+            ),
         }
     }
 
@@ -157,13 +161,18 @@ impl Pump {
         span.in_scope(|| self.post(&destination, push));
     }
 
-    fn bound(&self, by: Pusher, envelope: Envelope, report: &Report) -> Result<Bound, Fault> {
+    fn check_push(
+        &self,
+        by: Pusher,
+        envelope: Envelope,
+        report: &RefusalObserver,
+    ) -> Result<CheckedPush, Fault> {
         if let Some(from) = envelope.from.as_deref().filter(|from| **from != *by.identity) {
             let from = quoted(from);
             let text = format!("<from> says {from}, but this connection sends as {}", by.identity);
             return Err(Fault::new(Code::ForgedSender, text));
         }
-        let asked = by.tells_why.then(|| {
+        let asked = by.may_know_why.then(|| {
             let payload = &envelope.payload;
             Name::new(payload.namespace().to_owned(), payload.local().to_owned())
         });
@@ -183,15 +192,19 @@ impl Pump {
         let to = envelope.to.as_deref().map(Into::into);
         let message = self.route(checked, to, flags).map_err(&why)?;
         let (id, span) = (report.id.clone(), report.span.clone());
-        Ok(Bound { destination, by, message, meta: envelope.meta, id, span })
+        Ok(CheckedPush { destination, by, message, meta: envelope.meta, id, span })
     }
 
     /// Claims the client id of a push, if it has one, once no other push has the same id.
-    async fn named(&self, bound: Bound, source: Option<Source>) -> Result<Option<Routed>, Fault> {
-        let Some(id) = bound.id.clone() else { return Ok(Some(bound.routed(None, source))) };
+    async fn claim_id(
+        &self,
+        checked: CheckedPush,
+        source: Option<Source>,
+    ) -> Result<Option<Routed>, Fault> {
+        let Some(id) = checked.id.clone() else { return Ok(Some(checked.routed(None, source))) };
         loop {
-            match Claim::take(self.shared(), &bound.by.identity, &id) {
-                Ok(claim) => return self.claimed(bound, claim, source).await,
+            match Claim::take(self.shared(), &checked.by.identity, &id) {
+                Ok(claim) => return self.look_up_id(checked, claim, source).await,
                 // An error means that the other push is over.
                 Err(mut other) => drop(other.changed().await),
             }
@@ -200,9 +213,9 @@ impl Pump {
 
     /// Looks up the client id of a push in the log. None if the push was accepted before: its
     /// sender is told so again.
-    async fn claimed(
+    async fn look_up_id(
         &self,
-        bound: Bound,
+        checked: CheckedPush,
         claim: Claim,
         source: Option<Source>,
     ) -> Result<Option<Routed>, Fault> {
@@ -210,26 +223,26 @@ impl Pump {
         let (identity, id) = &claim.key;
         let taken = self.log().client_id(identity, id).await;
         let Some(entry) = taken.map_err(failed)? else {
-            return Ok(Some(bound.routed(Some(claim), source)));
+            return Ok(Some(checked.routed(Some(claim), source)));
         };
-        let is_there = self.is_there(&bound.destination, &entry);
-        if !bound.is_same(&entry) || !is_there.await.map_err(failed)? {
+        let is_there = self.is_there(&checked.destination, &entry);
+        if !checked.is_same(&entry) || !is_there.await.map_err(failed)? {
             let text = format!("the id {id} was used for another message, {}", entry.id);
             return Err(Fault::new(Code::ClientId, text));
         }
         let news = PushEvent::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
-        let Pusher { inlet, number, .. } = &bound.by;
-        inlet.hear(*number, news);
-        inlet.hear(*number, PushEvent::Settled);
+        let Pusher { observer, number, .. } = &checked.by;
+        observer.hear(*number, news);
+        observer.hear(*number, PushEvent::Settled);
         Ok(None)
     }
 
     /// Finishes a push that has to wait. If the push is refused, its sender is told.
-    fn after(
+    fn finish_later(
         &self,
-        report: Report,
+        report: RefusalObserver,
         waits: impl Future<Output = Result<Option<Routed>, Fault>> + Send + 'static,
-    ) -> Pushing {
+    ) -> PendingPush {
         let (pump, waits) = (self.clone(), waits.instrument(report.span.clone()));
         Box::pin(async move {
             waits.await.unwrap_or_else(|fault| {

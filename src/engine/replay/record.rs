@@ -19,16 +19,16 @@ use crate::wire::{Fault, Payload};
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
     /// By entry and listener: the attempt that first consumed or parked the entry, and when.
-    pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, When)>,
+    pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, ConsumedAt)>,
     /// By entry and listener: the number of the last attempt that started.
     pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
     /// By thread and listener: how often the listener has started on a message so far.
     pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
     /// By thread, listener and time: the messages that were consumed together. A serial listener
     /// consumes all messages of one handling at the same time.
-    pub(super) hands: HashMap<(ThreadId, Arc<str>, When), BTreeSet<u64>>,
+    pub(super) hands: HashMap<(ThreadId, Arc<str>, ConsumedAt), BTreeSet<u64>>,
     /// The emissions of each listener, in order.
-    pub(super) said: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
+    pub(super) emissions: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
     /// The receivers of entries that name no receiver.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
     /// The last entries of threads that ended.
@@ -41,7 +41,7 @@ pub(super) struct Record {
 /// had started in the thread. The position alone wouldn't do, since a handling without emissions
 /// leaves no entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct When {
+pub(super) struct ConsumedAt {
     pub(super) after: u64,
     pub(super) starts: u64,
 }
@@ -88,7 +88,7 @@ impl Record {
         }
         let of = (key.0.thread.clone(), key.1.clone());
         let starts = self.starts.get(&of).copied().unwrap_or(0);
-        let when = When { after, starts };
+        let when = ConsumedAt { after, starts };
         self.hands.entry((of.0, of.1, when)).or_default().insert(key.0.seq);
         self.consumed.insert(key, (attempt, when));
     }
@@ -107,7 +107,7 @@ impl Record {
                     self.ends.insert(thread.clone(), Entry::kept(&entry));
                 }
                 let from = (thread.clone(), entry.from.clone());
-                self.said.entry(from).or_default().push(entry.clone());
+                self.emissions.entry(from).or_default().push(entry.clone());
                 let Some(cause) = entry.cause.clone() else { continue };
                 let spawned = (*entry.from == *CORE_NAME && entry.name == ThreadSpawned::NAME)
                     .then(|| Entry::kept(&entry).decode_if::<ThreadSpawned>())
@@ -134,7 +134,7 @@ impl Record {
         &self,
         message: &Entry,
         listener: &Arc<str>,
-        when: When,
+        when: ConsumedAt,
     ) -> Option<(Vec<u64>, u64)> {
         let hand = (message.thread().clone(), listener.clone(), when);
         let mut hand = self.hands.get(&hand)?.iter().copied();
@@ -142,12 +142,12 @@ impl Record {
         let rest: Vec<u64> = hand.collect();
         // The emissions of earlier handlings are in earlier commits.
         let from = (message.thread().clone(), listener.clone());
-        let mut said = self.said.get(&from).into_iter().flatten().rev();
+        let mut emissions = self.emissions.get(&from).into_iter().flatten().rev();
         let is_before =
             |it: &log::Entry| it.position <= when.after && it.cause.as_ref() != Some(message.id());
-        let said = said.find(|it| is_before(it)).map(|it| it.id.seq);
+        let last_emission = emissions.find(|it| is_before(it)).map(|it| it.id.seq);
         let last = rest.last().copied().unwrap_or(message.seq());
-        Some((rest, last.max(said.unwrap_or(0))))
+        Some((rest, last.max(last_emission.unwrap_or(0))))
     }
 }
 

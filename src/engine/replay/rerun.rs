@@ -110,7 +110,7 @@ impl Plan {
             }
             replay.thread(&member.id).await?;
             replay.record.outputs.clear();
-            replay.record.said.clear();
+            replay.record.emissions.clear();
             if replay.done.difference.is_some() {
                 break;
             }
@@ -238,7 +238,8 @@ impl<P: Port> Replay<'_, P> {
     async fn compare(&mut self, handling: &Handling, folds: &[Awake]) -> Option<&'static str> {
         let Handling { message, receiver, .. } = handling;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
-        let before = Before::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
+        let before =
+            RecordedOutcome::of(message, &self.plan.routes.listeners[receiver.listener], outputs);
         for (_, code) in &before.faults {
             match code.as_str() {
                 "P0014" => return Some("its time was up"),
@@ -268,7 +269,7 @@ impl<P: Port> Replay<'_, P> {
 
     /// Why charges were refused when they were recorded, by their index among the emissions. None
     /// if one of them would fit now.
-    fn refusals(&self, before: &Before<'_>) -> Option<HashMap<usize, Fault>> {
+    fn refusals(&self, before: &RecordedOutcome<'_>) -> Option<HashMap<usize, Fault>> {
         let refused = before.recorded().enumerate().filter(|(_, output)| {
             output.entry.name == Charge::NAME && output.entry.flags.contains(Flags::REFUSED)
         });
@@ -281,7 +282,7 @@ impl<P: Port> Replay<'_, P> {
         &self,
         handling: &Handling,
         folds: &[Awake],
-        before: &Before<'_>,
+        before: &RecordedOutcome<'_>,
         refusals: HashMap<usize, Fault>,
     ) -> Vec<Ready> {
         let Handling { message, receiver, queue, as_of } = handling;
@@ -344,7 +345,7 @@ fn is_run(listener: &Registered) -> bool {
 /// Whether the engine carries out an emission after the others of its step, since the emission
 /// opens a thread.
 fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -> bool {
-    match (target, &ready.what) {
+    match (target, &ready.payload) {
         (Target::Child { .. }, Ok(_)) => true,
         (Target::Listener(to), Ok(checked)) => {
             let from = &routes.listeners[listener];
@@ -358,15 +359,15 @@ fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -
 }
 
 /// What a message led to, as the log has it.
-struct Before<'a> {
+struct RecordedOutcome<'a> {
     /// The emissions of the listener.
     entries: Vec<&'a Output>,
     /// The faults about the message, each with its number.
     faults: Vec<(&'a Output, String)>,
 }
 
-impl<'a> Before<'a> {
-    fn of(message: &Entry, listener: &Registered, outputs: &'a [Output]) -> Before<'a> {
+impl<'a> RecordedOutcome<'a> {
+    fn of(message: &Entry, listener: &Registered, outputs: &'a [Output]) -> RecordedOutcome<'a> {
         let own = |it: &&Output| it.begins || *it.entry.from == *listener.name;
         let fault = |output: &'a Output| {
             let is_it = *output.entry.from == *CORE_NAME
@@ -376,12 +377,14 @@ impl<'a> Before<'a> {
             Some((output, huh.code))
         };
         let entries = outputs.iter().filter(own).collect();
-        Before { entries, faults: outputs.iter().filter_map(fault).collect() }
+        RecordedOutcome { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
     /// Whether an emission opened a thread when it was recorded, because its receiver was busy.
     fn began(&self, ready: &Ready) -> bool {
-        let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.what) else { return false };
+        let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.payload) else {
+            return false;
+        };
         let is_same = |then: &Output| {
             then.entry.name == *checked.name() && then.entry.body == checked.element().canonical()
         };
@@ -410,7 +413,7 @@ impl<'a> Before<'a> {
         let mut entries = self.entries.iter().copied().peekable();
         let mut faults = self.faults.iter();
         for ready in now {
-            let (checked, then) = match &ready.what {
+            let (checked, then) = match &ready.payload {
                 // If the log has no more emissions, the recorded handler failed. Its fault is
                 // compared.
                 Ok(checked) => {

@@ -142,12 +142,12 @@ impl Plan {
         }
         let tree = log.tree(&session.id).await?;
         let marks = log.marks(&session.id).await?;
-        let mut opened: Vec<Seen> = Vec::new();
+        let mut opened: Vec<ThreadReading> = Vec::new();
         for member in tree {
             // A thread is wanted if it is the given thread, or if its parent is wanted.
             let above = member.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
             let is_meant = member.id == *thread || above.is_some_and(|it| it.is_meant);
-            opened.extend(see(log, &self.routes, member, is_meant, cut, &marks).await?);
+            opened.extend(read_thread(log, &self.routes, member, is_meant, cut, &marks).await?);
         }
         let position = opened.iter().map(|it| it.position).max().unwrap_or(0);
         let budget = self.spending(log, &opened, cut).await?;
@@ -160,7 +160,7 @@ impl Plan {
     async fn spending(
         &self,
         log: &dyn Log,
-        opened: &[Seen],
+        opened: &[ThreadReading],
         cut: u64,
     ) -> Result<Vec<Spending>, log::Error> {
         let Some(session) = opened.first() else { return Ok(Vec::new()) };
@@ -199,7 +199,7 @@ impl Plan {
 }
 
 /// What was read of a thread up to the cut, a position of the log.
-struct Seen {
+struct ThreadReading {
     state: ThreadState,
     is_meant: bool,
     position: u64,
@@ -207,23 +207,23 @@ struct Seen {
     messages: u64,
 }
 
-impl Seen {
+impl ThreadReading {
     fn is(&self, id: &ThreadId) -> bool {
         self.state.thread == *id
     }
 }
 
 /// Reads a thread up to the cut. None if it didn't exist yet.
-async fn see(
+async fn read_thread(
     log: &dyn Log,
     routes: &Routes,
     record: ThreadRecord,
     is_meant: bool,
     cut: u64,
     marks: &[Noted],
-) -> Result<Option<Seen>, log::Error> {
+) -> Result<Option<ThreadReading>, log::Error> {
     let (mut folds, mut waiting) = (Folding::of(routes, is_meant), BTreeMap::new());
-    let mut seen = Seen {
+    let mut seen = ThreadReading {
         state: ThreadState {
             thread: record.id.clone(),
             parent: record.parent.clone(),

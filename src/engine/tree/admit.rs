@@ -31,15 +31,15 @@ impl Thread {
         let chain = self.guard.called();
         let seq = self.next_seq;
         let Push { by, message, meta, client_id, source: _ } = push;
-        self.pushed_by(&by.identity, &by.inlet, by.number);
+        self.pushed_by(&by.identity, &by.observer, by.number);
         let origin = Origin {
             identity: by.identity.clone(),
-            inlet: by.inlet.clone(),
+            observer: by.observer.clone(),
             push: by.number,
             open: 0,
             wants_answer: message.flags.contains(Flags::ANSWER_WANTED),
             answered: false,
-            tells_why: by.tells_why,
+            may_know_why: by.may_know_why,
             undelivered: None,
         };
         self.note_pusher(seq, by.identity.clone());
@@ -49,7 +49,7 @@ impl Thread {
         if let Some(claim) = claim {
             out.effects.push(Effect::Tell(claim, by.number, news.clone()));
         }
-        out.effects.push(Effect::Tell(by.inlet, by.number, news));
+        out.effects.push(Effect::Tell(by.observer, by.number, news));
         let sending = Sending {
             from: &by.identity,
             to: message.to,

@@ -13,10 +13,10 @@ use crate::wire::Checked;
 use crate::wire::core::ThreadStatus;
 
 /// An identity that has the answer, and the connections that heard it.
-struct Told {
+struct AnsweredIdentity {
     identity: Arc<str>,
     entry: Entry,
-    inlets: Vec<Arc<dyn PushObserver>>,
+    observers: Vec<Arc<dyn PushObserver>>,
 }
 
 impl Thread {
@@ -34,7 +34,7 @@ impl Thread {
         let from = &world.routes.listeners[part.listener].name;
         let asked: Vec<&Entry> = asked.iter().filter(|it| self.has(it.id())).collect();
         let is_end = asked.iter().any(|it| self.ends_with(it));
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<AnsweredIdentity> = Vec::new();
         for message in &asked {
             if self.ends_with(message) {
                 continue;
@@ -51,9 +51,14 @@ impl Thread {
             let sending = self.sending(part, checked.clone(), Some(sender.clone()), world);
             let sending = Sending { from, reply_to: Some(message.id().clone()), flags, ..sending };
             if message.is_from_identity() {
-                let inlets = self.inlet(&sender, Some(message.seq())).map(|(inlet, _)| inlet);
+                let observers =
+                    self.observer(&sender, Some(message.seq())).map(|(observer, _)| observer);
                 let entry = self.tell(&sender, message.seq(), sending, world, out);
-                told.push(Told { identity: sender, entry, inlets: inlets.into_iter().collect() });
+                told.push(AnsweredIdentity {
+                    identity: sender,
+                    entry,
+                    observers: observers.into_iter().collect(),
+                });
             } else {
                 self.answer(part, message, sending, world, out);
             }
@@ -81,14 +86,14 @@ impl Thread {
 
     /// Tells the connection that sent one more message of an identity the answer that the identity
     /// has, unless that connection has heard it.
-    fn tell_too(&mut self, asked: &Entry, told: &mut Told, out: &mut Step) {
+    fn tell_too(&mut self, asked: &Entry, told: &mut AnsweredIdentity, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
         origin.answered = true;
-        if told.inlets.iter().any(|it| Arc::ptr_eq(it, &origin.inlet)) {
+        if told.observers.iter().any(|it| Arc::ptr_eq(it, &origin.observer)) {
             return;
         }
         let news = PushEvent::Reply(told.entry.clone());
-        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, news));
-        told.inlets.push(origin.inlet.clone());
+        out.effects.push(Effect::Tell(origin.observer.clone(), origin.push, news));
+        told.observers.push(origin.observer.clone());
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::tree::budget::Short;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Push};
 use crate::engine::tree::loop_guard::{Bound, Hop};
-use crate::engine::tree::request::{Raising, Spent, TreeRequest};
+use crate::engine::tree::request::{RaiseRequest, SpentBudget, TreeRequest};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
@@ -31,7 +31,7 @@ impl Tree {
         if let Err(short) = out.ledger.look_at_clock(world.now_us)
             && self.threads.values().any(|it| it.state == State::Open && it.kept)
         {
-            out.requests.push_back(TreeRequest::Spent(Spent { short, thread: None }));
+            out.requests.push_back(TreeRequest::Spent(SpentBudget { short, thread: None }));
         }
     }
 
@@ -47,7 +47,7 @@ impl Tree {
     }
 
     /// Holds the threads that a spent budget bounds: they become over budget.
-    pub(crate) fn spent(&mut self, spent: &Spent, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn spent(&mut self, spent: &SpentBudget, world: &World<'_>, out: &mut Step) {
         let what = over_budget(spent.short);
         let is_meant = |id: &&ThreadId| spent.thread.as_ref().is_none_or(|only| only == *id);
         let mut ids: Vec<ThreadId> = self.threads.keys().filter(is_meant).cloned().collect();
@@ -63,11 +63,11 @@ impl Tree {
     }
 
     /// Raises a budget, records that, and lets the held threads continue.
-    pub(crate) fn raise(&mut self, raising: &Raising, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn raise(&mut self, raising: &RaiseRequest, world: &World<'_>, out: &mut Step) {
         let (part, message) = (&raising.part, &raising.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
         if !message.flags().contains(Flags::FROM_OPERATOR) {
-            let fault = match own.tells_why(part) {
+            let fault = match own.may_know_why(part) {
                 true => Fault::new(Code::Undeliverable, "only an operator raises a budget"),
                 false => Fault::undeliverable(),
             };
@@ -186,7 +186,7 @@ impl Thread {
     /// Asks the tree to hold threads, if the budget is spent.
     pub(crate) fn run_out(&mut self, short: Short, thread: Option<ThreadId>, out: &mut Step) {
         if short.is_spent() {
-            out.requests.push_back(TreeRequest::Spent(Spent { short, thread }));
+            out.requests.push_back(TreeRequest::Spent(SpentBudget { short, thread }));
         }
     }
 
@@ -223,7 +223,7 @@ impl Thread {
     pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
         let Ok(raise) = RaiseBudget::decode(checked.element()) else { return };
         self.hold(part.root);
-        let raising = Raising { part: part.clone(), raise };
+        let raising = RaiseRequest { part: part.clone(), raise };
         out.requests.push_back(TreeRequest::Raise(Box::new(raising)));
     }
 

@@ -8,7 +8,9 @@ use rustc_hash::FxHashSet;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::ORGANISM;
 use crate::engine::tree::loop_guard::{Chain, Hop};
-use crate::engine::tree::request::{Ended, How, Opening, Said, Steering, TreeRequest};
+use crate::engine::tree::request::{
+    ChildPurpose, ChildRequest, OpenerNote, Steering, ThreadEnd, TreeRequest,
+};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::step::Tree;
@@ -31,7 +33,7 @@ impl Tree {
                     self.let_go(&thread, root, world, out);
                 }
                 TreeRequest::Ended(it) => self.ended(it, world, out),
-                TreeRequest::Said(it) => self.said(it, world, out),
+                TreeRequest::Note(it) => self.note_for_opener(it, world, out),
                 TreeRequest::Spent(it) => self.spent(&it, world, out),
                 TreeRequest::Raise(request) => {
                     let (thread, root) = (request.part.message.thread().clone(), request.part.root);
@@ -54,10 +56,10 @@ impl Tree {
         }
     }
 
-    fn open(&mut self, opening: Opening, world: &World<'_>, out: &mut Step) {
+    fn open(&mut self, opening: ChildRequest, world: &World<'_>, out: &mut Step) {
         let at = opening.part.message.thread().clone();
-        let spawner = match opening.how {
-            How::ForSender => Spawner::of(&opening.part.message),
+        let spawner = match opening.purpose {
+            ChildPurpose::ForSender => Spawner::of(&opening.part.message),
             _ => Spawner::listener(&world.routes.listeners[opening.part.listener].name),
         };
         let live = self.threads.len() as u64;
@@ -68,16 +70,16 @@ impl Tree {
         let receivers = fits.and_then(|()| may_open(&opening, &spawner, world));
         let receivers = match receivers {
             Ok(receivers) => receivers,
-            Err(fault) if opening.how == How::ForSender => {
+            Err(fault) if opening.purpose == ChildPurpose::ForSender => {
                 let fault =
-                    parent.may_explain(&opening.part, fault, Some(opening.first.name()), world);
+                    parent.with_reason(&opening.part, fault, Some(opening.first.name()), world);
                 return parent.complain(&opening.part, &fault, world, out);
             }
             Err(fault) => {
                 return parent.refuse(&opening.part, opening.first, None, &fault, world, out);
             }
         };
-        if opening.how != How::ForSender {
+        if opening.purpose != ChildPurpose::ForSender {
             let first = parent.sending(&opening.part, opening.first.clone(), None, world);
             let first = Sending { receivers: &receivers, ..first };
             if let Some(bound) = parent.goes_round(&first, world) {
@@ -117,7 +119,7 @@ impl Tree {
     }
 
     /// Hands a thread's result to its parent, and ends the threads below it.
-    fn ended(&mut self, ended: Ended, world: &World<'_>, out: &mut Step) {
+    fn ended(&mut self, ended: ThreadEnd, world: &World<'_>, out: &mut Step) {
         let Some(mut child) = self.threads.remove(&ended.thread) else { return };
         self.over.insert(ended.thread.clone(), child.state);
         for below in self.branch(&child.children) {
@@ -132,9 +134,9 @@ impl Tree {
     }
 
     /// Records a child's note in the parent thread, for the listener that opened the child.
-    fn said(&mut self, said: Said, world: &World<'_>, out: &mut Step) {
-        let Some(child) = self.threads.get(&said.thread) else { return };
-        let note = ThreadNote { thread: child.id.to_string(), payload: said.element };
+    fn note_for_opener(&mut self, opener_note: OpenerNote, world: &World<'_>, out: &mut Step) {
+        let Some(child) = self.threads.get(&opener_note.thread) else { return };
+        let note = ThreadNote { thread: child.id.to_string(), payload: opener_note.element };
         let (Some(checked), Some(spawner), root) =
             (word(&note), child.spawner.clone(), child.root_above)
         else {
@@ -142,7 +144,7 @@ impl Tree {
         };
         let above = child.record.parent.clone().and_then(|it| self.threads.get_mut(&it));
         let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
-        let sending = to_spawner(&spawner, checked, said.entry, root, world);
+        let sending = to_spawner(&spawner, checked, opener_note.entry, root, world);
         parent.append(sending, world, out);
     }
 
@@ -202,7 +204,7 @@ impl Tree {
                 let above = thread.record.parent.as_ref().filter(|it| !within.contains(it));
                 if let Some(parent) = above.and_then(|it| self.threads.get_mut(it)) {
                     let status = ThreadStatus::Cancelled;
-                    let ended = Ended { thread: id.clone(), entry, status, element: None };
+                    let ended = ThreadEnd { thread: id.clone(), entry, status, element: None };
                     parent.result(&thread, ended, world, out);
                     let id = parent.id.clone();
                     self.end_if_done(&id, world, out);
@@ -279,15 +281,17 @@ fn room_for(
 
 /// The receivers of a child's first message, if the child may be opened.
 fn may_open(
-    opening: &Opening,
+    opening: &ChildRequest,
     spawner: &Spawner,
     world: &World<'_>,
 ) -> Result<Vec<Receiver>, Fault> {
     let name = opening.first.name();
-    if opening.how == How::ForSender && opening.first.is_reserved(&world.routes.catalog) {
+    if opening.purpose == ChildPurpose::ForSender
+        && opening.first.is_reserved(&world.routes.catalog)
+    {
         return Err(Fault::new(Code::Reserved, format!("{name} may be sent by the pump only")));
     }
-    if let How::Call(receiver) = opening.how {
+    if let ChildPurpose::Call(receiver) = opening.purpose {
         return Ok(vec![receiver]);
     }
     let receivers = world.routes.receivers(None, name)?;
@@ -309,7 +313,7 @@ impl Thread {
     fn opened(
         &mut self,
         id: &ThreadId,
-        opening: &Opening,
+        opening: &ChildRequest,
         spawner: &Spawner,
         world: &World<'_>,
         out: &mut Step,
@@ -321,19 +325,19 @@ impl Thread {
         let Some(checked) = word(&spawned) else { return at.seq };
         let sending = self.sending(&opening.part, checked, Some(spawner.name.clone()), world);
         let mut sending = Sending { from: world.core, flags: Flags::NONE, ..sending };
-        match opening.how {
-            How::ForSender => {
+        match opening.purpose {
+            ChildPurpose::ForSender => {
                 sending.reply_to = Some(opening.part.message.id().clone());
                 self.answer(&opening.part, &opening.part.message, sending, world, out);
                 return opening.part.message.seq();
             }
-            How::Spawn => {
+            ChildPurpose::Spawn => {
                 let receiver = world.routes.reply(opening.part.listener, &ThreadSpawned::NAME);
                 let receivers: Vec<Receiver> = receiver.into_iter().collect();
                 self.append(Sending { receivers: &receivers, ..sending }, world, out);
                 self.start_all_of(&receivers, world, out);
             }
-            How::Call(_) => drop(self.append(sending, world, out)),
+            ChildPurpose::Call(_) => drop(self.append(sending, world, out)),
         }
         let (chain, cause) = (opening.part.chain, opening.part.message.seq());
         let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause };
@@ -344,7 +348,7 @@ impl Thread {
     /// Appends the first message of a new child thread, and starts its handlers.
     fn begin(
         &mut self,
-        opening: &Opening,
+        opening: &ChildRequest,
         spawner: &Spawner,
         chain: Chain,
         receivers: &[Receiver],
@@ -368,7 +372,7 @@ impl Thread {
     }
 
     /// Hands a child's result to its opener.
-    fn result(&mut self, child: &Thread, ended: Ended, world: &World<'_>, out: &mut Step) {
+    fn result(&mut self, child: &Thread, ended: ThreadEnd, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
         let (status, element) = (ended.status, ended.element.clone());
@@ -414,7 +418,7 @@ impl Thread {
         let entry = self.append(Sending { flags, reply_to, ..sending }, world, out).id().clone();
         self.state = state;
         let thread = self.id.clone();
-        out.requests.push_back(TreeRequest::Ended(Ended { thread, entry, status, element }));
+        out.requests.push_back(TreeRequest::Ended(ThreadEnd { thread, entry, status, element }));
     }
 
     /// Sends an entry to the opener of a child: an identity or a listener.
@@ -454,7 +458,7 @@ impl Thread {
         let sending = Sending { from, reply_to, flags, ..sending };
         let entry = self.append(sending, world, out).id().clone();
         self.state = state;
-        out.requests.push_back(TreeRequest::Ended(Ended {
+        out.requests.push_back(TreeRequest::Ended(ThreadEnd {
             thread: self.id.clone(),
             entry,
             status,
@@ -474,7 +478,7 @@ impl Thread {
         let to = self.spawner.as_ref().map(|it| it.name.clone());
         let entry = self.append(self.sending(part, checked, to, world), world, out).id().clone();
         let thread = self.id.clone();
-        out.requests.push_back(TreeRequest::Said(Said { thread, entry, element }));
+        out.requests.push_back(TreeRequest::Note(OpenerNote { thread, entry, element }));
     }
 
     fn end_empty(&mut self, world: &World<'_>, out: &mut Step) {
@@ -482,7 +486,7 @@ impl Thread {
         let result = ThreadResult { thread: self.id.to_string(), status, payload: None };
         let entry = self.note(&result, State::Closed, None, world, out);
         let (thread, element) = (self.id.clone(), None);
-        out.requests.push_back(TreeRequest::Ended(Ended { thread, entry, status, element }));
+        out.requests.push_back(TreeRequest::Ended(ThreadEnd { thread, entry, status, element }));
     }
 
     /// Whether the thread is a child that has nothing left to do.

@@ -20,9 +20,9 @@ impl Thread {
     /// Joins a push that a listener handled without an emission to the push that the listener's
     /// last emission belongs to.
     pub(crate) fn join_silent(&mut self, root: u64, listener: usize) {
-        let said = self.said.get(&listener).map_or(0, |(_, root)| *root);
-        if self.origins.get(&said).is_some_and(|it| it.open > 0) {
-            self.join(root, said);
+        let last_push = self.last_emissions.get(&listener).map_or(0, |(_, root)| *root);
+        if self.origins.get(&last_push).is_some_and(|it| it.open > 0) {
+            self.join(root, last_push);
         }
     }
 
@@ -66,12 +66,15 @@ impl Thread {
         out: &mut Step,
     ) {
         let Some(first) = self.origins.get(&root) else { return };
-        let mut heard = vec![(first.identity.clone(), told, vec![first.inlet.clone()])];
+        let mut heard = vec![(first.identity.clone(), told, vec![first.observer.clone()])];
         for other in self.together(root).into_iter().filter(|it| *it != root) {
             let Some(origin) = self.origins.get(&other) else { continue };
-            let (identity, inlet, push) =
-                (origin.identity.clone(), origin.inlet.clone(), origin.push);
-            if heard.iter().any(|(.., inlets)| inlets.iter().any(|it| Arc::ptr_eq(it, &inlet))) {
+            let (identity, observer, push) =
+                (origin.identity.clone(), origin.observer.clone(), origin.push);
+            if heard
+                .iter()
+                .any(|(.., observers)| observers.iter().any(|it| Arc::ptr_eq(it, &observer)))
+            {
                 continue;
             }
             let at = heard.iter().position(|(it, ..)| *it == identity).unwrap_or_else(|| {
@@ -81,9 +84,9 @@ impl Thread {
                 heard.push((identity, self.append(sending, world, out), Vec::new()));
                 heard.len() - 1
             });
-            let (_, entry, inlets) = &mut heard[at];
-            out.effects.push(Effect::Tell(inlet.clone(), push, PushEvent::Reply(entry.clone())));
-            inlets.push(inlet);
+            let (_, entry, observers) = &mut heard[at];
+            out.effects.push(Effect::Tell(observer.clone(), push, PushEvent::Reply(entry.clone())));
+            observers.push(observer);
             if let Some(origin) = self.origins.get_mut(&other) {
                 origin.answered = true;
             }

@@ -93,13 +93,13 @@ impl Thread {
             queue.sort_unstable_by_key(Entry::seq);
             let seq = first.entry.seq();
             let last = queue.last().map_or(0, Entry::seq).max(seq);
-            let said = self.said.get(&listener).map_or(0, |it| it.0);
+            let last_emission = self.last_emissions.get(&listener).map_or(0, |it| it.0);
             let start = Start {
                 entry: first.entry.clone(),
                 receiver: Receiver { listener, handler: first.handler },
                 attempt: first.attempt,
                 queue,
-                as_of: last.max(said),
+                as_of: last.max(last_emission),
                 cancel: cancel.clone(),
                 arrivals: arrivals.clone(),
             };
@@ -142,7 +142,7 @@ impl Thread {
         }
         self.emit_all(&part, ready, world, out);
         if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
-            running.note_undelivered(out);
+            running.take_undelivered(out);
         }
         true
     }
@@ -158,7 +158,7 @@ impl Thread {
         let (ready, park) = parked::split(ready);
         // If the handling failed, the messages that it had parked stay parked. Otherwise only those
         // stay that its `Park` names.
-        let has_failed = ready.iter().any(|it| it.what.is_err());
+        let has_failed = ready.iter().any(|it| it.payload.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
         running.silent += ready.iter().filter(|it| it.is_silent()).count();
@@ -177,8 +177,8 @@ impl Thread {
         if asked && running.emitted == 0 && !message.is_from_identity() {
             self.nothing_came(&part, world, out);
         }
-        running.note_undelivered(out);
-        self.tell_undelivered(&part, &running, world, out);
+        running.take_undelivered(out);
+        self.report_undelivered(&part, &running, world, out);
         self.consume(running, key.listener, park, world, out);
     }
 
@@ -250,7 +250,7 @@ impl Thread {
                 let text = format!("{} is {}", self.id, self.state);
                 self.tell_cancelled(seq, &origin, &Fault::new(Code::Cancelled, text), world, out);
             }
-            out.effects.push(Effect::Tell(origin.inlet, origin.push, PushEvent::Settled));
+            out.effects.push(Effect::Tell(origin.observer, origin.push, PushEvent::Settled));
         }
     }
 
@@ -328,7 +328,7 @@ impl Thread {
         }
         self.joined.clear();
         let origins = self.origins.drain().map(|(_, it)| it);
-        effects.extend(origins.map(|it| Effect::Tell(it.inlet, it.push, PushEvent::Settled)));
+        effects.extend(origins.map(|it| Effect::Tell(it.observer, it.push, PushEvent::Settled)));
     }
 
     /// Notes that a push caused one more delivery, child thread or request to the tree.
@@ -348,7 +348,7 @@ impl Thread {
     }
 
     /// Settles a push once all that it caused is done, and tells its sender so. If the push got no
-    /// answer, `tell_end` may add a last entry for the sender. Pushes that are answered together
+    /// answer, `report_end` may add a last entry for the sender. Pushes that are answered together
     /// are settled together.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         let all = self.together(root);
@@ -357,10 +357,10 @@ impl Thread {
             return;
         }
         for root in all {
-            self.tell_end(root, world, out);
+            self.report_end(root, world, out);
             self.joined.remove(&root);
             if let Some(origin) = self.origins.remove(&root) {
-                out.effects.push(Effect::Tell(origin.inlet, origin.push, PushEvent::Settled));
+                out.effects.push(Effect::Tell(origin.observer, origin.push, PushEvent::Settled));
             }
         }
     }

@@ -43,7 +43,7 @@ impl Push {
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
         let fault = fault.of_client(self.client_id());
         let claim = self.client_id.map(|own| own.claim);
-        let observers = claim.into_iter().chain([self.by.inlet]);
+        let observers = claim.into_iter().chain([self.by.observer]);
         let refused = |it| Effect::Tell(it, self.by.number, PushEvent::Refused(fault.clone()));
         effects.extend(observers.map(refused));
     }

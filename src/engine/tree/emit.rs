@@ -7,11 +7,11 @@ use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::observer::PushEvent;
-use crate::engine::tree::request::{How, Opening, Steering, TreeRequest};
+use crate::engine::tree::request::{ChildPurpose, ChildRequest, Steering, TreeRequest};
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::thread::{Later, Origin, Thread};
-use crate::engine::tree::undelivered::trace;
+use crate::engine::tree::undelivered_report::trace;
 use crate::engine::tree::until::Until;
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
@@ -40,7 +40,7 @@ impl Thread {
         let takes_queue =
             world.routes.listeners.get(part.listener).is_some_and(|it| it.takes_queue);
         if takes_queue && self.next_seq > before {
-            self.said.insert(part.listener, (self.next_seq - 1, part.root));
+            self.last_emissions.insert(part.listener, (self.next_seq - 1, part.root));
         }
         if over {
             let text = format!("more than emissions_max, {max}, came of one message");
@@ -49,7 +49,7 @@ impl Thread {
     }
 
     fn emit(&mut self, part: &Part, ready: Ready, world: &World<'_>, out: &mut Step) {
-        let checked = match ready.what {
+        let checked = match ready.payload {
             Ok(checked) => checked,
             Err(fault) => {
                 return self.fail_emission(part, fault, ready.sought.as_ref(), world, out);
@@ -93,8 +93,9 @@ impl Thread {
             Target::Above => self.note_above(part, checked, world, out),
             Target::Note(to) => self.take_note(part, checked, to, world, out),
             Target::Child { label, for_sender } => {
-                let how = if for_sender { How::ForSender } else { How::Spawn };
-                self.open(part, label, checked, how, out);
+                let purpose =
+                    if for_sender { ChildPurpose::ForSender } else { ChildPurpose::Spawn };
+                self.open(part, label, checked, purpose, out);
             }
             Target::Threads(thread, state) => {
                 let (part, why) = (part.clone(), checked);
@@ -135,7 +136,7 @@ impl Thread {
             (listener.traits.own_thread || is_busy) && receiver.listener != part.listener
         };
         match found.filter(own) {
-            Some(receiver) => self.open(part, to, checked, How::Call(receiver), out),
+            Some(receiver) => self.open(part, to, checked, ChildPurpose::Call(receiver), out),
             None => self.forward(part, checked, to.into(), found, world, out),
         }
     }
@@ -192,9 +193,16 @@ impl Thread {
     }
 
     /// Asks the tree to open a child of this thread.
-    fn open(&mut self, part: &Part, label: String, first: Checked, how: How, out: &mut Step) {
+    fn open(
+        &mut self,
+        part: &Part,
+        label: String,
+        first: Checked,
+        purpose: ChildPurpose,
+        out: &mut Step,
+    ) {
         self.hold(part.root);
-        let opening = Opening { part: part.clone(), label, first, how };
+        let opening = ChildRequest { part: part.clone(), label, first, purpose };
         out.requests.push_back(TreeRequest::Open(Box::new(opening)));
     }
 
@@ -328,8 +336,8 @@ impl Thread {
         if let Some(origin) = self.origins.get_mut(&pushed) {
             origin.answered = true;
         }
-        if let Some((inlet, push)) = self.inlet(identity, Some(pushed)) {
-            out.effects.push(Effect::Tell(inlet, push, PushEvent::Reply(entry.clone())));
+        if let Some((observer, push)) = self.observer(identity, Some(pushed)) {
+            out.effects.push(Effect::Tell(observer, push, PushEvent::Reply(entry.clone())));
         }
         entry
     }
@@ -469,6 +477,10 @@ impl Thread {
         let sending = self.to_pusher(pushed, &origin.identity, checked, world);
         let sending = Sending { flags: Flags::TO_IDENTITY, ..sending };
         let entry = self.append(sending, world, out);
-        out.effects.push(Effect::Tell(origin.inlet.clone(), origin.push, PushEvent::Reply(entry)));
+        out.effects.push(Effect::Tell(
+            origin.observer.clone(),
+            origin.push,
+            PushEvent::Reply(entry),
+        ));
     }
 }

@@ -27,9 +27,9 @@ pub(crate) struct Pusher {
     pub(crate) identity: Arc<str>,
     pub(crate) operator: bool,
     /// Whether the sender may know why no listener takes a payload.
-    pub(crate) tells_why: bool,
+    pub(crate) may_know_why: bool,
     /// The observer of the push.
-    pub(crate) inlet: Arc<dyn PushObserver>,
+    pub(crate) observer: Arc<dyn PushObserver>,
     pub(crate) number: u64,
     /// Whether this is the sender's only unanswered push, if that is known.
     pub(crate) is_alone: Option<bool>,
@@ -70,13 +70,13 @@ pub(crate) struct Unfinished {
     pub(crate) asked: Option<Entry>,
     /// The number of the listener's last emission before the entry, if the listener takes its
     /// queue; otherwise 0.
-    pub(crate) said: u64,
+    pub(crate) last_emission: u64,
 }
 
 /// A checked emission, or why it can't be sent.
 pub(crate) struct Ready {
     pub(crate) target: Target,
-    pub(crate) what: Result<Checked, Fault>,
+    pub(crate) payload: Result<Checked, Fault>,
     pub(crate) flags: Flags,
     /// The content of the entry's `<meta>`.
     pub(crate) meta: Option<Bytes>,
@@ -88,14 +88,14 @@ impl Ready {
     /// A fault for the sender of the message.
     pub(crate) fn fault(fault: Fault) -> Ready {
         let (target, flags) = (Target::Sender, Flags::NONE);
-        Ready { target, what: Err(fault), flags, meta: None, sought: None }
+        Ready { target, payload: Err(fault), flags, meta: None, sought: None }
     }
 
     /// Whether this emission repeats the next one of an earlier attempt. If so, the earlier entry
     /// stands, and nothing is sent again. `sent` holds the emissions of the earlier attempt in
     /// order; this takes the next one from it.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
-        let said = match &self.what {
+        let emitted = match &self.payload {
             Ok(checked) => {
                 // Two kinds of entries are skipped: those of the pump itself, and refused charges.
                 // A refused charge spent nothing and is decided anew.
@@ -108,7 +108,7 @@ impl Ready {
             }
             Err(fault) => said(fault),
         };
-        let (Some(said), Some(first)) = (said, sent.pop_front()) else { return false };
+        let (Some(emitted), Some(first)) = (emitted, sent.pop_front()) else { return false };
         let to = match &self.target {
             Target::Listener(name) => first.to() == Some(name),
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
@@ -118,7 +118,8 @@ impl Ready {
             it => first.reply_to() == it.answered(message),
         };
         let explained = || self.sought.is_some() && first.decode_if::<Huh>().is_some();
-        let is_it = said.name() == first.name() && said.element().canonical() == *first.body();
+        let is_it =
+            emitted.name() == first.name() && emitted.element().canonical() == *first.body();
         to && (is_it || explained())
     }
 }

@@ -26,7 +26,7 @@
 //! - `delivery`: starts and ends deliveries, has them wait for a time or an entry, and settles
 //!   pushes.
 //! - `emit`: sends what a handler emits to its receivers.
-//! - `undelivered`: tells senders if no listener got an emission.
+//! - `undelivered_report`: tells senders if no listener got an emission.
 //! - `askers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.
 //! - `resume`: continues a thread's unfinished work after a stop.
@@ -50,7 +50,7 @@ mod sending;
 mod request;
 pub(crate) mod effect;
 mod admit;
-mod undelivered;
+mod undelivered_report;
 mod askers;
 mod coalesce;
 mod parked;

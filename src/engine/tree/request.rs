@@ -13,31 +13,31 @@ use crate::xml::Element;
 /// A request of a thread to its tree.
 pub(crate) enum TreeRequest {
     /// Open a child of the thread in which the handling runs.
-    Open(Box<Opening>),
+    Open(Box<ChildRequest>),
     /// The thread has ended with this entry.
-    Ended(Ended),
+    Ended(ThreadEnd),
     /// The thread has a note for its opener, and continues.
-    Said(Said),
+    Note(OpenerNote),
     /// Give another state to a thread and to all threads below it.
     Steer(Box<Steering>),
     /// A budget is spent: hold the threads that it bounds.
-    Spent(Spent),
+    Spent(SpentBudget),
     /// Raise a budget for an operator.
-    Raise(Box<Raising>),
+    Raise(Box<RaiseRequest>),
 }
 
 /// A child thread that is to be opened.
-pub(crate) struct Opening {
+pub(crate) struct ChildRequest {
     /// The handling that opens it.
     pub(crate) part: Part,
     pub(crate) label: String,
     pub(crate) first: Checked,
-    pub(crate) how: How,
+    pub(crate) purpose: ChildPurpose,
 }
 
 /// Why a child is opened. This decides who is told of the child and of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ChildPurpose {
     /// The sender of the message asked for the child.
     ForSender,
     /// The listener itself wants the child.
@@ -47,7 +47,7 @@ pub(crate) enum How {
 }
 
 /// The end of a thread: its last entry, its status and its result.
-pub(crate) struct Ended {
+pub(crate) struct ThreadEnd {
     pub(crate) thread: ThreadId,
     pub(crate) entry: EntryId,
     pub(crate) status: ThreadStatus,
@@ -55,7 +55,7 @@ pub(crate) struct Ended {
 }
 
 /// A thread's note for its opener.
-pub(crate) struct Said {
+pub(crate) struct OpenerNote {
     pub(crate) thread: ThreadId,
     pub(crate) entry: EntryId,
     pub(crate) element: Element,
@@ -70,13 +70,13 @@ pub(crate) struct Steering {
 }
 
 /// A budget that is spent. It bounds the whole tree, or only the thread that is given.
-pub(crate) struct Spent {
+pub(crate) struct SpentBudget {
     pub(crate) short: Short,
     pub(crate) thread: Option<ThreadId>,
 }
 
 /// A request to raise a budget, and the handling that sent it.
-pub(crate) struct Raising {
+pub(crate) struct RaiseRequest {
     pub(crate) part: Part,
     pub(crate) raise: RaiseBudget,
 }

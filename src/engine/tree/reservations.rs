@@ -60,8 +60,11 @@ impl Tree {
         let mut sent = running.first.sent.clone();
         ready.iter().any(|emission| {
             let is_new = !emission.repeats(&running.first.entry, &mut sent);
-            let charge =
-                emission.what.as_ref().ok().filter(|_| matches!(emission.target, Target::Charge));
+            let charge = emission
+                .payload
+                .as_ref()
+                .ok()
+                .filter(|_| matches!(emission.target, Target::Charge));
             let Some(checked) = charge.filter(|_| is_new) else { return false };
             let Ok(charge) = Charge::decode(checked.element()) else { return false };
             let fits =

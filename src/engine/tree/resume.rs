@@ -36,7 +36,7 @@ impl Thread {
     /// again if its listener is idempotent. Otherwise the entry's sender is told that the outcome
     /// is unknown.
     pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
-        for Unfinished { open, sent, since, asked, said } in left {
+        for Unfinished { open, sent, since, asked, last_emission } in left {
             let entry = Entry::kept(&open.entry);
             let root = asked.as_ref().map_or(0, Entry::seq);
             if let Some(push) = asked {
@@ -55,8 +55,8 @@ impl Thread {
                 if let (Some(receiver), None) = (receiver, until) {
                     self.note_asked(receiver, &entry, since.clone(), world, out);
                 }
-                if let (Some(receiver), true) = (receiver, said > 0) {
-                    self.said.insert(receiver.listener, (said, root));
+                if let (Some(receiver), true) = (receiver, last_emission > 0) {
+                    self.last_emissions.insert(receiver.listener, (last_emission, root));
                 }
                 match receiver {
                     Some(receiver) if attempt > 0 && until.is_some() => {

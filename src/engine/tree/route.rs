@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{
-    Announcement, AtStop, Bound, Capabilities, Entry, FoldId, FoldOf, Grant, Need, Spec, Threads,
-    Traits, Wakes, Way,
+    Announcement, AtStop, BoundHandler, Capabilities, Entry, FoldId, FoldOf, Grant, HandlerKey,
+    Need, Spec, Threads, Traits, Wakes,
 };
 use crate::log::Flags;
 use crate::name::{ENVELOPE, Name};
@@ -37,7 +37,7 @@ pub(crate) struct Registered {
     /// that are paused or over budget.
     pub(crate) steers: bool,
     pub(crate) wakes: Option<Wakes>,
-    pub(crate) handlers: Vec<Bound>,
+    pub(crate) handlers: Vec<BoundHandler>,
     pub(crate) announcements: Vec<Announcement>,
     pub(crate) at_stop: Vec<AtStop>,
     routes: FxHashMap<Name, usize>,
@@ -50,11 +50,11 @@ impl Registered {
         let (mut routes, mut replies, mut any_reply) =
             (HashMap::default(), HashMap::default(), None);
         let mut handlers = Vec::new();
-        for (at, (way, handler)) in spec.handlers.into_iter().enumerate() {
-            match way {
-                Way::Route(name) => drop(routes.insert(name, at)),
-                Way::Reply(name) => drop(replies.insert(name, at)),
-                Way::AnyReply => any_reply = Some(at),
+        for (at, (key, handler)) in spec.handlers.into_iter().enumerate() {
+            match key {
+                HandlerKey::Route(name) => drop(routes.insert(name, at)),
+                HandlerKey::Reply(name) => drop(replies.insert(name, at)),
+                HandlerKey::AnyReply => any_reply = Some(at),
             }
             handlers.push(handler);
         }
@@ -198,7 +198,7 @@ impl Routes {
         self.catalog.check_as(&element, &namespace, Writer::new(limits))
     }
 
-    pub(crate) fn handler(&self, receiver: Receiver) -> &Bound {
+    pub(crate) fn handler(&self, receiver: Receiver) -> &BoundHandler {
         &self.listeners[receiver.listener].handlers[receiver.handler]
     }
 

@@ -24,7 +24,7 @@ use crate::log::{Flags, NewThread, State, ThreadRecord};
 use crate::wire::Fault;
 
 /// A message for a listener that waits for entries, until the listener has handled it.
-struct Asked {
+struct UnhandledMessage {
     /// After a restart: the entries that came after the message and before the stop.
     before: Vec<Entry>,
     /// The first entry after the message, as an index into `Tree::since`. The index counts the
@@ -44,9 +44,9 @@ pub(crate) struct Tree {
     pub(crate) wakeable: FxHashSet<Key>,
     /// The messages that listeners which wait for entries still have to handle. While such a
     /// listener handles a message, the entry that it is going to wait for may already come.
-    asked: FxHashMap<Key, Asked>,
-    /// The entries that came while `asked` wasn't empty. `let_go` is the number of earlier entries
-    /// that were dropped from it.
+    unhandled: FxHashMap<Key, UnhandledMessage>,
+    /// The entries that came while `unhandled` wasn't empty. `let_go` is the number of earlier
+    /// entries that were dropped from it.
     since: VecDeque<Entry>,
     let_go: usize,
     /// The tree's budget. During a step it is moved into `Step::ledger`.
@@ -71,7 +71,7 @@ impl Tree {
             over: FxHashMap::default(),
             suffixes: FxHashMap::default(),
             wakeable: FxHashSet::default(),
-            asked: FxHashMap::default(),
+            unhandled: FxHashMap::default(),
             since: VecDeque::new(),
             let_go: 0,
             ledger,
@@ -223,14 +223,14 @@ impl Tree {
                 Timing::Asked(key, since) => {
                     let own = |it: &Entry| it.thread() == &key.thread && it.seq() == key.seq;
                     let from = first + came.iter().position(own).map_or(0, |at| at + 1);
-                    let asked = Asked { before: std::mem::take(since), from };
-                    self.asked.insert(key.clone(), asked);
+                    let asked = UnhandledMessage { before: std::mem::take(since), from };
+                    self.unhandled.insert(key.clone(), asked);
                 }
-                Timing::Done(key) => drop(self.asked.remove(key)),
+                Timing::Done(key) => drop(self.unhandled.remove(key)),
             }
         }
         let noted = out.later.len();
-        if self.asked.is_empty() {
+        if self.unhandled.is_empty() {
             self.let_go += self.since.len();
             self.since.clear();
         }
@@ -250,7 +250,7 @@ impl Tree {
         let waiting = &later.get(&(key.seq, key.listener))?.entry;
         let cause = waiting.cause()?;
         let asked = Key { thread: cause.thread.clone(), seq: cause.seq, listener: key.listener };
-        let asked = self.asked.get(&asked)?;
+        let asked = self.unhandled.get(&asked)?;
         let since = self.since.iter().skip(asked.from - self.let_go);
         let mut since = asked.before.iter().chain(since);
         let because = since.find(|it| is_woken(wakes, waiting, it))?;

@@ -55,9 +55,9 @@ pub(crate) struct Thread {
     pub(crate) newest_push: u64,
     /// For each listener that takes its queue: the number of its last emission, and the push that
     /// led to this emission.
-    pub(crate) said: FxHashMap<usize, (u64, u64)>,
+    pub(crate) last_emissions: FxHashMap<usize, (u64, u64)>,
     /// For each identity: the observer and the number of its last push.
-    pub(crate) inlets: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
+    pub(crate) observers: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
     /// Entries that some fold hasn't seen yet, and the first entries of a young thread.
     pub(crate) recent: VecDeque<Entry>,
@@ -224,7 +224,7 @@ impl Running {
 /// A push and its consequences.
 pub(crate) struct Origin {
     pub(crate) identity: Arc<str>,
-    pub(crate) inlet: Arc<dyn PushObserver>,
+    pub(crate) observer: Arc<dyn PushObserver>,
     pub(crate) push: u64,
     /// How many things that the push caused aren't done: deliveries, child threads and requests to
     /// the tree.
@@ -232,7 +232,7 @@ pub(crate) struct Origin {
     pub(crate) wants_answer: bool,
     pub(crate) answered: bool,
     /// Whether the sender may know why no listener takes a payload.
-    pub(crate) tells_why: bool,
+    pub(crate) may_know_why: bool,
     /// The first fault of an emission that the push caused and that had no receiver.
     pub(crate) undelivered: Option<Box<Fault>>,
 }
@@ -262,8 +262,8 @@ impl Thread {
             joined: FxHashMap::default(),
             askers: BTreeMap::new(),
             newest_push: 0,
-            said: FxHashMap::default(),
-            inlets: Vec::new(),
+            last_emissions: FxHashMap::default(),
+            observers: Vec::new(),
             folds: FxHashMap::default(),
             recent: VecDeque::new(),
             state: State::Open,
@@ -295,7 +295,7 @@ impl Thread {
 
     /// Whether a connection that pushed is still open.
     fn is_heard(&self) -> bool {
-        self.inlets.iter().any(|(_, it, _)| it.strong_count() > 0)
+        self.observers.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
     /// Whether the counts agree with the deliveries and the running handlers.
@@ -340,29 +340,29 @@ impl Thread {
     pub(crate) fn pushed_by(
         &mut self,
         identity: &Arc<str>,
-        inlet: &Arc<dyn PushObserver>,
+        observer: &Arc<dyn PushObserver>,
         push: u64,
     ) {
-        self.inlets.retain(|(_, it, _)| it.strong_count() > 0);
-        let inlet = Arc::downgrade(inlet);
-        match self.inlets.iter_mut().find(|(it, _, _)| it == identity) {
-            Some(it) => (it.1, it.2) = (inlet, push),
-            None => self.inlets.push((identity.clone(), inlet, push)),
+        self.observers.retain(|(_, it, _)| it.strong_count() > 0);
+        let observer = Arc::downgrade(observer);
+        match self.observers.iter_mut().find(|(it, _, _)| it == identity) {
+            Some(it) => (it.1, it.2) = (observer, push),
+            None => self.observers.push((identity.clone(), observer, push)),
         }
     }
 
     /// The observer that hears an entry for this identity: the observer of the push `replied`, or
     /// else that of the identity's last push if it still exists.
-    pub(crate) fn inlet(
+    pub(crate) fn observer(
         &self,
         identity: &str,
         replied: Option<u64>,
     ) -> Option<(Arc<dyn PushObserver>, u64)> {
         if let Some(origin) = replied.and_then(|seq| self.origins.get(&seq)) {
-            return Some((origin.inlet.clone(), origin.push));
+            return Some((origin.observer.clone(), origin.push));
         }
-        let (_, inlet, push) = self.inlets.iter().find(|(it, _, _)| &**it == identity)?;
-        Some((inlet.upgrade()?, *push))
+        let (_, observer, push) = self.observers.iter().find(|(it, _, _)| &**it == identity)?;
+        Some((observer.upgrade()?, *push))
     }
 
     /// Queues a delivery.

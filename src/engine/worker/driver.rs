@@ -23,7 +23,7 @@ use crate::engine::tree::observer::{PushEvent, tell};
 use crate::engine::tree::step::Tree;
 use crate::engine::worker::host::EngineHost;
 use crate::engine::worker::lanes::Lanes;
-use crate::engine::worker::load::Woken;
+use crate::engine::worker::load::Loaded;
 use crate::engine::worker::run_queue::RunQueue;
 use crate::engine::worker::timers::Waits;
 use crate::engine::worker::tree_slot::{AwakeTree, KeyedHash, TreeSlot};
@@ -60,7 +60,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) window: Window,
     /// The size of the last batch.
     pub(crate) room: Room,
-    pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Woken> + Send>>>,
+    pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Loaded> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
     /// No handler's time is up before this. It may be the deadline of a handler that has ended
     /// already: one needless check costs less than a timer for each handler.
@@ -312,7 +312,7 @@ impl<P: Port> Worker<P> {
         }
         for effect in effects {
             match effect {
-                Effect::Tell(inlet, push, news) => tell(&*inlet, push, news),
+                Effect::Tell(observer, push, news) => tell(&*observer, push, news),
                 Effect::Kept(done, fits) => drop(done.send(fits)),
                 Effect::Start(start) => self.start(start),
                 Effect::Came(hears, name) => hears.hear(&name),
@@ -574,15 +574,15 @@ pub(crate) fn set_by(port: &impl Port) -> i64 {
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {
-            Effect::Tell(inlet, push, PushEvent::Accepted { client_id, .. }) => {
+            Effect::Tell(observer, push, PushEvent::Accepted { client_id, .. }) => {
                 let fault = fault.clone().of_client(client_id.as_deref());
-                tell(&*inlet, push, PushEvent::Refused(fault));
+                tell(&*observer, push, PushEvent::Refused(fault));
             }
-            Effect::Tell(inlet, push, PushEvent::Settled) => {
-                tell(&*inlet, push, PushEvent::Lost(fault.clone()));
-                tell(&*inlet, push, PushEvent::Settled);
+            Effect::Tell(observer, push, PushEvent::Settled) => {
+                tell(&*observer, push, PushEvent::Lost(fault.clone()));
+                tell(&*observer, push, PushEvent::Settled);
             }
-            Effect::Tell(inlet, push, it @ PushEvent::Refused(_)) => tell(&*inlet, push, it),
+            Effect::Tell(observer, push, it @ PushEvent::Refused(_)) => tell(&*observer, push, it),
             Effect::Kept(done, _) => drop(done.send(Err(fault.clone()))),
             Effect::Cancel(cancel) => cancel.cancel(),
             Effect::Tell(..) | Effect::Start(_) | Effect::Came(..) | Effect::Leave(_) => {}

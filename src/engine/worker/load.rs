@@ -17,13 +17,13 @@ use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
 
 /// A tree or folds that were loaded from the log, or why that failed.
-pub(crate) enum Woken {
-    Tree(ThreadId, Result<Found, Lost>),
+pub(crate) enum Loaded {
+    Tree(ThreadId, Result<LoadedTree, UnreadableTree>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
 /// A tree as the log has it: its threads, its budget, and its waiting deliveries.
-pub(crate) struct Found {
+pub(crate) struct LoadedTree {
     pub(super) threads: Vec<log::ThreadRecord>,
     /// If the session is a fork: the threads that it continues.
     pub(super) lineage: Lineage,
@@ -32,7 +32,7 @@ pub(crate) struct Found {
 }
 
 /// Why a tree can't be read, and its owner if the log can tell.
-pub(crate) struct Lost {
+pub(crate) struct UnreadableTree {
     pub(super) error: log::Error,
     pub(super) owner: Option<Arc<str>>,
 }
@@ -43,7 +43,7 @@ pub(super) async fn find(
     tree: &ThreadId,
     waits: Vec<(u64, Key)>,
     limits: &Limits,
-) -> Result<Found, log::Error> {
+) -> Result<LoadedTree, log::Error> {
     let mut threads = log.tree(tree).await?;
     let mut lineage = Lineage::default();
     // The sender of the opening entry owns the tree, even after the session has ended. For a fork
@@ -54,7 +54,7 @@ pub(super) async fn find(
         lineage = Lineage::read(log, session.fork.as_ref()).await?;
     }
     let ledger = budget::read(log, &threads, limits).await?;
-    let mut found = Found { threads, lineage, ledger, waits: Vec::new() };
+    let mut found = LoadedTree { threads, lineage, ledger, waits: Vec::new() };
     for (_, key) in waits {
         let entry = log.entry(&EntryId::new(&key.thread, key.seq)).await?;
         found.waits.extend(entry.map(|entry| (key, Entry::kept(&entry))));

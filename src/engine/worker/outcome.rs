@@ -43,21 +43,21 @@ pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready
     let look = |emission: listener::Emission| {
         let is_for_sender = matches!(emission.target, Target::Child { for_sender: true, .. });
         let name =
-            emission.what.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
-        let what = emission.what.and_then(|what| match what.typed {
-            Some(name) => Ok(Checked::typed(name, what.element)),
+            emission.payload.as_ref().ok().filter(|_| is_for_sender).map(|it| it.element.name());
+        let payload = emission.payload.and_then(|payload| match payload.typed {
+            Some(name) => Ok(Checked::typed(name, payload.element)),
             // A payload that a listener passes on for the sender of its message may lack a
             // namespace, as at a door.
-            None if is_for_sender => routes.check(what.element, inside),
-            None => routes.catalog.check(what.element).map_err(|fault| {
+            None if is_for_sender => routes.check(payload.element, inside),
+            None => routes.catalog.check(payload.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");
                 Fault::new(Code::InvalidReturn, text)
             }),
         });
         let meta = emission.marks.key.as_deref().map(key_meta);
-        let is_unknown = what.as_ref().is_err_and(|it| it.code == Code::Undeliverable);
+        let is_unknown = payload.as_ref().is_err_and(|it| it.code == Code::Undeliverable);
         let sought = name.filter(|_| is_unknown);
-        Ready { target: emission.target, what, flags: emission.marks.flags, meta, sought }
+        Ready { target: emission.target, payload, flags: emission.marks.flags, meta, sought }
     };
     emit.into_iter().map(look).collect()
 }

@@ -10,7 +10,7 @@ use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};
 use crate::engine::worker::driver::Worker;
-use crate::engine::worker::load::{Found, Lost, Woken, apply, find, read_folds};
+use crate::engine::worker::load::{Loaded, LoadedTree, UnreadableTree, apply, find, read_folds};
 use crate::engine::worker::tree_slot::TreeSlot;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -28,20 +28,20 @@ impl<P: Port> Worker<P> {
         self.waking.push(Box::pin(async move {
             let found = match find(&*log, &tree, waits, &limits).await {
                 Ok(found) => Ok(found),
-                Err(error) => Err(Lost { error, owner: owner(&*log, &tree).await }),
+                Err(error) => Err(UnreadableTree { error, owner: owner(&*log, &tree).await }),
             };
-            Woken::Tree(tree, found)
+            Loaded::Tree(tree, found)
         }));
     }
 
-    pub(crate) fn woken(&mut self, woken: Woken) {
+    pub(crate) fn woken(&mut self, woken: Loaded) {
         match woken {
-            Woken::Tree(id, found) => self.woken_tree(&id, found),
-            Woken::Folds { thread, listener, folds } => self.woken_folds(&thread, listener, folds),
+            Loaded::Tree(id, found) => self.woken_tree(&id, found),
+            Loaded::Folds { thread, listener, folds } => self.woken_folds(&thread, listener, folds),
         }
     }
 
-    fn woken_tree(&mut self, id: &ThreadId, found: Result<Found, Lost>) {
+    fn woken_tree(&mut self, id: &ThreadId, found: Result<LoadedTree, UnreadableTree>) {
         match found {
             Ok(found) if found.threads.is_empty() => self.open(id),
             Ok(found) => {
@@ -61,7 +61,7 @@ impl<P: Port> Worker<P> {
                 }
                 self.keep(id, tree);
             }
-            Err(Lost { error, owner }) => {
+            Err(UnreadableTree { error, owner }) => {
                 tracing::error!(thread = %id, "a thread can't be read");
                 self.refuse_all(id, |thread, push| {
                     let of = (thread, owner.as_deref());
@@ -182,7 +182,7 @@ impl<P: Port> Worker<P> {
         self.waking.push(Box::pin(async move {
             let thread = id.thread.clone();
             let folds = read_folds(shared, listener, id, from).await;
-            Woken::Folds { thread, listener, folds }
+            Loaded::Folds { thread, listener, folds }
         }));
         None
     }

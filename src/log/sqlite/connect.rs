@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::log::sqlite::files::{Db, Held};
+use crate::log::sqlite::files::{Db, FileLock};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
@@ -75,8 +75,8 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         // On macOS, a plain fsync leaves bytes in the drive's cache.
         db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
         db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
-        // SQLite must not copy the write-ahead log by itself. The writer and the copier thread do
-        // it, and notice failures.
+        // SQLite must not copy the write-ahead log by itself. The writer and the checkpointer
+        // thread do it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
         // After a long read made the write-ahead log grow, its file is truncated again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
@@ -162,7 +162,7 @@ fn common(db: &Connection) -> rusqlite::Result<()> {
 pub(super) struct Lock {
     beside: File,
     /// The lock on the log's file itself. It is released when this field is dropped.
-    _file: Held,
+    _file: FileLock,
 }
 
 impl Lock {
@@ -200,8 +200,8 @@ impl Lock {
     }
 
     /// Takes only the lock on the log's file itself, and makes no file beside it.
-    pub(super) fn of_file(path: &Path) -> Result<Held, Error> {
-        let held = Held::take(path);
+    pub(super) fn of_file(path: &Path) -> Result<FileLock, Error> {
+        let held = FileLock::take(path);
         let held = held.map_err(|it| Error::Io(format!("{}: {it}", path.display()).into()))?;
         held.ok_or_else(|| Error::Locked { path: path.to_owned(), process: None })
     }

@@ -46,13 +46,13 @@ impl FileId {
     pub(super) fn of(path: &Path) -> io::Result<Option<FileId>> {
         match std::fs::metadata(path) {
             Ok(it) => Ok(Some(FileId::new(&it))),
-            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) if is_not_found(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -92,7 +92,7 @@ impl Resolved {
     fn of(path: &Path) -> io::Result<Resolved> {
         let itself = match std::fs::symlink_metadata(path) {
             Ok(it) => Some(FileId::new(&it)),
-            Err(error) if is_gone(&error) => None,
+            Err(error) if is_not_found(&error) => None,
             Err(error) => return Err(error),
         };
         Ok(Resolved { itself, file: FileId::of(path)? })
@@ -101,7 +101,7 @@ impl Resolved {
 
 /// Which of the log's files was removed, renamed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum MissingFile {
     /// The database file.
     File,
     /// The write-ahead log only. Its content can still be copied.
@@ -116,19 +116,19 @@ impl Files {
 
     /// Returns which of the files is gone, if one is. A file that can't be checked counts as being
     /// there.
-    pub(super) fn gone(&self) -> Option<Gone> {
+    pub(super) fn missing(&self) -> Option<MissingFile> {
         let is_moved = |path: &Path, was| Resolved::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
-            return Some(Gone::File);
+            return Some(MissingFile::File);
         }
-        is_moved(&beside(&self.path, "-wal"), self.wal).then_some(Gone::Wal)
+        is_moved(&beside(&self.path, "-wal"), self.wal).then_some(MissingFile::Wal)
     }
 
     /// The error's text for a file that is gone.
-    pub(super) fn told(&self, gone: Gone) -> String {
+    pub(super) fn missing_text(&self, gone: MissingFile) -> String {
         let path = match gone {
-            Gone::File => self.path.clone(),
-            Gone::Wal => beside(&self.path, "-wal"),
+            MissingFile::File => self.path.clone(),
+            MissingFile::Wal => beside(&self.path, "-wal"),
         };
         format!("{} was removed, renamed or replaced under the pump", path.display())
     }
@@ -136,7 +136,7 @@ impl Files {
 
 /// What this process has open of one file.
 #[derive(Default)]
-struct Own {
+struct OpenFile {
     connections: usize,
     /// The descriptor for the lock. It stays open while there are connections; the head of this
     /// module says why.
@@ -144,15 +144,15 @@ struct Own {
     is_locked: bool,
 }
 
-static FILES: Mutex<Option<HashMap<FileId, Own>>> = Mutex::new(None);
+static FILES: Mutex<Option<HashMap<FileId, OpenFile>>> = Mutex::new(None);
 
-fn with_files<T>(work: impl FnOnce(&mut HashMap<FileId, Own>) -> T) -> T {
+fn with_files<T>(work: impl FnOnce(&mut HashMap<FileId, OpenFile>) -> T) -> T {
     let mut files: MutexGuard<'_, _> = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     work(files.get_or_insert_default())
 }
 
 /// Closes a file that neither a connection nor the lock needs any more.
-fn tidy(files: &mut HashMap<FileId, Own>, id: FileId) {
+fn tidy(files: &mut HashMap<FileId, OpenFile>, id: FileId) {
     if files.get(&id).is_some_and(|it| it.connections == 0 && !it.is_locked) {
         files.remove(&id);
     }
@@ -219,18 +219,18 @@ impl Drop for Counted {
 
 /// The lock on a log's file.
 #[derive(Debug)]
-pub(super) struct Held(Option<FileId>);
+pub(super) struct FileLock(Option<FileId>);
 
-impl Held {
+impl FileLock {
     /// Takes the lock. `None` if this or another process has it already. Where a system has no such
     /// lock, this succeeds without one.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Held>> {
+    pub(super) fn take(path: &Path) -> io::Result<Option<FileLock>> {
         if !cfg!(target_os = "linux") {
-            return Ok(Some(Held(None)));
+            return Ok(Some(FileLock(None)));
         }
         with_files(|files| {
             let Some(id) = FileId::of(path)?.filter(|_| path.is_file()) else {
-                return Ok(Some(Held(None)));
+                return Ok(Some(FileLock(None)));
             };
             if files.get(&id).is_some_and(|own| own.is_locked) {
                 return Ok(None);
@@ -249,11 +249,11 @@ impl Held {
             own.is_locked = taken.is_ok();
             tidy(files, id);
             match taken {
-                Ok(()) => Ok(Some(Held(Some(id)))),
+                Ok(()) => Ok(Some(FileLock(Some(id)))),
                 Err(TryLockError::WouldBlock) => Ok(None),
                 // The file system has no such locks.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    Ok(Some(Held(None)))
+                    Ok(Some(FileLock(None)))
                 }
                 Err(TryLockError::Error(error)) => Err(error),
             }
@@ -261,7 +261,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for FileLock {
     fn drop(&mut self) {
         let Some(id) = self.0 else { return };
         with_files(|files| {

@@ -3,11 +3,11 @@
 
 mod backup;
 mod check;
+mod checkpoint;
 mod connect;
-mod copy;
 mod files;
-mod left;
 mod marks;
+mod open_entries;
 mod queue;
 mod read;
 mod row;
@@ -37,14 +37,14 @@ use crate::log::verify::Report;
 use crate::log::{Boxed, Durability, Error, Health, Identity, Log, ready};
 
 pub use backup::{Copied, Existing};
+use checkpoint::{Checkpointer, WalBounds};
 use connect::{Lock, Mark};
-use copy::{Bounds, Copier};
 use files::Files;
 use queue::{Precedence, QueuedBatch};
 use read::{Digests, Reader, Readers, twice};
-use schema::Found;
+use schema::FileKind;
 use shared::Shared;
-use write::{Command, Commits, Known, Writer};
+use write::{Caches, Command, Commits, Writer};
 
 /// How many batches may wait in the channel to the writer. Later callers wait until there is room.
 /// The writer's own queue takes up to as many batches that aren't in the priority lane.
@@ -95,12 +95,12 @@ impl SqliteLog {
         }
         let lock = Lock::take(&path)?;
         let writer = crate::log::fresh_uuid();
-        if let Found::Nothing = schema::inspect(&db, &path)? {
+        if let FileKind::Nothing = schema::inspect(&db, &path)? {
             // The new log is synced whatever its durability is, so that its identity survives a
             // power cut.
             connect::tune(&db, &path, Durability::Full)?;
             schema::create(&db, &Identity::fresh())
-                .and_then(|()| copy::copy(&db))
+                .and_then(|()| checkpoint::passive(&db))
                 .map_err(|error| schema::opening(&path, &error))?;
             sync_directory(&path)?;
         }
@@ -119,14 +119,14 @@ impl SqliteLog {
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
         drop(reader);
-        schema::renew(&db).map_err(|error| schema::opening(&path, &error))?;
+        schema::upgrade(&db).map_err(|error| schema::opening(&path, &error))?;
         if durability == Durability::Normal {
             // The write-ahead log may be new. If each commit syncs it, SQLite syncs its name, too.
             sync_directory(&path)?;
         }
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
-        let questions = readers.questions();
-        let known = Known::default();
+        let read_requests = readers.read_requests();
+        let caches = Caches::default();
         let (commands, inbox) = flume::bounded(BATCHES_MAX);
         let file = path.clone();
         let writer = Writer {
@@ -136,12 +136,12 @@ impl SqliteLog {
             tip,
             shared: shared.clone(),
             commits: Commits::default(),
-            known,
-            questions,
+            caches,
+            read_requests,
             readers: threads,
-            copier: Copier::start(&path, durability, &shared)?,
+            checkpointer: Checkpointer::start(&path, durability, &shared)?,
             ended_at: 0,
-            bounds: Bounds::default(),
+            bounds: WalBounds::default(),
             looked_at: i64::MIN / 2,
             lock,
         };
@@ -173,7 +173,7 @@ impl SqliteLog {
     fn open_to_read(path: &Path) -> Result<SqliteLog, Error> {
         let path = path.to_owned();
         let db = connect::reading(&path)?;
-        if let Found::Nothing = schema::inspect(&db, &path)? {
+        if let FileKind::Nothing = schema::inspect(&db, &path)? {
             return Err(Error::NotALog { path });
         }
         let identity = schema::identity(&db, &path)?;
@@ -422,7 +422,7 @@ fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     let copied = || -> rusqlite::Result<bool> {
         // SQLite doesn't copy pages again that were copied before. Only another process that has
         // the file open can have copied some. So the copy counts only if no page was copied yet.
-        Ok(copy::wal(db)?.copied() == 0 && copy::all(db)?)
+        Ok(checkpoint::wal(db)?.copied() == 0 && checkpoint::truncate(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {
         return Ok(());

@@ -22,7 +22,7 @@ use crate::name::Name;
 /// answers.
 pub(super) const READERS: usize = 2;
 /// How many queries may wait. Later callers wait until there is room.
-const QUESTIONS_MAX: usize = 256;
+const READ_REQUESTS_MAX: usize = 256;
 /// How many names and how many threads a reader caches.
 const REMEMBERED_MAX: usize = 65_536;
 /// How many commits are read in one transaction. Between two transactions, the writer may start its
@@ -37,19 +37,19 @@ pub(super) const BELOW: &str = "WITH RECURSIVE below (number) AS (VALUES (?1) UN
 pub(super) const FAILED_ONCE: &str =
     "the disk failed a reading, and didn't when it was tried again; look after the disk";
 
-type Work = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
+type Query = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 
 /// A message to the readers.
-pub(super) enum Question {
+pub(super) enum ReadRequest {
     /// Run a query and answer it.
-    Work(Work),
+    Query(Query),
     /// End the reader that gets this.
     Stop,
 }
 
 /// The handle by which the readers are asked.
 pub(super) struct Readers {
-    questions: Sender<Question>,
+    read_requests: Sender<ReadRequest>,
 }
 
 impl Readers {
@@ -58,7 +58,7 @@ impl Readers {
         stop: &Arc<AtomicBool>,
         digests: Digests,
     ) -> Result<(Readers, Vec<JoinHandle<()>>), Error> {
-        let (questions, inbox) = flume::bounded(QUESTIONS_MAX);
+        let (read_requests, inbox) = flume::bounded(READ_REQUESTS_MAX);
         let mut threads = Vec::new();
         for number in 0..READERS {
             let (inbox, path, stop) = (inbox.clone(), path.to_owned(), stop.clone());
@@ -68,7 +68,7 @@ impl Readers {
                 .map_err(|error| Error::Io(error.to_string().into()))?;
             threads.push(thread);
         }
-        Ok((Readers { questions }, threads))
+        Ok((Readers { read_requests }, threads))
     }
 
     /// Has a reader run a query. If the reader finds damage, the query runs once more.
@@ -77,20 +77,20 @@ impl Readers {
         work: impl Fn(&mut Reader) -> Result<T, Error> + Send + 'static,
     ) -> Boxed<'static, T> {
         let (answer, answered) = flume::bounded(1);
-        let question = Question::Work(Box::new(move |reader| {
+        let request = ReadRequest::Query(Box::new(move |reader| {
             // The caller may have stopped waiting.
             let _ = answer.send(reader.and_then(|it| twice(|| work(it))));
         }));
-        match self.questions.try_send(question) {
+        match self.read_requests.try_send(request) {
             Ok(()) => {
                 Box::pin(async move { answered.recv_async().await.unwrap_or(Err(Error::Closed)) })
             }
             Err(flume::TrySendError::Disconnected(_)) => ready(Err(Error::Closed)),
-            Err(flume::TrySendError::Full(question)) => {
-                let questions = self.questions.clone();
+            Err(flume::TrySendError::Full(request)) => {
+                let read_requests = self.read_requests.clone();
                 Box::pin(async move {
-                    let sent = questions.send_async(question).await;
-                    drop(questions);
+                    let sent = read_requests.send_async(request).await;
+                    drop(read_requests);
                     sent.map_err(|_| Error::Closed)?;
                     answered.recv_async().await.unwrap_or(Err(Error::Closed))
                 })
@@ -99,8 +99,8 @@ impl Readers {
     }
 
     /// A handle with which the writer ends the readers.
-    pub(super) fn questions(&self) -> Sender<Question> {
-        self.questions.clone()
+    pub(super) fn read_requests(&self) -> Sender<ReadRequest> {
+        self.read_requests.clone()
     }
 }
 
@@ -116,20 +116,20 @@ pub(super) fn twice<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, 
     again
 }
 
-fn serve(inbox: &Receiver<Question>, path: &Path, stop: &Arc<AtomicBool>, digests: Digests) {
+fn serve(inbox: &Receiver<ReadRequest>, path: &Path, stop: &Arc<AtomicBool>, digests: Digests) {
     let mut reader = None;
-    while let Ok(Question::Work(work)) = inbox.recv() {
+    while let Ok(ReadRequest::Query(query)) = inbox.recv() {
         if reader.is_none() {
             reader = match connect::reading(path) {
                 Ok(db) => Some(Reader::new(db, path, stop.clone(), digests)),
                 Err(error) => {
-                    work(Err(error));
+                    query(Err(error));
                     continue;
                 }
             };
         }
         if let Some(reader) = &mut reader {
-            work(Ok(reader));
+            query(Ok(reader));
         }
     }
 }

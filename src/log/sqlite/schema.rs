@@ -174,7 +174,7 @@ fn messages(words: &[(Flags, &str)], body: &str) -> String {
 }
 
 /// What kind of file it is.
-pub(super) enum Found {
+pub(super) enum FileKind {
     /// An empty file, in which a log may be made.
     Nothing,
     /// A log of a format that this version knows.
@@ -182,12 +182,12 @@ pub(super) enum Found {
 }
 
 /// Finds out what kind of file it is, without changing it.
-pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
+pub(super) fn inspect(db: &Connection, path: &Path) -> Result<FileKind, Error> {
     let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID {
         return match u32::try_from(format) {
-            Ok(1..=Identity::FORMAT) => Ok(Found::Log),
+            Ok(1..=Identity::FORMAT) => Ok(FileKind::Log),
             Ok(format) if format > Identity::FORMAT => {
                 Err(Error::Newer { path: path.to_owned(), format })
             }
@@ -198,7 +198,7 @@ pub(super) fn inspect(db: &Connection, path: &Path) -> Result<Found, Error> {
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
         .map_err(|error| opening(path, &error))?;
     if application == 0 && format == 0 && tables == 0 {
-        return Ok(Found::Nothing);
+        return Ok(FileKind::Nothing);
     }
     Err(Error::NotALog { path: path.to_owned() })
 }
@@ -287,7 +287,7 @@ struct Object {
 
 /// How a file has one of our objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stands {
+enum ObjectStatus {
     AsMade,
     /// As an older version made it, or not yet there. The data is the same.
     Older,
@@ -301,10 +301,10 @@ type Difference = (String, String, &'static str);
 /// every trigger that isn't ours.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
     // The format is read first, since a pump may upgrade the file meanwhile.
-    let (made, format, theirs) = (made()?, number(db, "user_version")?, objects(db)?);
+    let (made, format, theirs) = (expected_objects()?, number(db, "user_version")?, objects(db)?);
     let mut wrong = Vec::new();
     for object in &made {
-        if let Stands::Otherwise(what) = stands(object, &theirs, format) {
+        if let ObjectStatus::Otherwise(what) = object_status(object, &theirs, format) {
             wrong.push((object.kind.clone(), object.name.clone(), what));
         }
     }
@@ -319,9 +319,11 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
 
 /// Upgrades a file of an older version. Its old indexes and its old view are made again, since they
 /// hold no data, and what it lacks is added. The file then has today's format.
-pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
+pub(super) fn upgrade(db: &Connection) -> rusqlite::Result<()> {
     let (theirs, format) = (objects(db)?, number(db, "user_version")?);
-    let older = made()?.into_iter().filter(|it| stands(it, &theirs, format) == Stands::Older);
+    let older = expected_objects()?
+        .into_iter()
+        .filter(|it| object_status(it, &theirs, format) == ObjectStatus::Older);
     let anew: Vec<String> = older
         .map(|Object { kind, name, sql }| format!("DROP {kind} IF EXISTS {name};\n{sql};\n"))
         .collect();
@@ -335,15 +337,15 @@ pub(super) fn renew(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Compares one of our objects with those in a file of this format.
-fn stands(ours: &Object, theirs: &[Object], format: i64) -> Stands {
+fn object_status(ours: &Object, theirs: &[Object], format: i64) -> ObjectStatus {
     let found = theirs.iter().find(|it| it.kind == ours.kind && it.name == ours.name);
     match found {
-        Some(it) if it.sql == ours.sql => Stands::AsMade,
-        Some(it) if ours.kind == "view" && was_a_view(&it.sql, format) => Stands::Older,
-        Some(_) => Stands::Otherwise("was changed"),
-        None if YOUNGER.contains(&&*ours.name) => Stands::Older,
-        None if format == 1 && ours.name.starts_with(SECOND) => Stands::Older,
-        None => Stands::Otherwise("is missing"),
+        Some(it) if it.sql == ours.sql => ObjectStatus::AsMade,
+        Some(it) if ours.kind == "view" && was_a_view(&it.sql, format) => ObjectStatus::Older,
+        Some(_) => ObjectStatus::Otherwise("was changed"),
+        None if YOUNGER.contains(&&*ours.name) => ObjectStatus::Older,
+        None if format == 1 && ours.name.starts_with(SECOND) => ObjectStatus::Older,
+        None => ObjectStatus::Otherwise("is missing"),
     }
 }
 
@@ -354,7 +356,7 @@ fn was_a_view(sql: &str, format: i64) -> bool {
 }
 
 /// The objects that this version makes.
-fn made() -> rusqlite::Result<Vec<Object>> {
+fn expected_objects() -> rusqlite::Result<Vec<Object>> {
     let ours = Connection::open_in_memory()?;
     ours.execute_batch(&sql())?;
     objects(&ours)

@@ -1,4 +1,4 @@
-//! State that the writer thread, the copier thread and the callers share.
+//! State that the writer thread, the checkpointer thread and the callers share.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
 
+use crate::log::sqlite::checkpoint;
 use crate::log::sqlite::connect::Mark;
-use crate::log::sqlite::copy;
-use crate::log::sqlite::files::{Files, Gone};
+use crate::log::sqlite::files::{Files, MissingFile};
 use crate::log::{Error, Health};
 
-/// State that the writer thread, the copier thread and the callers share.
+/// State that the writer thread, the checkpointer thread and the callers share.
 #[derive(Default)]
 pub(super) struct Shared {
     poison: Mutex<Option<Arc<str>>>,
@@ -43,17 +43,17 @@ impl Shared {
     /// appends. If only the write-ahead log is gone, its pages are copied into the database file
     /// while that is possible.
     pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
-        let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.gone()?))) else {
+        let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.missing()?))) else {
             return Ok(());
         };
         if let Health::Poisoned(why) = self.health() {
             return Err(Error::Poisoned(why));
         }
-        let (why, _) = self.take_no_more(&files.told(gone));
+        let (why, _) = self.take_no_more(&files.missing_text(gone));
         tracing::error!(%why, "nothing more is accepted");
-        if gone == Gone::Wal {
+        if gone == MissingFile::Wal {
             // If the copy fails, nothing is worse than before.
-            let _ = copy::copy(db);
+            let _ = checkpoint::passive(db);
         }
         Err(Error::Poisoned(why))
     }

@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::id::{EntryId, ThreadId};
-use crate::log::admit::{self, Admitted, Job, Records, Row, Standing};
+use crate::log::admit::{self, Admitted, Job, Records, Row, ThreadTip};
 use crate::log::chain::{Commit, Head, Link, MarkWriter, Origin};
 use crate::log::entry::{Entry, Receipt};
+use crate::log::sqlite::checkpoint::{self, Checkpointer, Due, WalBounds};
 use crate::log::sqlite::connect::{self, Lock};
-use crate::log::sqlite::copy::{self, Bounds, Copier, Due};
 use crate::log::sqlite::files::Db;
 use crate::log::sqlite::queue::{Next, Precedence, Queue, QueuedBatch};
-use crate::log::sqlite::read::{CLIENT_ID, Question, READERS};
+use crate::log::sqlite::read::{CLIENT_ID, READERS, ReadRequest};
 use crate::log::sqlite::shared::Shared;
 use crate::log::sqlite::shares;
 use crate::log::sqlite::sources::Sources;
@@ -37,7 +37,7 @@ const NAMES_MAX: usize = 16_384;
 /// How soon a copy is tried again if another copy was in the way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
 /// The error's text if copying fails.
-pub(super) const UNCOPIED: &str = "copying the write-ahead log failed";
+pub(super) const CHECKPOINT_FAILED: &str = "copying the write-ahead log failed";
 /// How soon a commit is tried again if the disk is full or another program holds the file.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
@@ -65,24 +65,24 @@ pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     /// How long recent commits took.
     pub(super) commits: Commits,
-    pub(super) known: Known,
+    pub(super) caches: Caches,
     /// Handles to end the readers, so that the writer is the last to close the file.
-    pub(super) questions: Sender<Question>,
+    pub(super) read_requests: Sender<ReadRequest>,
     pub(super) readers: Vec<JoinHandle<()>>,
-    pub(super) copier: Copier,
+    pub(super) checkpointer: Checkpointer,
     /// The length of the write-ahead log, in pages, when the writer last copied its end.
     pub(super) ended_at: i64,
     /// The lengths of the write-ahead log at which it is copied. They were last computed when its
     /// length was `looked_at`.
-    pub(super) bounds: Bounds,
+    pub(super) bounds: WalBounds,
     pub(super) looked_at: i64,
     pub(super) lock: Lock,
 }
 
 /// The writer's caches. Anything in them can be read again.
 #[derive(Default)]
-pub(super) struct Known {
-    threads: HashMap<ThreadId, Standing>,
+pub(super) struct Caches {
+    threads: HashMap<ThreadId, ThreadTip>,
     names: HashMap<Name, i64>,
     sources: Sources,
 }
@@ -117,17 +117,17 @@ impl Writer {
     /// is left.
     fn leave(self) -> Result<(), Error> {
         for _ in 0..READERS {
-            let _ = self.questions.send(Question::Stop);
+            let _ = self.read_requests.send(ReadRequest::Stop);
         }
         for reader in self.readers {
             let _ = reader.join();
         }
-        self.copier.stop();
+        self.checkpointer.stop();
         let copied = match self.shared.health() {
             Health::Poisoned(why) => Err(Error::Poisoned(why)),
-            Health::Well | Health::Full => match copy::all(&self.db) {
+            Health::Well | Health::Full => match checkpoint::truncate(&self.db) {
                 Err(error) if retry(&error) == Retry::Never => {
-                    Err(self.shared.poison(&format!("{UNCOPIED}: {error}")))
+                    Err(self.shared.poison(&format!("{CHECKPOINT_FAILED}: {error}")))
                 }
                 // The write-ahead log is empty now, and is removed when the connection is closed.
                 Ok(true) => {
@@ -136,7 +136,7 @@ impl Writer {
                 }
                 // What can't be copied now stays in the write-ahead log: another process reads it,
                 // or the disk is full.
-                Ok(false) | Err(_) => copy::sync(&self.path, &self.shared),
+                Ok(false) | Err(_) => checkpoint::sync(&self.path, &self.shared),
             },
         };
         let closed = self.db.close();
@@ -150,7 +150,7 @@ impl Writer {
     /// no more appends.
     fn commit(&mut self, mut group: Vec<QueuedBatch>) {
         let (outcomes, head) = loop {
-            // While this group waited, the copier thread may have poisoned the log.
+            // While this group waited, the checkpointer thread may have poisoned the log.
             if let Health::Poisoned(why) = self.shared.health() {
                 return refuse(group, &Error::Poisoned(why));
             }
@@ -160,7 +160,7 @@ impl Writer {
                 Err(error) => error,
             };
             self.tip = before;
-            self.known = Known::default();
+            self.caches = Caches::default();
             if !self.db.is_autocommit() && self.db.execute_batch("ROLLBACK").is_err() {
                 let why = self.shared.poison("a rollback failed");
                 return refuse(group, &why);
@@ -174,7 +174,7 @@ impl Writer {
                     self.shared.note_full(&self.path);
                     // Once all of the write-ahead log is copied, SQLite writes it from its
                     // beginning again, which needs no more room.
-                    let _ = copy::copy(&self.db);
+                    let _ = checkpoint::passive(&self.db);
                 }
                 Retry::Soon => {
                     let file = self.path.display();
@@ -211,7 +211,7 @@ impl Writer {
         self.shared.trouble.before(&self.db)?;
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         let before = self.tip;
-        let mut books = Books::new(&self.db, &mut self.known, &mut self.tip)?;
+        let mut books = SqlRecords::new(&self.db, &mut self.caches, &mut self.tip)?;
         let mut marks = MarkWriter::default();
         let mut admitted = Admitted::default();
         let mut outcomes = Vec::with_capacity(group.len());
@@ -261,45 +261,45 @@ impl Writer {
     }
 
     /// Copies the write-ahead log now. If another copy is under way, it waits for its end first.
-    fn copy(&self) -> rusqlite::Result<()> {
-        while copy::copy(&self.db)? {
+    fn checkpoint(&self) -> rusqlite::Result<()> {
+        while checkpoint::passive(&self.db)? {
             std::thread::park_timeout(COPY_WAIT);
         }
         Ok(())
     }
 
-    fn copy_what_is_due(&mut self) -> rusqlite::Result<()> {
-        let wal = copy::wal(&self.db)?;
+    fn checkpoint_if_due(&mut self) -> rusqlite::Result<()> {
+        let wal = checkpoint::wal(&self.db)?;
         if wal.pages < self.ended_at {
             // The write-ahead log has started from its beginning since.
             self.ended_at = 0;
         }
-        if !(self.looked_at..self.looked_at + copy::PAGES_LOOKED).contains(&wal.pages) {
+        if !(self.looked_at..self.looked_at + checkpoint::MEASURE_PAGES).contains(&wal.pages) {
             self.looked_at = wal.pages;
-            self.look_at_room()?;
+            self.measure_room()?;
         }
         let is_settled = self.shared.is_settled.load(Ordering::Relaxed);
-        match copy::due(wal, is_settled, self.ended_at, self.bounds) {
+        match checkpoint::due(wal, is_settled, self.ended_at, self.bounds) {
             Due::Nothing => {}
-            Due::Beside => self.copier.want(),
+            Due::InBackground => self.checkpointer.request(),
             // If the other copy is in the way, the next commit tries again.
-            Due::End if copy::copy(&self.db)? => {}
+            Due::End if checkpoint::passive(&self.db)? => {}
             Due::End => {
                 self.ended_at = wal.pages;
                 self.shared.is_settled.store(false, Ordering::Relaxed);
             }
-            Due::All => self.copy()?,
+            Due::All => self.checkpoint()?,
         }
         Ok(())
     }
 
     /// Measures the room on the disk, and keeps the write-ahead log short if there is little.
-    fn look_at_room(&mut self) -> rusqlite::Result<()> {
+    fn measure_room(&mut self) -> rusqlite::Result<()> {
         #[cfg(test)]
         let room = self.shared.trouble.room();
         #[cfg(not(test))]
-        let room = copy::room(&self.path);
-        let bounds = room.map_or(Bounds::default(), Bounds::of);
+        let room = checkpoint::room(&self.path);
+        let bounds = room.map_or(WalBounds::default(), WalBounds::for_disk);
         if bounds != self.bounds {
             self.db.pragma_update(None, "journal_size_limit", bounds.bytes_kept().cast_signed())?;
             self.bounds = bounds;
@@ -309,16 +309,16 @@ impl Writer {
 
     /// Between commits, keeps the memory and the write-ahead log within their bounds.
     fn tidy(&mut self) {
-        if self.known.threads.len() > THREADS_MAX {
-            self.known.threads.clear();
+        if self.caches.threads.len() > THREADS_MAX {
+            self.caches.threads.clear();
         }
-        if self.known.names.len() > NAMES_MAX {
-            self.known.names.clear();
+        if self.caches.names.len() > NAMES_MAX {
+            self.caches.names.clear();
         }
-        if let Err(error) = self.copy_what_is_due()
+        if let Err(error) = self.checkpoint_if_due()
             && retry(&error) == Retry::Never
         {
-            self.shared.poison(&format!("{UNCOPIED}: {error}"));
+            self.shared.poison(&format!("{CHECKPOINT_FAILED}: {error}"));
         }
     }
 }
@@ -387,30 +387,30 @@ pub(super) fn retry(error: &rusqlite::Error) -> Retry {
 }
 
 /// The log's file as the rules of `admit` see it, within one transaction.
-struct Books<'a> {
+struct SqlRecords<'a> {
     db: &'a Connection,
-    known: &'a mut Known,
+    caches: &'a mut Caches,
     tip: &'a mut Tip,
     insert: CachedStatement<'a>,
-    standing: CachedStatement<'a>,
+    thread_tip: CachedStatement<'a>,
     client_id: CachedStatement<'a>,
     /// An error of SQLite that came up within the rules of `admit`. They can't return it, since
     /// they don't know SQLite.
     failure: Option<rusqlite::Error>,
 }
 
-impl<'a> Books<'a> {
+impl<'a> SqlRecords<'a> {
     fn new(
         db: &'a Connection,
-        known: &'a mut Known,
+        caches: &'a mut Caches,
         tip: &'a mut Tip,
-    ) -> rusqlite::Result<Books<'a>> {
-        Ok(Books {
+    ) -> rusqlite::Result<SqlRecords<'a>> {
+        Ok(SqlRecords {
             insert: db.prepare_cached(
                 "INSERT INTO entries VALUES
                  (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
             )?,
-            standing: db.prepare_cached(
+            thread_tip: db.prepare_cached(
                 "SELECT t.number, p.id, f.id, t.fork_seq,
                    (SELECT max(seq) FROM entries WHERE thread = t.number)
                  FROM threads t
@@ -419,7 +419,7 @@ impl<'a> Books<'a> {
             )?,
             client_id: db.prepare_cached(CLIENT_ID)?,
             db,
-            known,
+            caches,
             tip,
             failure: None,
         })
@@ -440,10 +440,10 @@ impl<'a> Books<'a> {
         if let Err(error) = outcome {
             self.tip.thread -= admitted.opened as u64;
             for id in job.threads.iter().map(|it| &it.id) {
-                self.known.threads.remove(id);
+                self.caches.threads.remove(id);
             }
             for entry in &job.entries {
-                self.known.threads.remove(&entry.id.thread);
+                self.caches.threads.remove(&entry.id.thread);
             }
             return Ok(Err(error));
         }
@@ -465,8 +465,9 @@ impl<'a> Books<'a> {
             self.db.prepare_cached("INSERT INTO threads VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for new in &job.threads {
             let mut number = |id: &ThreadId| -> rusqlite::Result<Option<i64>> {
-                let standing = self.standing(id).ok().flatten().map(|it| it.number.cast_signed());
-                self.failure.take().map_or(Ok(standing), Err)
+                let thread_tip =
+                    self.thread_tip(id).ok().flatten().map(|it| it.number.cast_signed());
+                self.failure.take().map_or(Ok(thread_tip), Err)
             };
             let own = number(&new.id)?;
             let parent = new.parent.as_ref().map(&mut number).transpose()?.flatten();
@@ -480,7 +481,7 @@ impl<'a> Books<'a> {
     fn insert_entry(&mut self, entry: &Entry, row: Row, name: i64) -> rusqlite::Result<()> {
         let thread = |link: Option<(u64, u64)>| link.map(|it| it.0.cast_signed());
         let seq = |link: Option<(u64, u64)>| link.map(|it| it.1.cast_signed());
-        let (parts, rest) = self.known.sources.part(row.thread, entry);
+        let (parts, rest) = self.caches.sources.part(row.thread, entry);
         let insert = &mut self.insert;
         insert.raw_bind_parameter(1, entry.position.cast_signed())?;
         insert.raw_bind_parameter(2, row.thread.cast_signed())?;
@@ -506,7 +507,7 @@ impl<'a> Books<'a> {
 
     /// The number of a payload's name. A new name gets the next number.
     fn name(&mut self, name: &Name) -> rusqlite::Result<i64> {
-        if let Some(id) = self.known.names.get(name) {
+        if let Some(id) = self.caches.names.get(name) {
             return Ok(*id);
         }
         let words = (name.namespace(), name.local());
@@ -521,12 +522,12 @@ impl<'a> Books<'a> {
                 self.tip.name
             }
         };
-        self.known.names.insert(name.clone(), id);
+        self.caches.names.insert(name.clone(), id);
         Ok(id)
     }
 
-    fn look_up(&mut self, thread: &ThreadId) -> rusqlite::Result<Option<Standing>> {
-        let found = self.standing.query_row([thread.as_str()], |row| {
+    fn look_up(&mut self, thread: &ThreadId) -> rusqlite::Result<Option<ThreadTip>> {
+        let found = self.thread_tip.query_row([thread.as_str()], |row| {
             let id = |at| row.get::<_, Option<String>>(at);
             let parent = id(1)?.map(|it| ThreadId::new(&it));
             let seq = row.get::<_, Option<i64>>(3)?;
@@ -534,11 +535,11 @@ impl<'a> Books<'a> {
                 .zip(seq)
                 .map(|(id, seq)| EntryId { thread: ThreadId::new(&id), seq: seq.cast_unsigned() });
             let number = row.get::<_, i64>(0)?.cast_unsigned();
-            let mut standing = Standing::new(number, Origin::of(parent, fork));
+            let mut thread_tip = ThreadTip::new(number, Origin::of(parent, fork));
             if let Some(last) = row.get::<_, Option<i64>>(4)? {
-                standing.last_seq = last.cast_unsigned();
+                thread_tip.last_seq = last.cast_unsigned();
             }
-            Ok(standing)
+            Ok(thread_tip)
         });
         found.optional()
     }
@@ -550,24 +551,24 @@ impl<'a> Books<'a> {
     }
 }
 
-impl Records for Books<'_> {
-    fn standing(&mut self, thread: &ThreadId) -> Result<Option<&mut Standing>, Error> {
-        if !self.known.threads.contains_key(thread) {
+impl Records for SqlRecords<'_> {
+    fn thread_tip(&mut self, thread: &ThreadId) -> Result<Option<&mut ThreadTip>, Error> {
+        if !self.caches.threads.contains_key(thread) {
             match self.look_up(thread) {
                 Ok(None) => return Ok(None),
-                Ok(Some(standing)) => {
-                    self.known.threads.insert(thread.clone(), standing);
+                Ok(Some(thread_tip)) => {
+                    self.caches.threads.insert(thread.clone(), thread_tip);
                 }
                 Err(error) => return Err(self.fail(error)),
             }
         }
-        Ok(self.known.threads.get_mut(thread))
+        Ok(self.caches.threads.get_mut(thread))
     }
 
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>) {
         self.tip.thread += 1;
-        let standing = Standing::new(self.tip.thread, origin);
-        self.known.threads.insert(thread.clone(), standing);
+        let thread_tip = ThreadTip::new(self.tip.thread, origin);
+        self.caches.threads.insert(thread.clone(), thread_tip);
     }
 
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error> {

@@ -9,7 +9,7 @@ use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::yaml::Node;
 use crate::model::ProviderEvents;
-use crate::sink::{Files, Gets, NoSink, Return, Sink, WebSocket};
+use crate::sink::{Files, NoSink, Return, Sink, SinkSelection, WebSocket};
 
 /// How many objects may wait for the program without `buffer_size`.
 const RETURNED_MAX: usize = 256;
@@ -72,7 +72,7 @@ impl SinksOf<'_> {
                 // The check has reported any other word.
                 _ => continue,
             };
-            match sink.map(|sink| sink.map(|sink| sink.gets(self.gets(item)))) {
+            match sink.map(|sink| sink.map(|sink| sink.selection(self.selection(item)))) {
                 Ok(sink) => sinks.extend(sink),
                 Err(error) => {
                     let place = item.key(error.setting).unwrap_or(item).place;
@@ -89,18 +89,18 @@ impl SinksOf<'_> {
     }
 
     /// What a sink gets.
-    fn gets(&self, item: &Node) -> Gets {
+    fn selection(&self, item: &Node) -> SinkSelection {
         if self.provider.is_some() {
-            return Gets::only_raw(self.events);
+            return SinkSelection::only_raw(self.events);
         }
         let is_raw = item.key("raw").and_then(Node::flag) == Some(true) && !drops(item, "raw");
         let events = is_raw.then(|| self.events.clone());
-        Gets { live: !drops(item, "delta"), events, ..Gets::default() }
+        SinkSelection { live: !drops(item, "delta"), events, ..SinkSelection::default() }
     }
 
     fn returned(&self, name: &str, item: &Node) -> Return {
         let items_max = item.key("buffer_size").and_then(Node::text).and_then(amount::count);
-        Return::new(name, items_max.unwrap_or(RETURNED_MAX), self.gets(item))
+        Return::new(name, items_max.unwrap_or(RETURNED_MAX), self.selection(item))
     }
 }
 

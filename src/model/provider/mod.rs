@@ -18,7 +18,7 @@ use std::str::FromStr;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use crate::model::wire::{Asked, Framing, Reader};
+use crate::model::wire::{Framing, Reader, RequestContent};
 use crate::model::{Secret, Wire};
 use crate::schema::nearest;
 
@@ -164,10 +164,10 @@ impl Provider {
     }
 
     /// A prompt as the JSON object of a request.
-    pub(super) fn body(&self, asked: &Asked<'_>) -> Map<String, Value> {
+    pub(super) fn body(&self, content: &RequestContent<'_>) -> Map<String, Value> {
         match &self.template {
-            Some(template) => template.body(asked),
-            None => self.wire.unwrap_or_default().body(asked),
+            Some(template) => template.body(content),
+            None => self.wire.unwrap_or_default().body(content),
         }
     }
 

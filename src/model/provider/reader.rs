@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::provider::rules::{Found, Progress, Rules, end};
+use crate::model::provider::rules::{FoundParts, Progress, Rules, end};
 use crate::model::wire::{Gathered, Reader, garbled, object};
 use crate::model::{Error, Piece};
 
@@ -36,7 +36,7 @@ impl Reader for ByPaths {
             return Ok(());
         }
         let event = object(data)?;
-        self.progress.read(&self.rules, &event, Found::default(), &mut self.gathered)?;
+        self.progress.read(&self.rules, &event, FoundParts::default(), &mut self.gathered)?;
         if self.is_whole {
             let is_empty = self.gathered.pieces.is_empty() && self.gathered.calls_size().0 == 0;
             if is_empty && !self.gathered.is_stopped() {
@@ -82,7 +82,7 @@ impl Reader for WithPaths {
         let read = self.reader.read(data);
         let gathered = self.reader.gathered_mut();
         let said = |is: fn(&Piece) -> bool| gathered.pieces.iter().skip(pieces).any(is);
-        let found = Found {
+        let found = FoundParts {
             text: said(|it| matches!(it, Piece::Text(_))),
             reasoning: said(|it| matches!(it, Piece::Reasoning(_))),
             refusal: said(|it| matches!(it, Piece::Refusal(_))),

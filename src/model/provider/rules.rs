@@ -103,7 +103,7 @@ pub(super) struct Progress {
 
 /// The parts of an event that the wire's own reader has found. Paths for them are skipped.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundParts {
     pub(super) text: bool,
     pub(super) reasoning: bool,
     pub(super) refusal: bool,
@@ -126,7 +126,7 @@ impl Progress {
         &mut self,
         rules: &Rules,
         event: &Value,
-        found: Found,
+        found: FoundParts,
         gathered: &mut Gathered,
     ) -> Result<(), Error> {
         for extract in rules.of(event) {
@@ -253,7 +253,13 @@ fn is_end(extract: &Extract, event: &Value) -> bool {
 }
 
 /// Takes the stop reason and the end of the reply, if the event has them.
-fn ended(rules: &Rules, extract: &Extract, event: &Value, found: Found, gathered: &mut Gathered) {
+fn ended(
+    rules: &Rules,
+    extract: &Extract,
+    event: &Value,
+    found: FoundParts,
+    gathered: &mut Gathered,
+) {
     if let (Some(word), false) = (extract.stop_reason.last_text(event), found.stop) {
         let stop = rules.stop(word, gathered.calls() > 0);
         gathered.stop(word, stop);

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::provider::file::RequestFile;
-use crate::model::wire::{Asked, arguments};
-use crate::model::{Attached, Call, Prompt, Role, Said, Tool};
+use crate::model::wire::{RequestContent, arguments};
+use crate::model::{Attached, Call, Prompt, PromptMessage, Role, Tool};
 
 /// Placeholders of the body.
 const BODY: [&str; 11] = [
@@ -85,19 +85,19 @@ impl Template {
     }
 
     /// Writes a prompt as the JSON object of a request.
-    pub(super) fn body(&self, asked: &Asked<'_>) -> Map<String, Value> {
-        let prompt = asked.prompt;
+    pub(super) fn body(&self, content: &RequestContent<'_>) -> Map<String, Value> {
+        let prompt = content.prompt;
         let value = |name: &str| match name {
-            "model" => asked.model.into(),
+            "model" => content.model.into(),
             "messages" => self.messages(prompt).into(),
             "system" => prompt.system.as_str().into(),
-            "max_tokens" => asked.max_tokens.into(),
-            "temperature" => asked.temperature.into(),
+            "max_tokens" => content.max_tokens.into(),
+            "temperature" => content.temperature.into(),
             "top_p" => prompt.top_p.into(),
             "seed" => prompt.seed.into(),
             "stop" => prompt.stop.as_slice().into(),
-            "effort" => asked.effort.map(|it| it.as_str()).into(),
-            "stream" => asked.is_streamed.into(),
+            "effort" => content.effort.map(|it| it.as_str()).into(),
+            "stream" => content.is_streamed.into(),
             // A file can't say that tools are offered but not to be called.
             "tools" if prompt.without_calls => Value::Null,
             "tools" => prompt.tools.iter().filter_map(|it| self.tool(it)).collect(),
@@ -121,7 +121,7 @@ impl Template {
     }
 
     /// Fills in the shape of a message. A result's tool is looked up in its call.
-    fn said(&self, said: &Said, all: &[&Call]) -> Option<Value> {
+    fn said(&self, said: &PromptMessage, all: &[&Call]) -> Option<Value> {
         let id = said.of.as_deref().unwrap_or_default();
         let value = |name: &str| match name {
             "text" => said.text.as_str().into(),

@@ -223,7 +223,7 @@ stream:
 ";
 
 fn asked(prompt: &Prompt) -> Value {
-    let asked = Asked {
+    let asked = RequestContent {
         model: "m",
         max_tokens: Some(64),
         temperature: None,

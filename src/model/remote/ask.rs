@@ -9,13 +9,13 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use crate::model::remote::Settings;
-use crate::model::wire::Asked;
+use crate::model::wire::RequestContent;
 use crate::model::{Error, Kind, Prompt, Wait};
 use crate::trust;
 
 /// The body of a request: as the provider writes it, with the settings' `extra` keys put over it.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
-    let asked = Asked {
+    let content = RequestContent {
         model: &settings.model,
         max_tokens: prompt.max_tokens.or(settings.max_tokens),
         temperature: prompt.temperature.or(settings.temperature),
@@ -24,7 +24,7 @@ pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
         is_streamed: settings.is_streamed,
         prompt,
     };
-    let mut body = settings.provider.body(&asked);
+    let mut body = settings.provider.body(&content);
     for (key, value) in &settings.extra {
         match value {
             Value::Null => drop(body.remove(key)),

@@ -1,7 +1,7 @@
 //! Models behind servers, over any wire: requests, retries, and replies as they come.
 
 mod ask;
-mod hear;
+mod reply;
 pub(super) mod refusal;
 mod settings;
 mod timer;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use reqwest::{Client, Url};
 
 use crate::limits::ModelLimits;
-use crate::model::remote::hear::Heard;
+use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timer::Timers;
 use crate::model::{
     Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry,
@@ -70,9 +70,9 @@ impl Remote {
         let mut tried = Vec::new();
         loop {
             let error = match self.attempt(body.clone(), conversation.clone()).await {
-                Ok(mut heard) => {
-                    heard.precede(tried.into_iter().map(Piece::Tried));
-                    return Ok(Box::new(heard));
+                Ok(mut reply) => {
+                    reply.precede(tried.into_iter().map(Piece::Tried));
+                    return Ok(Box::new(reply));
                 }
                 Err(error) => error,
             };
@@ -96,21 +96,21 @@ impl Remote {
 
     /// Sends the request once, and waits for the first piece. Errors show no secret, even if the
     /// server quoted one.
-    async fn attempt(&self, body: Bytes, conversation: Conversation) -> Result<Heard, Error> {
-        let heard = self.request(body, conversation).await;
-        heard.map_err(|error| self.settings.secrets().fold(error, without))
+    async fn attempt(&self, body: Bytes, conversation: Conversation) -> Result<RemoteReply, Error> {
+        let reply = self.request(body, conversation).await;
+        reply.map_err(|error| self.settings.secrets().fold(error, without))
     }
 
-    async fn request(&self, body: Bytes, conversation: Conversation) -> Result<Heard, Error> {
+    async fn request(&self, body: Bytes, conversation: Conversation) -> Result<RemoteReply, Error> {
         let mut timers = Timers::new(self.limits());
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
             return Err(refusal::read(response, &self.settings).await);
         }
-        let mut heard = Heard::new(response, timers, self.settings.clone(), conversation);
-        heard.first().await?;
-        Ok(heard)
+        let mut reply = RemoteReply::new(response, timers, self.settings.clone(), conversation);
+        reply.first().await?;
+        Ok(reply)
     }
 
     /// The pause before the next attempt. None if there is to be no further attempt.

@@ -19,9 +19,10 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     let limits = &settings.limits;
     let (status, headers) = (response.status(), response.headers().clone());
     let text = text(&mut response, limits).await;
-    let told = serde_json::from_str(&text).ok().map(|it: Value| Told::of(&it)).unwrap_or_default();
-    let mut error = refused(status, &told, &headers, response.url());
-    error.said = said(&settings.hide(told.message.as_deref().unwrap_or(title(&text))));
+    let body =
+        serde_json::from_str(&text).ok().map(|it: Value| ErrorBody::of(&it)).unwrap_or_default();
+    let mut error = refused(status, &body, &headers, response.url());
+    error.said = said(&settings.hide(body.message.as_deref().unwrap_or(title(&text))));
     error.retry_after = retry_after(&headers, clock::wall_us());
     error
 }
@@ -53,14 +54,14 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
 
 /// The error that an event of a reply's stream reports.
 pub(crate) fn within(error: &Value) -> Error {
-    let told = Told::of(error);
-    let status = told.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
-    let (kind, retry) = told.kind(status);
+    let body = ErrorBody::of(error);
+    let status = body.code.parse().ok().and_then(|it| StatusCode::from_u16(it).ok());
+    let (kind, retry) = body.kind(status);
     let message = "the server failed in the middle of its reply";
     Error {
         retry,
         status: status.map(|it| it.as_u16()),
-        said: told.message.as_deref().and_then(said),
+        said: body.message.as_deref().and_then(said),
         ..Error::new(kind, message)
     }
 }
@@ -77,14 +78,14 @@ pub(super) fn media(headers: &HeaderMap) -> String {
 
 /// The parts of an error in JSON, from the places where servers put them.
 #[derive(Debug, Default)]
-struct Told {
+struct ErrorBody {
     message: Option<String>,
     code: String,
     kind: String,
 }
 
-impl Told {
-    fn of(value: &Value) -> Told {
+impl ErrorBody {
+    fn of(value: &Value) -> ErrorBody {
         let error = match &value["error"] {
             Value::Null => value,
             error => error,
@@ -95,7 +96,7 @@ impl Told {
             _ => None,
         };
         let messages = [error, &error["message"], &error["detail"], &error["error"]];
-        Told {
+        ErrorBody {
             message: messages.into_iter().find_map(text),
             code: text(&error["code"]).unwrap_or_default(),
             kind: text(&error["type"]).unwrap_or_default(),
@@ -135,8 +136,8 @@ impl Told {
     }
 }
 
-fn refused(status: StatusCode, told: &Told, headers: &HeaderMap, url: &Url) -> Error {
-    let (kind, retry) = told.kind(Some(status));
+fn refused(status: StatusCode, body: &ErrorBody, headers: &HeaderMap, url: &Url) -> Error {
+    let (kind, retry) = body.kind(Some(status));
     let message = match (kind, status.as_u16()) {
         (Kind::PromptTooLong, _) => format!("the prompt is too long for the model: {status}"),
         (Kind::RateLimited, _) => format!("the server has had enough of us for now: {status}"),
@@ -203,7 +204,7 @@ mod tests {
     fn a_failure_has_its_kind() {
         let check = |status: u16, body: Value, kind, retry| {
             let status = StatusCode::from_u16(status).ok();
-            assert_eq!(Told::of(&body).kind(status), (kind, retry), "{status:?} {body}");
+            assert_eq!(ErrorBody::of(&body).kind(status), (kind, retry), "{status:?} {body}");
         };
         let none = || json!({});
         check(400, none(), Kind::Refused, false);
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn the_message_is_found_wherever_it_stands() {
         let check = |body: Value, expected: Option<&str>| {
-            assert_eq!(Told::of(&body).message.as_deref(), expected, "{body}");
+            assert_eq!(ErrorBody::of(&body).message.as_deref(), expected, "{body}");
         };
         check(json!({"error": {"message": "a"}}), Some("a"));
         check(json!({"error": "a"}), Some("a"));

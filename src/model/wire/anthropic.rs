@@ -6,10 +6,12 @@ use std::mem::take;
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, divided, format, object, text};
+use super::{
+    Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, object, text,
+};
 use crate::model::remote::refusal;
 use crate::model::{
-    Attached, Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire,
+    Attached, Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
 
 /// The distance between the places of one message's blocks and those of the next message's.
@@ -169,13 +171,13 @@ const CHOICES: Choices = Choices {
 };
 
 /// Writes a prompt as a request.
-pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
-    let prompt = asked.prompt;
+pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
+    let prompt = content.prompt;
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    put("model", asked.model.into());
-    put("max_tokens", asked.max_tokens.unwrap_or(MAX_TOKENS).into());
-    put("stream", asked.is_streamed.into());
+    put("model", content.model.into());
+    put("max_tokens", content.max_tokens.unwrap_or(MAX_TOKENS).into());
+    put("stream", content.is_streamed.into());
     if !prompt.system.is_empty() {
         let mut text = json!({ "type": "text", "text": prompt.system });
         keep(&mut text);
@@ -188,19 +190,19 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", json!({ "type": "none" }));
         }
     }
-    if asked.effort.is_some() {
+    if content.effort.is_some() {
         put("thinking", json!({ "type": "adaptive", "display": "summarized" }));
     }
-    let format = asked.format().and_then(|it| format::anthropic(&it.schema));
+    let format = content.format().and_then(|it| format::anthropic(&it.schema));
     let format = format.map(|it| json!({ "type": "json_schema", "schema": it }));
-    let effort = asked.effort.map(|it| Value::from(it.as_str()));
+    let effort = content.effort.map(|it| Value::from(it.as_str()));
     let settings = [("effort", effort), ("format", format)].into_iter();
     let settings = settings.filter_map(|(key, it)| Some((key.to_owned(), it?)));
     let settings: Map<String, Value> = settings.collect();
     if !settings.is_empty() {
         put("output_config", settings.into());
     }
-    asked.choose(&CHOICES, &mut body);
+    content.choose(&CHOICES, &mut body);
     body
 }
 
@@ -234,7 +236,7 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
     all.into_iter().map(message).collect()
 }
 
-fn blocks(Said { role, text, calls, of, signed, attached }: &Said) -> Vec<Value> {
+fn blocks(PromptMessage { role, text, calls, of, signed, attached }: &PromptMessage) -> Vec<Value> {
     if *role == Role::Tool {
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];

@@ -14,7 +14,7 @@ pub(crate) struct Gathered {
     /// The pieces that are ready to be given out.
     pub(crate) pieces: VecDeque<Piece>,
     /// The calls of the reply in the order in which they began.
-    calls: Vec<Begun>,
+    calls: Vec<PartialCall>,
     /// How many calls were given out. These are the first ones.
     given: usize,
     pub(crate) usage: Option<Usage>,
@@ -31,7 +31,7 @@ pub(crate) struct Gathered {
 
 /// A call that may not be whole yet.
 #[derive(Debug)]
-struct Begun {
+struct PartialCall {
     /// The call's place among those of the reply.
     place: u64,
     call: Call,
@@ -41,7 +41,7 @@ struct Begun {
     is_ended: bool,
 }
 
-impl Begun {
+impl PartialCall {
     /// Whether the call can be given out before the reply's end: no part of it follows, and its
     /// arguments are empty or a JSON object. The arguments of a provider's own calls aren't
     /// checked.
@@ -102,7 +102,7 @@ impl Gathered {
     /// Begins a call at a place.
     pub(crate) fn begin(&mut self, place: u64, call: Call, is_servers: bool) {
         self.bytes += size(&call);
-        self.calls.push(Begun { place, call, is_servers, is_ended: false });
+        self.calls.push(PartialCall { place, call, is_servers, is_ended: false });
     }
 
     /// Ends the last call that began at a place. The call is given out when all calls before it
@@ -192,7 +192,7 @@ impl Gathered {
     pub(crate) fn finish(&mut self) {
         let mut calls = self.calls.split_off(self.given);
         calls.sort_by_key(|it| it.place);
-        self.pieces.extend(calls.iter_mut().map(Begun::piece));
+        self.pieces.extend(calls.iter_mut().map(PartialCall::piece));
         self.pieces.extend(self.usage.take().map(Piece::Usage));
         self.pieces.push_back(Piece::Stop(self.stop.clone().unwrap_or(Stop::End)));
     }

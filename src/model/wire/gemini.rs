@@ -6,10 +6,13 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Asked, Choices, Gathered, Reader, arguments, count, divided, format, garbled, object, text,
+    Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, garbled, object,
+    text,
 };
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Prompt, Role, Said, Signed, Stop, Tool, Usage, Wire};
+use crate::model::{
+    Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
+};
 
 const WIRE: Wire = Wire::Gemini;
 
@@ -126,16 +129,16 @@ const CHOICES: Choices = Choices {
 };
 
 /// Writes a prompt as a request. The model's name is in the URL.
-pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
-    let prompt = asked.prompt;
+pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
+    let prompt = content.prompt;
     let mut settings = Map::new();
-    asked.choose(&CHOICES, &mut settings);
-    if let Some(effort) = asked.effort {
+    content.choose(&CHOICES, &mut settings);
+    if let Some(effort) = content.effort {
         let level = effort.as_str().to_uppercase();
         let thinking = json!({ "thinkingLevel": level, "includeThoughts": true });
         settings.insert("thinkingConfig".to_owned(), thinking);
     }
-    let format = asked.format().filter(|_| prompt.tools.is_empty() || takes_both(asked.model));
+    let format = content.format().filter(|_| prompt.tools.is_empty() || takes_both(content.model));
     if let Some(schema) = format.and_then(|it| format::gemini(&it.schema)) {
         settings.insert("responseMimeType".to_owned(), "application/json".into());
         settings.insert("responseJsonSchema".to_owned(), schema);
@@ -173,7 +176,7 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
     let calls: Vec<&Call> = said().flat_map(|it| &it.calls).collect();
     let name = |id: &str| calls.iter().rfind(|it| it.id == id).map_or("", |it| &it.name);
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
-    for Said { role, text, calls, of, signed, attached } in said() {
+    for PromptMessage { role, text, calls, of, signed, attached } in said() {
         let parts = match role {
             Role::Tool => {
                 let id = of.as_deref().unwrap_or_default();

@@ -23,7 +23,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value, json};
 
 use crate::model::remote::refusal;
-use crate::model::{Error, Format, Kind, Prompt, Said, provider};
+use crate::model::{Error, Format, Kind, Prompt, PromptMessage, provider};
 
 pub(crate) use framing::Framing;
 pub(crate) use gathered::Gathered;
@@ -86,13 +86,13 @@ impl Wire {
     }
 
     /// Writes a prompt as the JSON object of a request.
-    pub(crate) fn body(self, asked: &Asked<'_>) -> Map<String, Value> {
+    pub(crate) fn body(self, content: &RequestContent<'_>) -> Map<String, Value> {
         match self {
-            Wire::AnthropicMessages => anthropic::body(asked),
-            Wire::OpenAiChat => openai_chat::body(asked),
-            Wire::OpenAiResponses => openai_responses::body(asked),
-            Wire::Gemini => gemini::body(asked),
-            Wire::Ollama => ollama::body(asked),
+            Wire::AnthropicMessages => anthropic::body(content),
+            Wire::OpenAiChat => openai_chat::body(content),
+            Wire::OpenAiResponses => openai_responses::body(content),
+            Wire::Gemini => gemini::body(content),
+            Wire::Ollama => ollama::body(content),
         }
     }
 
@@ -209,7 +209,7 @@ impl fmt::Display for NoEffort {
 impl std::error::Error for NoEffort {}
 
 /// The content of a request: the prompt, and the values of prompt and settings that count.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContent<'a> {
     /// The provider's name of the model.
     pub(crate) model: &'a str,
     /// The most tokens of the reply, if prompt or settings say it.
@@ -235,7 +235,7 @@ struct Choices {
     stop: &'static str,
 }
 
-impl Asked<'_> {
+impl RequestContent<'_> {
     /// The format of the answer, if the server is sent it.
     fn format(&self) -> Option<&Format> {
         self.prompt.format.as_ref().filter(|_| self.is_structured)
@@ -262,16 +262,18 @@ impl Asked<'_> {
 
 /// The messages of a prompt without the last, and the last one. The last message is split in two if
 /// it has late text, so that the part that later prompts repeat ends with a message.
-fn divided(prompt: &Prompt) -> (&[Said], Vec<Said>) {
+fn divided(prompt: &Prompt) -> (&[PromptMessage], Vec<PromptMessage>) {
     let Some((last, before)) = prompt.messages.split_last() else { return (&[], Vec::new()) };
     let Some((kept, late)) = prompt.late() else { return (before, vec![last.clone()]) };
-    let kept = Said { text: kept.to_owned(), ..last.clone() };
-    (before, vec![kept, Said::new(last.role, late)])
+    let kept = PromptMessage { text: kept.to_owned(), ..last.clone() };
+    (before, vec![kept, PromptMessage::new(last.role, late)])
 }
 
 /// The messages of a prompt. If the last one has attachments and late text, its kept and its late
 /// text are beside it: the wire then puts the late text behind the attachments.
-fn late_behind_attached(prompt: &Prompt) -> impl Iterator<Item = (&Said, Option<(&str, &str)>)> {
+fn late_behind_attached(
+    prompt: &Prompt,
+) -> impl Iterator<Item = (&PromptMessage, Option<(&str, &str)>)> {
     let late = prompt.late();
     let last = prompt.messages.len().saturating_sub(1);
     prompt

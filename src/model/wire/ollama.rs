@@ -4,9 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, arguments, count, object, openai_chat, text};
+use super::{
+    Choices, Gathered, Reader, RequestContent, arguments, count, object, openai_chat, text,
+};
 use crate::model::remote::refusal;
-use crate::model::{Call, Error, Piece, Role, Said, Stop, Usage};
+use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage};
 
 /// A reply as Ollama writes it.
 #[derive(Default)]
@@ -82,10 +84,10 @@ const CHOICES: Choices = Choices {
 };
 
 /// Writes a prompt as a request.
-pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
-    let prompt = asked.prompt;
+pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
+    let prompt = content.prompt;
     let mut options = Map::new();
-    asked.choose(&CHOICES, &mut options);
+    content.choose(&CHOICES, &mut options);
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
@@ -94,19 +96,19 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     messages.extend(prompt.messages.iter().map(|it| said(it, &calls)));
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    put("model", asked.model.into());
-    put("stream", asked.is_streamed.into());
+    put("model", content.model.into());
+    put("stream", content.is_streamed.into());
     put("messages", messages.into());
     if !options.is_empty() {
         put("options", options.into());
     }
-    if let Some(effort) = asked.effort {
+    if let Some(effort) = content.effort {
         put("think", effort.as_str().into());
     }
     // The wire can't offer tools and forbid to call them.
     if !prompt.tools.is_empty() && !prompt.without_calls {
         put("tools", prompt.tools.iter().map(openai_chat::function).collect());
-    } else if let Some(it) = asked.format() {
+    } else if let Some(it) = content.format() {
         // The server holds the whole reply to the format, so a model with a format calls no tool.
         put("format", it.schema.clone());
     }
@@ -114,7 +116,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
 }
 
 /// Writes a message. A result's function is looked up in its call.
-fn said(Said { role, text, calls, of, attached, .. }: &Said, all: &[&Call]) -> Value {
+fn said(
+    PromptMessage { role, text, calls, of, attached, .. }: &PromptMessage,
+    all: &[&Call],
+) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if *role == Role::Tool {
         let call = all.iter().rfind(|it| Some(&*it.id) == of.as_deref());

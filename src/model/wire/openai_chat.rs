@@ -8,9 +8,11 @@ use std::iter;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choices, Gathered, Reader, count, format, garbled, late_behind_attached};
+use super::{
+    Choices, Gathered, Reader, RequestContent, count, format, garbled, late_behind_attached,
+};
 use crate::model::remote::refusal;
-use crate::model::{Attached, Call, Error, Format, Piece, Said, Stop, Tool, Usage};
+use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage};
 
 /// An event, or a whole reply that isn't streamed. Other fields are ignored.
 #[derive(Deserialize)]
@@ -209,8 +211,8 @@ const CHOICES: Choices = Choices {
 };
 
 /// Writes a prompt as a request.
-pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
-    let prompt = asked.prompt;
+pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
+    let prompt = content.prompt;
     let mut messages = Vec::new();
     if !prompt.system.is_empty() {
         messages.push(json!({ "role": "system", "content": prompt.system }));
@@ -218,10 +220,10 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
     messages.extend(late_behind_attached(prompt).map(|(it, late)| said(it, late)));
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    put("model", asked.model.into());
+    put("model", content.model.into());
     put("messages", messages.into());
-    put("stream", asked.is_streamed.into());
-    if asked.is_streamed {
+    put("stream", content.is_streamed.into());
+    if content.is_streamed {
         put("stream_options", json!({ "include_usage": true }));
     }
     if !prompt.tools.is_empty() {
@@ -230,17 +232,20 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", "none".into());
         }
     }
-    if let Some(effort) = asked.effort {
+    if let Some(effort) = content.effort {
         put("reasoning_effort", effort.as_str().into());
     }
-    if let Some(it) = asked.format() {
+    if let Some(it) = content.format() {
         put("response_format", json!({ "type": "json_schema", "json_schema": named(it) }));
     }
-    asked.choose(&CHOICES, &mut body);
+    content.choose(&CHOICES, &mut body);
     body
 }
 
-fn said(Said { role, text, calls, of, attached, .. }: &Said, late: Option<(&str, &str)>) -> Value {
+fn said(
+    PromptMessage { role, text, calls, of, attached, .. }: &PromptMessage,
+    late: Option<(&str, &str)>,
+) -> Value {
     let mut said = json!({ "role": role.as_str(), "content": text });
     if !attached.is_empty() {
         let block = |text: &str| json!({ "type": "text", "text": text });

@@ -8,9 +8,11 @@ use std::iter;
 use serde_json::{Map, Value, json};
 
 use super::openai_chat::named;
-use super::{Asked, Choices, Gathered, Reader, count, late_behind_attached, object, text};
+use super::{Choices, Gathered, Reader, RequestContent, count, late_behind_attached, object, text};
 use crate::model::remote::refusal;
-use crate::model::{Attached, Call, Error, Piece, Role, Said, Signed, Stop, Tool, Usage, Wire};
+use crate::model::{
+    Attached, Call, Error, Piece, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
+};
 
 /// The distance between the places of one response's items and those of the next response's.
 const NEXT: u64 = 1 << 32;
@@ -188,19 +190,19 @@ const CHOICES: Choices = Choices {
 };
 
 /// Writes a prompt as a request. The provider stores nothing of it: the thread is the memory.
-pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
-    let prompt = asked.prompt;
+pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
+    let prompt = content.prompt;
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.to_owned(), value));
-    put("model", asked.model.into());
-    put("stream", asked.is_streamed.into());
+    put("model", content.model.into());
+    put("stream", content.is_streamed.into());
     put("store", false.into());
-    if let Some(effort) = asked.effort {
+    if let Some(effort) = content.effort {
         put("reasoning", json!({ "effort": effort.as_str(), "summary": "auto" }));
         // The provider stores nothing, so its encrypted reasoning has to go back with the calls.
         put("include", json!(["reasoning.encrypted_content"]));
     }
-    if let Some(it) = asked.format() {
+    if let Some(it) = content.format() {
         let mut format = named(it);
         format["type"] = "json_schema".into();
         put("text", json!({ "format": format }));
@@ -216,12 +218,12 @@ pub(super) fn body(asked: &Asked<'_>) -> Map<String, Value> {
             put("tool_choice", "none".into());
         }
     }
-    asked.choose(&CHOICES, &mut body);
+    content.choose(&CHOICES, &mut body);
     body
 }
 
 fn items(
-    Said { role, text, calls, of, signed, attached }: &Said,
+    PromptMessage { role, text, calls, of, signed, attached }: &PromptMessage,
     late: Option<(&str, &str)>,
 ) -> Vec<Value> {
     if *role == Role::Tool {

@@ -6,7 +6,7 @@ use pumphouse::listeners::agent::recall::recall;
 use pumphouse::listeners::agent::settings::{Dialect, Settings};
 use pumphouse::listeners::agent::words::CognitionIn;
 use pumphouse::listeners::view::AttachmentRefused;
-use pumphouse::model::{Attached, Call, Role, Said};
+use pumphouse::model::{Attached, Call, PromptMessage, Role};
 use pumphouse::wire::core::Attachment;
 
 use super::world::World;
@@ -59,7 +59,7 @@ fn played(types: &[&'static str], pushed: Vec<Attachment>) -> (World, ThreadId, 
 }
 
 /// The last message of the last prompt.
-fn last(seen: &[Prompt]) -> &Said {
+fn last(seen: &[Prompt]) -> &PromptMessage {
     seen.last().unwrap().messages.last().unwrap()
 }
 
@@ -184,7 +184,7 @@ async fn shoot(out: Outbox<Note<Attachment>>, Shoot { of }: Shoot) -> Result<Sho
 }
 
 /// The messages of the second turn of an agent with a camera, whose model takes images.
-async fn photographed(dialect: Dialect, first: Script) -> Vec<Said> {
+async fn photographed(dialect: Dialect, first: Script) -> Vec<PromptMessage> {
     let seen = Seen::default();
     let kept = seen.clone();
     let model = Scripted::new(move |prompt: &Prompt, turn| {

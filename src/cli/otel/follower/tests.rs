@@ -38,7 +38,7 @@ impl Target for Watched {
         self.spans.has_waiting()
     }
 
-    async fn send(&mut self) -> Result<Sent, Away> {
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
         self.most.fetch_max(self.spans.waiting.len(), Ordering::Relaxed);
         self.tries += 1;
         if self.tries == REFUSED {
@@ -47,7 +47,7 @@ impl Target for Watched {
         self.spans.send().await
     }
 
-    async fn settle(&mut self) -> Result<(), Away> {
+    async fn settle(&mut self) -> Result<(), Unreachable> {
         self.spans.settle().await
     }
 
@@ -55,12 +55,12 @@ impl Target for Watched {
         self.spans.end().await;
     }
 
-    fn is_gone(&self, reason: &str) {
-        self.spans.is_gone(reason);
+    fn report_unreachable(&self, reason: &str) {
+        self.spans.report_unreachable(reason);
     }
 
-    fn is_back(&self) {
-        self.spans.is_back();
+    fn report_reachable(&self) {
+        self.spans.report_reachable();
     }
 }
 

@@ -90,10 +90,10 @@ fn what_could_not_be_trusted_waits_for_whoever_knows_it_copied() {
     let log = open(&path);
     history(&log);
     let reader = connect::reading(&path).unwrap();
-    let copier = connect::writing(&path).unwrap();
-    assert!(!copy::copy(&copier).unwrap());
+    let checkpointer = connect::writing(&path).unwrap();
+    assert!(!checkpoint::passive(&checkpointer).unwrap());
     log.shared.poison("a test");
-    drop((copier, log));
+    drop((checkpointer, log));
     // The other connection only has the file open, like a program that follows the log.
     let refused = SqliteLog::open(&path, Durability::Normal);
     assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));

@@ -1,5 +1,5 @@
 //! Finds the open entries: those that some receiver hasn't consumed yet. A log passes its entries
-//! and marks to [`Opens`] in their order.
+//! and marks to [`OpenEntries`] in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::log::entry::{Entry, Open};
 
 /// Collects entries, and drops each one when its marks say that all its receivers have consumed it.
 #[derive(Default)]
-pub(super) struct Opens(FxHashMap<(u64, u64), OpenEntry>);
+pub(super) struct OpenEntries(FxHashMap<(u64, u64), OpenEntry>);
 
 /// An entry's numbers, and how many receivers it has.
 #[derive(Clone, Copy)]
-pub(super) struct Came {
+pub(super) struct EntryNumbers {
     pub(super) thread: u64,
     pub(super) seq: u64,
     pub(super) position: u64,
@@ -41,9 +41,9 @@ impl OpenEntry {
     }
 }
 
-impl Opens {
-    pub(super) fn entry(&mut self, came: Came) {
-        let Came { thread, seq, position, receivers } = came;
+impl OpenEntries {
+    pub(super) fn entry(&mut self, numbers: EntryNumbers) {
+        let EntryNumbers { thread, seq, position, receivers } = numbers;
         if receivers > 0 {
             let (started, consumed, waits) = Default::default();
             let waiting = OpenEntry { position, receivers, started, consumed, waits };
@@ -54,7 +54,7 @@ impl Opens {
     pub(super) fn mark(&mut self, mark: &MarkRow) {
         let key = (mark.thread, mark.seq);
         let Some(waiting) = self.0.get_mut(&key) else { return };
-        match mark.what {
+        match mark.kind {
             Marked::Started(number) => {
                 let attempt = waiting.started.entry(mark.listener.clone()).or_default();
                 *attempt = number.max(*attempt);

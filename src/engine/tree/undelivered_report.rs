@@ -16,13 +16,13 @@ impl Ready {
     /// Whether the emission answers nobody: it is a note, a charge, or a request to raise a budget.
     pub(crate) fn is_silent(&self) -> bool {
         use Target::{Above, Charge, Note, Raise};
-        matches!(self.target, Note(_) | Above | Charge | Raise) && self.what.is_ok()
+        matches!(self.target, Note(_) | Above | Charge | Raise) && self.payload.is_ok()
     }
 }
 
 impl Running {
     /// Takes the faults of this handling that the step has noted, and keeps the first of all.
-    pub(crate) fn note_undelivered(&mut self, out: &mut Step) {
+    pub(crate) fn take_undelivered(&mut self, out: &mut Step) {
         let faults = std::mem::take(&mut out.undelivered);
         self.silent += faults.len();
         if self.undelivered.is_none() {
@@ -33,21 +33,21 @@ impl Running {
 
 impl Thread {
     /// Whether the sender of a handling's push may know why no listener takes a payload.
-    pub(crate) fn tells_why(&self, part: &Part) -> bool {
+    pub(crate) fn may_know_why(&self, part: &Part) -> bool {
         let origin = self.origins.get(&part.root);
-        origin.is_some_and(|it| it.tells_why && it.identity == *part.message.sender())
+        origin.is_some_and(|it| it.may_know_why && it.identity == *part.message.sender())
     }
 
     /// The fault that a payload has no receiver, with the reason if the sender of the handling's
     /// push may know it.
-    pub(crate) fn may_explain(
+    pub(crate) fn with_reason(
         &self,
         part: &Part,
         fault: Fault,
         name: Option<&Name>,
         world: &World<'_>,
     ) -> Fault {
-        match name.filter(|_| self.tells_why(part)) {
+        match name.filter(|_| self.may_know_why(part)) {
             Some(name) => world.routes.explained(fault, None, name),
             None => fault,
         }
@@ -63,7 +63,7 @@ impl Thread {
         world: &World<'_>,
         out: &mut Step,
     ) {
-        let fault = self.may_explain(part, fault, sought, world);
+        let fault = self.with_reason(part, fault, sought, world);
         self.complain(part, &fault, world, out);
     }
 
@@ -85,7 +85,7 @@ impl Thread {
     /// Tells the sender of a message that the handler's emissions reached nobody, if none of them
     /// answers anybody. If the handler's listener takes faults, only this listener is told. An
     /// identity is told later, once its push is settled.
-    pub(crate) fn tell_undelivered(
+    pub(crate) fn report_undelivered(
         &mut self,
         part: &Part,
         running: &Running,
@@ -102,7 +102,7 @@ impl Thread {
 
     /// Tells an identity how its push ended, if the push got no answer: why an emission reached
     /// nobody, or, if the identity waits for an answer, that all is done.
-    pub(crate) fn tell_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
+    pub(crate) fn report_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
         let word = match origin.undelivered.take() {
             Some(fault) => said(&fault),

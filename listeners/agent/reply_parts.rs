@@ -28,7 +28,7 @@ const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote 
 const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></content></parameters>.";
 
 /// A part of a reply that is to be acted on. Parts come in their order.
-pub(super) enum Heard {
+pub(super) enum ReplyPart {
     /// Text as it comes, behind the name of its place: `thought`, `response` or `text`.
     Text(&'static str, String),
     Thought(ThoughtText),
@@ -78,22 +78,22 @@ pub(super) enum Heard {
     },
 }
 
-impl Heard {
+impl ReplyPart {
     /// Whether this part does nothing and answers nothing.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
-            Heard::Call(_)
-                | Heard::Response { .. }
-                | Heard::Payload { .. }
-                | Heard::Own
-                | Heard::Broken { call: Some(_), .. }
+            ReplyPart::Call(_)
+                | ReplyPart::Response { .. }
+                | ReplyPart::Payload { .. }
+                | ReplyPart::Own
+                | ReplyPart::Broken { call: Some(_), .. }
         )
     }
 }
 
 /// A reply while it is written.
-pub(super) struct Writing {
+pub(super) struct ReplyReader {
     config: Arc<Config>,
     parser: Parser,
     /// Whether the model makes calls in the provider's own protocol.
@@ -104,7 +104,7 @@ pub(super) struct Writing {
     natives: Vec<u64>,
     /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
-    hearing: Hearing,
+    collector: PartCollector,
 }
 
 /// The state of a JSON answer. Elements in such an answer are text.
@@ -121,8 +121,8 @@ enum JsonAnswer {
 }
 
 /// Collects the parts of a reply from the parser's events.
-struct Hearing {
-    heard: Vec<Heard>,
+struct PartCollector {
+    parts: Vec<ReplyPart>,
     turn: u64,
     /// The dialect of the current call, if the text doesn't show it.
     dialect: Option<CallDialect>,
@@ -178,22 +178,22 @@ impl OutsideWords {
     }
 }
 
-impl Writing {
+impl ReplyReader {
     /// A reader with an agent's configuration, by the rules of a turn.
     pub(super) fn new(
         turn: u64,
         config: &Arc<Config>,
         settings: &Settings,
         rules: Option<u32>,
-    ) -> Writing {
+    ) -> ReplyReader {
         let (is_old, reading) = (rules.is_none(), reading(rules));
         let mut config = Arc::clone(config);
         if config.reading != reading {
             Arc::make_mut(&mut config).reading = reading;
         }
         let limits = settings.action_limits;
-        let hearing = Hearing {
-            heard: Vec::new(),
+        let collector = PartCollector {
+            parts: Vec::new(),
             turn,
             dialect: None,
             limits,
@@ -208,7 +208,7 @@ impl Writing {
         let parser = Parser::new(config.clone());
         let is_native = settings.dialect == Dialect::Native;
         let (text, natives, answer) = (String::new(), Vec::new(), JsonAnswer::Never);
-        Writing { config, parser, is_native, text, natives, answer, hearing }
+        ReplyReader { config, parser, is_native, text, natives, answer, collector }
     }
 
     /// Lets text that begins with `{` be a JSON answer, in which no elements are looked for.
@@ -226,23 +226,23 @@ impl Writing {
 
     /// Takes a call in the provider's own protocol, which means the same as a `<tool_use>`. Open
     /// elements and fences end before the call, so that none hides it.
-    pub(super) fn call(&mut self, call: &Call) -> Vec<Heard> {
+    pub(super) fn call(&mut self, call: &Call) -> Vec<ReplyPart> {
         self.native(&tool_use(call))
     }
 
-    fn native(&mut self, element: &str) -> Vec<Heard> {
-        let mut heard = self.end();
-        self.hearing.dialect = Some(CallDialect::Native);
+    fn native(&mut self, element: &str) -> Vec<ReplyPart> {
+        let mut parts = self.end();
+        self.collector.dialect = Some(CallDialect::Native);
         let from = self.text.len();
-        heard.extend(self.parse(element));
+        parts.extend(self.parse(element));
         if !matches!(self.answer, JsonAnswer::Never) {
             // The text before the call was no answer.
             self.answer = JsonAnswer::Blank;
         }
         self.natives.extend([from as u64, self.text.len() as u64]);
-        heard.extend(self.end());
-        self.hearing.dialect = None;
-        heard
+        parts.extend(self.end());
+        self.collector.dialect = None;
+        parts
     }
 
     /// Where native calls stand in the text: the beginning and the end of each, in bytes.
@@ -251,23 +251,23 @@ impl Writing {
     }
 
     /// Reads a recorded text once more, with the native calls in it.
-    pub(super) fn again(&mut self, text: &str) -> Vec<Heard> {
+    pub(super) fn again(&mut self, text: &str) -> Vec<ReplyPart> {
         let text = match self.config.reading {
             Reading::CommonMark => escape::written(text),
             _ => text.into(),
         };
-        let (mut text, mut heard) = (&*text, Vec::new());
+        let (mut text, mut parts) = (&*text, Vec::new());
         while let Some((before, call, rest)) = self.is_native.then(|| split(text)).flatten() {
-            heard.extend(self.feed(before));
-            heard.extend(self.native(call));
+            parts.extend(self.feed(before));
+            parts.extend(self.native(call));
             text = rest;
         }
-        heard.extend(self.feed(text));
-        heard
+        parts.extend(self.feed(text));
+        parts
     }
 
     /// Takes the next text of the reply, and returns the parts that it completes.
-    pub(super) fn feed(&mut self, text: &str) -> Vec<Heard> {
+    pub(super) fn feed(&mut self, text: &str) -> Vec<ReplyPart> {
         let words = text.trim_start();
         if matches!(self.answer, JsonAnswer::Blank) && !words.is_empty() {
             self.answer = match words.starts_with('{') {
@@ -280,43 +280,43 @@ impl Writing {
         }
         let text = escape::recorded(text).into_owned();
         self.text.push_str(&text);
-        self.hearing.at += text.len();
-        vec![Heard::Text("text", text)]
+        self.collector.at += text.len();
+        vec![ReplyPart::Text("text", text)]
     }
 
-    fn parse(&mut self, text: &str) -> Vec<Heard> {
+    fn parse(&mut self, text: &str) -> Vec<ReplyPart> {
         match self.config.reading {
             Reading::CommonMark => self.text.push_str(&escape::recorded(text)),
             _ => self.text.push_str(text),
         }
-        let hearing = &mut self.hearing;
-        self.parser.feed(text, &mut |it| hearing.hear(&it));
-        std::mem::take(&mut hearing.heard)
+        let collector = &mut self.collector;
+        self.parser.feed(text, &mut |it| collector.hear(&it));
+        std::mem::take(&mut collector.parts)
     }
 
     /// Ends the reply. Returns its text, the last parts, and the place of the text that a chat
     /// model answers with. `is_cut` says that the reply is incomplete.
-    pub(super) fn finished(self, is_cut: bool) -> (String, Vec<Heard>, Option<(usize, usize)>) {
-        let Writing { parser, text, mut hearing, .. } = self;
-        parser.finish(&mut |it| hearing.hear(&it));
-        let words = hearing.words.answer(&text);
-        let mut heard = hearing.heard;
+    pub(super) fn finished(self, is_cut: bool) -> (String, Vec<ReplyPart>, Option<(usize, usize)>) {
+        let ReplyReader { parser, text, mut collector, .. } = self;
+        parser.finish(&mut |it| collector.hear(&it));
+        let words = collector.words.answer(&text);
+        let mut parts = collector.parts;
         if is_cut {
-            cut(&mut heard);
+            cut(&mut parts);
         }
-        (text, heard, words)
+        (text, parts, words)
     }
 
     /// Ends all open elements. The text after this is read as if it began the reply.
-    fn end(&mut self) -> Vec<Heard> {
-        let hearing = &mut self.hearing;
+    fn end(&mut self) -> Vec<ReplyPart> {
+        let collector = &mut self.collector;
         let parser = std::mem::replace(&mut self.parser, Parser::new(self.config.clone()));
-        parser.finish(&mut |it| hearing.hear(&it));
-        std::mem::take(&mut hearing.heard)
+        parser.finish(&mut |it| collector.hear(&it));
+        std::mem::take(&mut collector.parts)
     }
 }
 
-impl Hearing {
+impl PartCollector {
     /// Escapes the characters that XML doesn't have. Turns by older rules have no escapes.
     fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.reading {
@@ -339,7 +339,7 @@ impl Hearing {
                 if within == "text" {
                     self.words.says(event.source, (self.at, end));
                 }
-                self.heard.push(Heard::Text(within, self.recorded(event.source).into_owned()));
+                self.parts.push(ReplyPart::Text(within, self.recorded(event.source).into_owned()));
             }
             What::Opened(it) => {
                 self.open.opens(it.kind);
@@ -360,7 +360,7 @@ impl Hearing {
                 let call = called(it.name, event.source);
                 let why = "it holds a character that XML doesn't have";
                 let text = format!("<{}> did not run: {why}", it.name);
-                self.heard.push(broken(call, &text, line, column));
+                self.parts.push(broken(call, &text, line, column));
             }
             What::Closed(it) => self.closed(&it, event.source, end),
             What::Broken(it) => {
@@ -369,14 +369,14 @@ impl Hearing {
                 }
                 let call = called(it.name, event.source);
                 let text = self.why_broken(&it, call.as_deref(), line);
-                self.heard.push(broken(call, &text, line, column));
+                self.parts.push(broken(call, &text, line, column));
             }
             What::Ignored { element, why } => {
-                self.heard.extend(self.ignored(&element, why.as_str(), (line, column)));
+                self.parts.extend(self.ignored(&element, why.as_str(), (line, column)));
             }
             What::Repaired(text) => {
                 let text = self.recorded(text).into_owned();
-                self.heard.push(Heard::Repaired { text, line, column });
+                self.parts.push(ReplyPart::Repaired { text, line, column });
             }
             What::Finished { cut: Some(_) } if !self.is_old && is_mention(event.source) => {
                 self.mentions(event.source);
@@ -385,7 +385,7 @@ impl Hearing {
                 let call = called(it.name, event.source);
                 let text = format!("<{}> did not run: the reply ended within it", it.name);
                 let (line, column) = (it.place.line, it.place.column);
-                self.heard.push(broken(call, &text, line, column));
+                self.parts.push(broken(call, &text, line, column));
             }
             _ => {}
         }
@@ -419,7 +419,7 @@ impl Hearing {
                 let end = self.at + self.recorded(source).len();
                 self.words.says(source, (self.at, end));
             }
-            self.heard.push(Heard::Text(within, self.recorded(source).into_owned()));
+            self.parts.push(ReplyPart::Text(within, self.recorded(source).into_owned()));
         }
     }
 
@@ -429,7 +429,7 @@ impl Hearing {
         it: &reply::Element<'_>,
         why: &str,
         (line, column): (u32, u32),
-    ) -> Option<Heard> {
+    ) -> Option<ReplyPart> {
         let is_payload = matches!(it.kind, Kind::Core | Kind::Peer);
         let payload = is_payload.then(|| element(it));
         let is_sound = match it.kind {
@@ -442,29 +442,29 @@ impl Hearing {
         let element = payload.transpose().ok()?;
         let (local, is_core) = (it.name.to_owned(), it.kind == Kind::Core);
         let text = format!("<{local}> did not run: {why}");
-        is_sound.then_some(Heard::Ignored { local, element, is_core, text, line, column })
+        is_sound.then_some(ReplyPart::Ignored { local, element, is_core, text, line, column })
     }
 
     fn closed(&mut self, it: &reply::Element<'_>, source: &str, end: usize) {
         let body = it.body.as_str();
-        let heard = match it.kind {
-            Kind::Thought => Heard::Thought(self.open.closes(body)),
+        let part = match it.kind {
+            Kind::Thought => ReplyPart::Thought(self.open.closes(body)),
             Kind::Response => {
                 self.open.closes(body);
                 let is_final = it.attribute("final").map(|it| it == "true");
                 let (from, to) = (self.response, self.at);
                 let text = self.recorded(body.trim()).into_owned();
-                Heard::Response { is_final, text, from, to }
+                ReplyPart::Response { is_final, text, from, to }
             }
             Kind::Root => {
                 self.open.closes(body);
-                Heard::Own
+                ReplyPart::Own
             }
             Kind::Action | Kind::ToolUse | Kind::ToolCall => {
                 let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
-                Heard::Call(Box::new(it))
+                ReplyPart::Call(Box::new(it))
             }
-            Kind::Metadata => Heard::Metadata(MetadataUpdate::read(it)),
+            Kind::Metadata => ReplyPart::Metadata(MetadataUpdate::read(it)),
             Kind::Core | Kind::Peer => {
                 let element = element(it);
                 let is_core = it.kind == Kind::Core;
@@ -472,29 +472,29 @@ impl Hearing {
                     self.open.keeps(Some(self.at), source);
                 }
                 let (local, from, to) = (it.name.to_owned(), self.at, end);
-                Heard::Payload { local, element, is_core, from, to }
+                ReplyPart::Payload { local, element, is_core, from, to }
             }
-            _ => Heard::Meaningless(it.name.to_owned()),
+            _ => ReplyPart::Meaningless(it.name.to_owned()),
         };
-        self.heard.push(heard);
+        self.parts.push(part);
     }
 }
 
 /// Changes the last parts of an incomplete reply: a response that was cut off isn't final, and is
 /// dropped if it is empty.
-fn cut(heard: &mut Vec<Heard>) {
-    heard.retain(|it| !matches!(it, Heard::Response { text, .. } if text.is_empty()));
-    for it in heard {
-        if let Heard::Response { is_final, .. } = it {
+fn cut(parts: &mut Vec<ReplyPart>) {
+    parts.retain(|it| !matches!(it, ReplyPart::Response { text, .. } if text.is_empty()));
+    for it in parts {
+        if let ReplyPart::Response { is_final, .. } = it {
             *is_final = Some(false);
         }
     }
 }
 
 /// A broken element, with escapes in its texts.
-fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> Heard {
+fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> ReplyPart {
     let call = call.map(|it| escape::recorded(&it).into_owned());
-    Heard::Broken { call, text: escape::recorded(text).into_owned(), line, column }
+    ReplyPart::Broken { call, text: escape::recorded(text).into_owned(), line, column }
 }
 
 /// Whether an element only mentions actions: `<action>`, `<tool_use>` or `<tool_call>` without

@@ -10,7 +10,7 @@ use crate::wire::budget::Charge;
 
 /// A listener, and a model that it used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct User {
+pub(crate) struct UsageKey {
     /// The listener.
     pub(crate) listener: Arc<str>,
     /// The model, as the listener names it; none if a charge doesn't say which model it was.
@@ -19,7 +19,7 @@ pub(crate) struct User {
 
 /// What was used of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct ModelUsage {
     /// Turns, or what the listener counts as such.
     pub(crate) turns: i64,
     /// Tokens of prompts.
@@ -40,7 +40,7 @@ pub(crate) struct Usage {
     pub(crate) unpriced: u64,
 }
 
-impl Usage {
+impl ModelUsage {
     /// All tokens that are charged, also reserved ones.
     pub(crate) fn tokens(&self) -> i64 {
         let told = i64::try_from(self.input.saturating_add(self.output)).unwrap_or(i64::MAX);
@@ -53,8 +53,8 @@ impl Usage {
     }
 
     /// The sum of both.
-    pub(crate) fn plus(self, it: Usage) -> Usage {
-        Usage {
+    pub(crate) fn plus(self, it: ModelUsage) -> ModelUsage {
+        ModelUsage {
             turns: self.turns + it.turns,
             input: self.input.saturating_add(it.input),
             cached: self.cached.saturating_add(it.cached),
@@ -70,12 +70,12 @@ impl Usage {
 
 /// What was used of models in some threads, within some time.
 #[derive(Debug)]
-pub(crate) struct Usages {
+pub(crate) struct UsageSum {
     /// Microseconds since the epoch. Turns count when they are reserved; tokens and cost count when
     /// they are settled, or when they are reserved if no settlement follows.
     within: Range<u64>,
-    /// By user and by day, in days since the epoch.
-    used: BTreeMap<(User, u64), Usage>,
+    /// By key and by day, in days since the epoch.
+    used: BTreeMap<(UsageKey, u64), ModelUsage>,
     /// Reservations that aren't settled, with their times, by what they are for.
     open: BTreeMap<Handling, Vec<(u64, Charge)>>,
 }
@@ -83,10 +83,10 @@ pub(crate) struct Usages {
 /// A thread, a listener, and the message that it handles.
 type Handling = (ThreadId, Arc<str>, Option<EntryId>);
 
-impl Usages {
+impl UsageSum {
     /// An empty sum, which takes only what is within this time, in microseconds since the epoch.
-    pub(crate) fn within(within: Range<u64>) -> Usages {
-        Usages { within, used: BTreeMap::new(), open: BTreeMap::new() }
+    pub(crate) fn within(within: Range<u64>) -> UsageSum {
+        UsageSum { within, used: BTreeMap::new(), open: BTreeMap::new() }
     }
 
     /// Takes in an entry. The entries of a tree must come in order.
@@ -94,8 +94,8 @@ impl Usages {
         let Some(it) = entry.decode_if::<Charge>().filter(|_| !entry.is_refused()) else { return };
         let listener = entry.sender().clone();
         if !it.settled {
-            let user = User { listener: listener.clone(), model: it.model.clone() };
-            self.add(user, entry.at_us(), Usage { turns: it.turns, ..Usage::default() });
+            let key = UsageKey { listener: listener.clone(), model: it.model.clone() };
+            self.add(key, entry.at_us(), ModelUsage { turns: it.turns, ..ModelUsage::default() });
             let of = (entry.thread().clone(), listener, entry.cause().cloned());
             return self.open.entry(of).or_default().push((entry.at_us(), it));
         }
@@ -104,16 +104,18 @@ impl Usages {
         let (reserved, micros) = (sum(|it| it.tokens), sum(|it| it.cost_micros));
         // The turns of a router count as those of the model that answered.
         for (at_us, other) in closed.iter().filter(|(_, other)| other.model != it.model) {
-            let user =
-                |model: &Option<String>| User { listener: listener.clone(), model: model.clone() };
-            let turns = |turns| Usage { turns, ..Usage::default() };
-            self.add(user(&other.model), *at_us, turns(-other.turns));
-            self.add(user(&it.model), *at_us, turns(other.turns));
+            let key = |model: &Option<String>| UsageKey {
+                listener: listener.clone(),
+                model: model.clone(),
+            };
+            let turns = |turns| ModelUsage { turns, ..ModelUsage::default() };
+            self.add(key(&other.model), *at_us, turns(-other.turns));
+            self.add(key(&it.model), *at_us, turns(other.turns));
         }
         let told = it.tokens_in.zip(it.tokens_out);
         let (input, output) = told.unwrap_or_default();
         let both = input.saturating_add(output);
-        let used = Usage {
+        let used = ModelUsage {
             turns: it.turns,
             input,
             cached: it.tokens_cached.unwrap_or(0),
@@ -124,7 +126,7 @@ impl Usages {
             cost_micros: micros.saturating_add(it.cost_micros),
             unpriced: u64::from(told.is_some() && both > 0 && it.spent_micros.is_none()),
         };
-        self.add(User { listener, model: it.model }, entry.at_us(), used);
+        self.add(UsageKey { listener, model: it.model }, entry.at_us(), used);
     }
 
     /// Removes the reservations that an entry settles, and returns them with their times: those of
@@ -142,33 +144,33 @@ impl Usages {
         own.or_else(any).and_then(|it| self.open.remove(&it)).unwrap_or_default()
     }
 
-    fn add(&mut self, user: User, at_us: u64, more: Usage) {
+    fn add(&mut self, key: UsageKey, at_us: u64, more: ModelUsage) {
         if self.within.contains(&at_us) {
-            let used = self.used.entry((user, at_us / DAY_US)).or_default();
+            let used = self.used.entry((key, at_us / DAY_US)).or_default();
             *used = used.plus(more);
         }
     }
 
     /// What was used, by listener and model.
-    pub(crate) fn all(self) -> BTreeMap<User, Usage> {
-        by(&self.by_day(), |(user, _)| user.clone())
+    pub(crate) fn all(self) -> BTreeMap<UsageKey, ModelUsage> {
+        by(&self.by_day(), |(key, _)| key.clone())
     }
 
     /// What was used, by listener and model, on each day in UTC; days are counted from the epoch.
-    pub(crate) fn by_day(mut self) -> BTreeMap<(User, u64), Usage> {
+    pub(crate) fn by_day(mut self) -> BTreeMap<(UsageKey, u64), ModelUsage> {
         for ((_, listener, _), charges) in std::mem::take(&mut self.open) {
             for (at_us, it) in charges {
-                let user = User { listener: listener.clone(), model: it.model };
-                let held = Usage { cost_micros: it.cost_micros, ..Usage::default() };
+                let key = UsageKey { listener: listener.clone(), model: it.model };
+                let held = ModelUsage { cost_micros: it.cost_micros, ..ModelUsage::default() };
                 let held = match it.tokens_out {
-                    Some(_) => Usage { reserved: it.tokens, ..held },
+                    Some(_) => ModelUsage { reserved: it.tokens, ..held },
                     // A charge without tokens of a reply is never settled, and counts as spent.
-                    None => Usage { other: it.tokens, ..held },
+                    None => ModelUsage { other: it.tokens, ..held },
                 };
-                self.add(user, at_us, held);
+                self.add(key, at_us, held);
             }
         }
-        self.used.retain(|_, it| *it != Usage::default());
+        self.used.retain(|_, it| *it != ModelUsage::default());
         self.used
     }
 }
@@ -177,8 +179,11 @@ impl Usages {
 pub(crate) const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Sums up usage by a new key, which a function makes from each old one.
-pub(crate) fn by<U, K: Ord>(all: &BTreeMap<U, Usage>, key: impl Fn(&U) -> K) -> BTreeMap<K, Usage> {
-    let mut sums: BTreeMap<K, Usage> = BTreeMap::new();
+pub(crate) fn by<U, K: Ord>(
+    all: &BTreeMap<U, ModelUsage>,
+    key: impl Fn(&U) -> K,
+) -> BTreeMap<K, ModelUsage> {
+    let mut sums: BTreeMap<K, ModelUsage> = BTreeMap::new();
     for (of, it) in all {
         let sum = sums.entry(key(of)).or_default();
         *sum = sum.plus(*it);
@@ -241,8 +246,8 @@ mod tests {
         ]
     }
 
-    fn used(within: Range<u64>) -> BTreeMap<User, Usage> {
-        let mut usages = Usages::within(within);
+    fn used(within: Range<u64>) -> BTreeMap<UsageKey, ModelUsage> {
+        let mut usages = UsageSum::within(within);
         charges().iter().for_each(|it| usages.take(it));
         usages.all()
     }
@@ -275,7 +280,7 @@ mod tests {
         let one = reserve(500, 50);
         let answered = Some("small".to_owned());
         let settled = Charge { model: answered.clone(), ..settle(&one, (100, 20), Some(7)) };
-        let mut usages = Usages::within(0..u64::MAX);
+        let mut usages = UsageSum::within(0..u64::MAX);
         usages.take(&entry(1, "ada", 1, &one));
         usages.take(&entry(2, "ada", 1, &settled));
         let all = by(&usages.all(), |it| it.model.clone());
@@ -287,7 +292,7 @@ mod tests {
     fn days_are_told_apart() {
         let (one, other) = (reserve(500, 50), reserve(300, 0));
         let at = |seq: u64, it: &Charge| entry(seq, "ada", 1, it);
-        let mut usages = Usages::within(0..u64::MAX);
+        let mut usages = UsageSum::within(0..u64::MAX);
         let second = DAY_US / 10;
         let kept = settle(&one, (100, 20), Some(7)).with_cache(80, 0);
         for it in [at(1, &one), at(2, &kept), at(second, &other)] {
@@ -303,11 +308,11 @@ mod tests {
     fn what_says_no_model_counts_as_it_is_charged() {
         let it = Charge { tokens: 40, ..Charge::default() };
         let less = Charge { tokens: -10, settled: true, ..Charge::default() };
-        let mut usages = Usages::within(0..u64::MAX);
+        let mut usages = UsageSum::within(0..u64::MAX);
         let all = [entry(1, "tool", 1, &it), entry(2, "tool", 1, &less), entry(3, "tool", 9, &it)];
         all.iter().for_each(|it| usages.take(it));
         let all = usages.all();
-        let only: Vec<(&User, &Usage)> = all.iter().collect();
+        let only: Vec<(&UsageKey, &ModelUsage)> = all.iter().collect();
         assert_eq!((only[0].0.model.as_deref(), only[0].1.other, only.len()), (None, 70, 1));
         assert_eq!(only[0].1.cost(), Some(0));
     }

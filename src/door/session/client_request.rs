@@ -8,27 +8,27 @@ use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 
 /// What an envelope asks for.
-pub(super) enum Asks {
+pub(super) enum ClientRequest {
     Push(Box<Envelope>),
     Follow(Follow),
     Unfollow(Unfollow),
 }
 
-impl Asks {
+impl ClientRequest {
     /// Finds out what an envelope asks for.
-    pub(super) fn of(envelope: Envelope) -> Result<Asks, Fault> {
+    pub(super) fn parse(envelope: Envelope) -> Result<ClientRequest, Fault> {
         let id = envelope.id.clone();
-        Asks::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))
+        ClientRequest::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))
     }
 
-    fn sorted(envelope: Envelope) -> Result<Asks, Fault> {
+    fn sorted(envelope: Envelope) -> Result<ClientRequest, Fault> {
         let is = |name: Name| {
             let payload = &envelope.payload;
             payload.local() == name.local() && matches!(payload.namespace(), META | "")
         };
         let (follow, unfollow) = (is(Follow::NAME), is(Unfollow::NAME));
         if !follow && !unfollow {
-            return Ok(Asks::Push(Box::new(envelope)));
+            return Ok(ClientRequest::Push(Box::new(envelope)));
         }
         if envelope.to.is_some() || envelope.thread.is_some() || envelope.id.is_some() {
             let text = "following is between a client and its door: say no <to>, <thread> or <id>";
@@ -39,9 +39,9 @@ impl Asks {
             payload = adopt(&payload, META, None, Writer::new(XmlLimits::DOOR))?;
         }
         if follow {
-            Ok(Asks::Follow(Follow::decode(&payload)?))
+            Ok(ClientRequest::Follow(Follow::decode(&payload)?))
         } else {
-            Ok(Asks::Unfollow(Unfollow::decode(&payload)?))
+            Ok(ClientRequest::Unfollow(Unfollow::decode(&payload)?))
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A thread that copies the write-ahead log into the database file, so that the writer needn't wait
-//! for the copy. Where appends don't sync, the thread also syncs the write-ahead log about once a
-//! second.
+//! Checkpoints: copies of the write-ahead log into the database file. A thread of their own makes
+//! most of them, so that the writer needn't wait. Where appends don't sync, that thread also syncs
+//! the write-ahead log about once a second.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::clock;
 use crate::log::sqlite::connect;
 use crate::log::sqlite::files::Db;
 use crate::log::sqlite::shared::Shared;
-use crate::log::sqlite::write::{Retry, UNCOPIED, retry};
+use crate::log::sqlite::write::{CHECKPOINT_FAILED, Retry, retry};
 use crate::log::{Durability, Error};
 
 /// How long the data of an append of [`Durability::Normal`] may be in the operating system's cache
 /// only. Left to itself, the system may keep the data there for half a minute.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages of the write-ahead log (128 MiB) at which the copier thread begins to copy them. A page
-/// that is written many times before that, such as an index page, is copied only once.
-const PAGES_COPIED: i64 = 32_768;
+/// Pages of the write-ahead log (128 MiB) at which the checkpointer thread begins to copy them. A
+/// page that is written many times before that, such as an index page, is copied only once.
+const CHECKPOINT_PAGES: i64 = 32_768;
 /// Pages (256 MiB) at which writing waits for the copy, so that the write-ahead log doesn't grow
 /// without bound.
 const PAGES_MAX: i64 = 65_536;
@@ -37,8 +37,8 @@ const PAGE_BYTES: u64 = 4_096;
 /// disk together. The other parts are for the database file, which grows with each copy.
 const PART_OF_ROOM: u64 = 4;
 /// Pages (1 MiB) after which the free disk space is measured again.
-pub(super) const PAGES_LOOKED: i64 = 256;
-/// How often the copier thread checks that the log's files are still there.
+pub(super) const MEASURE_PAGES: i64 = 256;
+/// How often the checkpointer thread checks that the log's files are still there.
 const LOOK_WAIT: Duration = Duration::from_millis(400);
 /// When at most this many pages are left to copy and the file is settled, the writer copies them
 /// itself. SQLite starts the write-ahead log from its beginning only when all of it is copied. A
@@ -61,62 +61,62 @@ const COPIES_MAX: u32 = 32;
 /// This matters when a reader keeps the log from starting from its beginning.
 const PAGES_AGAIN: i64 = 1_024;
 
-/// A handle to the thread that copies, which has a connection of its own.
-pub(super) struct Copier {
-    wanted: Sender<()>,
+/// A handle to the checkpointer thread, which has a connection of its own.
+pub(super) struct Checkpointer {
+    requests: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Copier {
-    /// Starts the thread, which waits until [`Copier::want`] asks for a copy.
+impl Checkpointer {
+    /// Starts the thread, which waits until [`Checkpointer::request`] asks for a copy.
     pub(super) fn start(
         path: &Path,
         durability: Durability,
         shared: &Arc<Shared>,
-    ) -> Result<Copier, Error> {
+    ) -> Result<Checkpointer, Error> {
         let db = connect::writing(path)?;
         connect::tune(&db, path, durability)?;
-        let (wanted, wishes) = flume::bounded(1);
+        let (requests, inbox) = flume::bounded(1);
         let shared = shared.clone();
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("log-copy".to_owned())
             .spawn(move || {
-                let copying = Copying { db, shared, settling: Settling::default() };
+                let checkpoints = CheckpointThread { db, shared, settling: Settling::default() };
                 match durability {
-                    Durability::Normal => copying.run_and_sync(&path, &wishes),
-                    Durability::Full | Durability::Memory => copying.run(&wishes),
+                    Durability::Normal => checkpoints.run_and_sync(&path, &inbox),
+                    Durability::Full | Durability::Memory => checkpoints.run(&inbox),
                 }
             })
             .map_err(|error| Error::Io(error.to_string().into()))?;
-        Ok(Copier { wanted, thread })
+        Ok(Checkpointer { requests, thread })
     }
 
     /// Asks for a copy. While one is being made, at most one more is noted.
-    pub(super) fn want(&self) {
+    pub(super) fn request(&self) {
         // Full: a copy is requested already. Disconnected: the log is poisoned, and says so itself.
-        let _ = self.wanted.try_send(());
+        let _ = self.requests.try_send(());
     }
 
     /// Stops the thread, after the copy that it may be making.
     pub(super) fn stop(self) {
-        drop(self.wanted);
+        drop(self.requests);
         let _ = self.thread.join();
     }
 }
 
-/// The copier thread's state.
-struct Copying {
+/// The checkpointer thread's state.
+struct CheckpointThread {
     db: Db,
     shared: Arc<Shared>,
     settling: Settling,
 }
 
-impl Copying {
-    fn run(mut self, wishes: &Receiver<()>) {
+impl CheckpointThread {
+    fn run(mut self, inbox: &Receiver<()>) {
         loop {
-            let well = match wishes.recv_timeout(LOOK_WAIT) {
-                Ok(()) => self.copy(),
+            let well = match inbox.recv_timeout(LOOK_WAIT) {
+                Ok(()) => self.checkpoint(),
                 Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => false,
             };
@@ -128,14 +128,14 @@ impl Copying {
 
     /// Like `run`, but also syncs the write-ahead log about once a second. The syncs of the copies
     /// aren't enough: if a reader keeps a copy from copying anything, it doesn't sync.
-    fn run_and_sync(mut self, path: &Path, wishes: &Receiver<()>) {
+    fn run_and_sync(mut self, path: &Path, inbox: &Receiver<()>) {
         let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
         let mut last_us = clock::now_us();
         loop {
             let left_us = wait_us.saturating_sub(clock::now_us().abs_diff(last_us));
             let wait = Duration::from_micros(left_us).min(LOOK_WAIT);
-            let mut well = match wishes.recv_timeout(wait) {
-                Ok(()) => self.copy(),
+            let mut well = match inbox.recv_timeout(wait) {
+                Ok(()) => self.checkpoint(),
                 Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => false,
             };
@@ -152,23 +152,23 @@ impl Copying {
 
     /// Copies, unless another copy is in the way. Returns false if the copy failed for good, which
     /// poisons the log.
-    fn copy(&mut self) -> bool {
-        match self.copy_and_look() {
+    fn checkpoint(&mut self) -> bool {
+        match self.checkpoint_and_settle() {
             Err(error) if retry(&error) == Retry::Never => {
-                self.shared.poison(&format!("{UNCOPIED}: {error}"));
+                self.shared.poison(&format!("{CHECKPOINT_FAILED}: {error}"));
                 false
             }
             _ => true,
         }
     }
 
-    fn copy_and_look(&mut self) -> rusqlite::Result<()> {
+    fn checkpoint_and_settle(&mut self) -> rusqlite::Result<()> {
         let before = wal(&self.db)?;
         let since_us = clock::now_us();
-        let is_busy = copy(&self.db)?;
+        let is_busy = passive(&self.db)?;
         let took_us = clock::now_us().abs_diff(since_us);
         if !is_busy {
-            let is_settled = self.settling.copied(before, wal(&self.db)?, took_us);
+            let is_settled = self.settling.note_copy(before, wal(&self.db)?, took_us);
             self.shared.is_settled.store(is_settled, Ordering::Relaxed);
         }
         Ok(())
@@ -193,7 +193,7 @@ struct Settling {
 
 impl Settling {
     /// Notes a copy and how long it took. Returns whether the file counts as settled.
-    fn copied(&mut self, before: Wal, after: Wal, took_us: u64) -> bool {
+    fn note_copy(&mut self, before: Wal, after: Wal, took_us: u64) -> bool {
         if before.copied() < self.pages {
             // The write-ahead log has started from its beginning since the last copy.
             (self.copies, self.quick) = (0, 0);
@@ -221,13 +221,13 @@ pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
 }
 
 /// Copies as much as the readers allow. Returns whether another copy was in the way.
-pub(super) fn copy(db: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
 /// Waits a while for readers, then copies the whole write-ahead log and truncates it. Returns
 /// whether that succeeded.
-pub(super) fn all(db: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn truncate(db: &Connection) -> rusqlite::Result<bool> {
     let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     Ok(!is_busy)
 }
@@ -257,8 +257,8 @@ pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// The copier thread makes a copy, while the writer goes on.
-    Beside,
+    /// The checkpointer thread makes a copy, while the writer goes on.
+    InBackground,
     /// The writer copies the few pages that are left, so that the next commit starts the
     /// write-ahead log from its beginning.
     End,
@@ -266,27 +266,27 @@ pub(super) enum Due {
     All,
 }
 
-/// The lengths of the write-ahead log, in pages, at which the copier thread begins to copy it, and
-/// at which the writer waits for a copy.
+/// The lengths of the write-ahead log, in pages, at which the checkpointer thread begins to copy
+/// it, and at which the writer waits for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct WalBounds {
     copied: i64,
     max: i64,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds { copied: PAGES_COPIED, max: PAGES_MAX }
+impl Default for WalBounds {
+    fn default() -> WalBounds {
+        WalBounds { copied: CHECKPOINT_PAGES, max: PAGES_MAX }
     }
 }
 
-impl Bounds {
+impl WalBounds {
     /// The bounds for a disk on which the write-ahead log and the free room together have this many
     /// bytes.
-    pub(super) fn of(room: u64) -> Bounds {
+    pub(super) fn for_disk(room: u64) -> WalBounds {
         let pages = i64::try_from(room / PART_OF_ROOM / PAGE_BYTES).unwrap_or(PAGES_MAX);
         let max = pages.clamp(PAGES_LEAST, PAGES_MAX);
-        Bounds { copied: (max / 2).min(PAGES_COPIED), max }
+        WalBounds { copied: (max / 2).min(CHECKPOINT_PAGES), max }
     }
 
     /// How many bytes the write-ahead log's file keeps at most, once all of it was copied.
@@ -303,18 +303,18 @@ impl Bounds {
 #[cfg(not(test))]
 pub(super) fn room(path: &Path) -> Option<u64> {
     let own = std::fs::metadata(connect::beside(path, "-wal")).map_or(0, |it| it.len());
-    left(path).map(|it| it.saturating_add(own))
+    free_bytes(path).map(|it| it.saturating_add(own))
 }
 
 #[cfg(all(unix, not(test)))]
 #[allow(clippy::useless_conversion, reason = "some systems count in 32 bits")]
-fn left(path: &Path) -> Option<u64> {
+fn free_bytes(path: &Path) -> Option<u64> {
     let disk = nix::sys::statvfs::statvfs(path).ok()?;
     Some(u64::from(disk.blocks_available()).saturating_mul(u64::from(disk.fragment_size())))
 }
 
 #[cfg(all(not(unix), not(test)))]
-fn left(_: &Path) -> Option<u64> {
+fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
@@ -325,15 +325,15 @@ pub(super) fn due(
     Wal { pages, left }: Wal,
     is_settled: bool,
     ended_at: i64,
-    bounds: Bounds,
+    bounds: WalBounds,
 ) -> Due {
     let little = PAGES_LEFT + (pages - bounds.copied) / PART_BEYOND;
     match pages {
         _ if pages < bounds.copied => Due::Nothing,
         _ if pages >= bounds.max => Due::All,
-        _ if left > little => Due::Beside,
+        _ if left > little => Due::InBackground,
         _ if pages < ended_at + PAGES_AGAIN => Due::Nothing,
-        _ if !is_settled => Due::Beside,
+        _ if !is_settled => Due::InBackground,
         _ => Due::End,
     }
 }
@@ -346,24 +346,24 @@ mod tests {
     fn the_writer_copies_only_the_end_itself_and_not_over_and_over() {
         let cases = [
             ((1_000, 1_000), 0, Due::Nothing),
-            ((PAGES_COPIED, PAGES_COPIED), 0, Due::Beside),
-            ((PAGES_COPIED + 400, 100), 0, Due::Beside),
-            ((PAGES_COPIED + 480, 80), 0, Due::End),
+            ((CHECKPOINT_PAGES, CHECKPOINT_PAGES), 0, Due::InBackground),
+            ((CHECKPOINT_PAGES + 400, 100), 0, Due::InBackground),
+            ((CHECKPOINT_PAGES + 480, 80), 0, Due::End),
             // A reader keeps the write-ahead log from starting from its beginning, so it goes on
             // growing.
-            ((PAGES_COPIED + 500, 20), PAGES_COPIED + 480, Due::Nothing),
-            ((PAGES_COPIED + 1_480, 1_000), PAGES_COPIED + 480, Due::Beside),
-            ((PAGES_COPIED + 1_504, 24), PAGES_COPIED + 480, Due::End),
+            ((CHECKPOINT_PAGES + 500, 20), CHECKPOINT_PAGES + 480, Due::Nothing),
+            ((CHECKPOINT_PAGES + 1_480, 1_000), CHECKPOINT_PAGES + 480, Due::InBackground),
+            ((CHECKPOINT_PAGES + 1_504, 24), CHECKPOINT_PAGES + 480, Due::End),
             // Large commits.
-            ((PAGES_COPIED + 400, 400), 0, Due::Beside),
-            ((PAGES_COPIED + 3_200, 400), 0, Due::End),
+            ((CHECKPOINT_PAGES + 400, 400), 0, Due::InBackground),
+            ((CHECKPOINT_PAGES + 3_200, 400), 0, Due::End),
             ((PAGES_MAX, PAGES_MAX), 0, Due::All),
             ((PAGES_MAX, 0), PAGES_MAX - 1, Due::All),
         ];
         for ((pages, left), ended_at, is_due) in cases {
             let wal = Wal { pages, left };
             assert_eq!(
-                due(wal, true, ended_at, Bounds::default()),
+                due(wal, true, ended_at, WalBounds::default()),
                 is_due,
                 "{wal:?} after {ended_at}"
             );
@@ -372,23 +372,23 @@ mod tests {
 
     #[test]
     fn the_writer_copies_nothing_before_the_file_is_settled() {
-        let wal = Wal { pages: PAGES_COPIED, left: 8 };
-        assert_eq!(due(wal, false, 0, Bounds::default()), Due::Beside);
-        assert_eq!(due(wal, true, 0, Bounds::default()), Due::End);
+        let wal = Wal { pages: CHECKPOINT_PAGES, left: 8 };
+        assert_eq!(due(wal, false, 0, WalBounds::default()), Due::InBackground);
+        assert_eq!(due(wal, true, 0, WalBounds::default()), Due::End);
     }
 
     #[test]
     fn where_room_is_short_the_write_ahead_log_is_copied_early() {
         let mib = |it: u64| it << 20;
-        let pages = |it: Bounds| (it.copied, it.max, it.bytes_kept());
-        let all = (PAGES_COPIED, PAGES_MAX, u64::from(connect::WAL_BYTES_KEPT));
-        assert_eq!(pages(Bounds::of(mib(100_000))), all);
-        assert_eq!(pages(Bounds::of(mib(1_024))), all);
-        assert_eq!(pages(Bounds::of(mib(96))), (3_072, 6_144, mib(24)));
-        assert_eq!(pages(Bounds::of(0)), (128, PAGES_LEAST, mib(1)));
-        let due = |pages, left| due(Wal { pages, left }, true, 0, Bounds::of(mib(96)));
+        let pages = |it: WalBounds| (it.copied, it.max, it.bytes_kept());
+        let all = (CHECKPOINT_PAGES, PAGES_MAX, u64::from(connect::WAL_BYTES_KEPT));
+        assert_eq!(pages(WalBounds::for_disk(mib(100_000))), all);
+        assert_eq!(pages(WalBounds::for_disk(mib(1_024))), all);
+        assert_eq!(pages(WalBounds::for_disk(mib(96))), (3_072, 6_144, mib(24)));
+        assert_eq!(pages(WalBounds::for_disk(0)), (128, PAGES_LEAST, mib(1)));
+        let due = |pages, left| due(Wal { pages, left }, true, 0, WalBounds::for_disk(mib(96)));
         assert_eq!(due(3_071, 3_071), Due::Nothing);
-        assert_eq!(due(3_072, 3_072), Due::Beside);
+        assert_eq!(due(3_072, 3_072), Due::InBackground);
         assert_eq!(due(3_072, 20), Due::End);
         assert_eq!(due(6_144, 6_144), Due::All);
     }
@@ -399,7 +399,7 @@ mod tests {
         let mut settling = Settling::default();
         let copied = |&(from, to, pages, took_us)| {
             let wal = |copied| Wal { pages, left: pages - copied };
-            settling.copied(wal(from), wal(to), took_us)
+            settling.note_copy(wal(from), wal(to), took_us)
         };
         copies.iter().map(copied).collect()
     }

@@ -9,7 +9,7 @@ use rusqlite::Rows;
 use crate::log::Error;
 use crate::log::chain::{self, Commit, CommitRow, Link};
 use crate::log::entry::Open;
-use crate::log::open::{Came, Opens};
+use crate::log::open_entries::{EntryNumbers, OpenEntries};
 use crate::log::sqlite::check::at_once;
 use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
@@ -18,26 +18,26 @@ use crate::log::sqlite::schema;
 /// Where a walk over the commits is: the last commit that was read, and where its entries and
 /// threads end.
 #[derive(Clone, Copy)]
-struct At {
+struct CommitCursor {
     number: u64,
     chain: [u8; 32],
     position: u64,
     thread: u64,
 }
 
-impl At {
-    fn after(row: &CommitRow) -> At {
+impl CommitCursor {
+    fn after(row: &CommitRow) -> CommitCursor {
         let Commit { number, last_position, last_thread, .. } = row.commit;
-        At { number, chain: row.chain, position: last_position, thread: last_thread }
+        CommitCursor { number, chain: row.chain, position: last_position, thread: last_thread }
     }
 }
 
 /// Reads the next entry's row.
-fn came(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Came>> {
+fn next_entry(rows: &mut Rows<'_>) -> rusqlite::Result<Option<EntryNumbers>> {
     let Some(row) = rows.next()? else { return Ok(None) };
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let receivers = u32::try_from(row.get::<_, i64>(3)?).unwrap_or(u32::MAX);
-    Ok(Some(Came { position: number(0)?, thread: number(1)?, seq: number(2)?, receivers }))
+    Ok(Some(EntryNumbers { position: number(0)?, thread: number(1)?, seq: number(2)?, receivers }))
 }
 
 impl Reader {
@@ -45,8 +45,8 @@ impl Reader {
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
         let identity = schema::identity(&self.db, &self.path)?;
         let genesis = chain::genesis(&identity);
-        let mut at = At { number: 0, chain: genesis, position: 0, thread: 0 };
-        let (mut opens, mut before) = (Opens::default(), vec![at]);
+        let mut at = CommitCursor { number: 0, chain: genesis, position: 0, thread: 0 };
+        let (mut opens, mut before) = (OpenEntries::default(), vec![at]);
         while let Some(then) = at_once(self, |it| it.some_open(&mut opens, at))? {
             at = then;
             before.push(at);
@@ -69,9 +69,13 @@ impl Reader {
 
     /// Reads some commits with their entries and marks. Returns where they end, or `None` if there
     /// were none.
-    fn some_open(&self, opens: &mut Opens, at: At) -> Result<Option<At>, Error> {
+    fn some_open(
+        &self,
+        opens: &mut OpenEntries,
+        at: CommitCursor,
+    ) -> Result<Option<CommitCursor>, Error> {
         let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
-        let Some(end) = some.last().map(At::after) else { return Ok(None) };
+        let Some(end) = some.last().map(CommitCursor::after) else { return Ok(None) };
         let find = self.db.prepare_cached(
             "SELECT position, thread, seq, receivers FROM entries
              WHERE position > ?1 AND position <= ?2 AND receivers <> 0 ORDER BY position",
@@ -79,12 +83,12 @@ impl Reader {
         let mut find = self.sql(find)?;
         let bounds = [at.position.cast_signed(), end.position.cast_signed()];
         let mut rows = self.sql(find.query(bounds))?;
-        let mut next = self.sql(came(&mut rows))?;
+        let mut next = self.sql(next_entry(&mut rows))?;
         for row in some {
             let Commit { number, last_position, .. } = row.commit;
-            while let Some(came_now) = next.take_if(|it| it.position <= last_position) {
-                opens.entry(came_now);
-                next = self.sql(came(&mut rows))?;
+            while let Some(numbers) = next.take_if(|it| it.position <= last_position) {
+                opens.entry(numbers);
+                next = self.sql(next_entry(&mut rows))?;
             }
             let marks = chain::read_marks(&row.marks);
             for mark in marks.ok_or_else(|| self.changed(number))? {
@@ -95,7 +99,7 @@ impl Reader {
     }
 
     /// Recomputes the chain of all commits after one. If it doesn't fit, this is an error.
-    fn prove(&self, mut at: At) -> Result<(), Error> {
+    fn prove(&self, mut at: CommitCursor) -> Result<(), Error> {
         loop {
             self.go_on()?;
             let some = self.commits(at.number.cast_signed(), COMMITS_AT_ONCE)?;
@@ -110,7 +114,7 @@ impl Reader {
                 if !follows || link.finish(&row.marks) != row.chain {
                     return Err(self.changed(row.commit.number));
                 }
-                at = At::after(&row);
+                at = CommitCursor::after(&row);
             }
         }
     }

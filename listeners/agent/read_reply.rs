@@ -7,23 +7,23 @@ use pumphouse::model::{Piece, Prompt, Reply as ModelReply, Stop, Usage};
 use pumphouse::prelude::*;
 
 use super::escape;
-use super::generation::{Generation, Speaking};
+use super::generation::{Generation, OngoingGeneration};
+use super::reply_parts::ReplyReader;
 use super::system::SystemPrompt;
 use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, ReasoningSigned};
-use super::write::Writing;
 
-impl Speaking<'_> {
+impl OngoingGeneration<'_> {
     /// Asks the model for a reply and acts on it piece by piece. An interrupt ends both.
-    pub(super) async fn generates(
+    pub(super) async fn generate(
         &mut self,
         prompt: Prompt,
-        writing: &mut Writing,
-        told: &SystemPrompt,
+        reader: &mut ReplyReader,
+        system: &SystemPrompt,
     ) -> Result<(), Fault> {
-        let (model, arrivals) = (&self.it.agent().model, &self.it.arrivals);
+        let (model, arrivals) = (&self.context.agent().model, &self.context.arrivals);
         match arrivals.unless::<Interrupt, _>(model.turn(prompt)).await {
             Some(Ok(mut reply)) => {
-                self.listen(&mut *reply, writing, told).await?;
+                self.listen(&mut *reply, reader, system).await?;
                 self.spoken.reply = Some(Mutex::new(reply));
             }
             Some(Err(error)) => {
@@ -49,10 +49,10 @@ impl Speaking<'_> {
     }
 
     /// Reads the recorded reply from the log in a replay. The model isn't asked.
-    pub(super) async fn reads(
+    pub(super) async fn read_recorded(
         &mut self,
         record: &[Entry],
-        writing: &mut Writing,
+        reader: &mut ReplyReader,
     ) -> Result<(), Fault> {
         let Some(over) = record.iter().find_map(|it| it.decode_if::<CognitionOut>()) else {
             self.spoken.error = Some("the log has no reply".to_owned());
@@ -91,8 +91,8 @@ impl Speaking<'_> {
         self.spoken.is_refused = refused == Some(true);
         self.spoken.limited = waits_ms.map(Duration::from_millis);
         self.spoken = Generation { stop, error, truncated, ..std::mem::take(&mut self.spoken) };
-        for heard in writing.again(&text) {
-            self.act(heard).await?;
+        for part in reader.again(&text) {
+            self.act(part).await?;
         }
         Ok(())
     }
@@ -100,19 +100,19 @@ impl Speaking<'_> {
     async fn listen(
         &mut self,
         reply: &mut dyn ModelReply,
-        writing: &mut Writing,
-        told: &SystemPrompt,
+        reader: &mut ReplyReader,
+        system: &SystemPrompt,
     ) -> Result<(), Fault> {
         loop {
-            let piece = self.it.arrivals.unless::<Interrupt, _>(reply.next()).await;
+            let piece = self.context.arrivals.unless::<Interrupt, _>(reply.next()).await;
             let Some(piece) = piece else {
                 self.note_interrupt();
                 return Ok(());
             };
             match piece {
                 Ok(Some(Piece::Text(text))) => {
-                    for heard in writing.feed(&text) {
-                        self.act(heard).await?;
+                    for part in reader.feed(&text) {
+                        self.act(part).await?;
                     }
                 }
                 Ok(Some(Piece::Reasoning(text))) => {
@@ -122,12 +122,12 @@ impl Speaking<'_> {
                     self.reasoning += &text;
                 }
                 Ok(Some(Piece::Call(call))) => {
-                    let mut call = told.tools.meant(call);
+                    let mut call = system.tools.meant(call);
                     if call.id.is_empty() {
-                        call.id = format!("call_{}_{}", self.turn, writing.places().len() / 2 + 1);
+                        call.id = format!("call_{}_{}", self.turn, reader.places().len() / 2 + 1);
                     }
-                    for heard in writing.call(&call) {
-                        self.act(heard).await?;
+                    for part in reader.call(&call) {
+                        self.act(part).await?;
                     }
                 }
                 Ok(Some(Piece::Signed(it))) => self.signed.push(it),
@@ -160,6 +160,6 @@ impl Speaking<'_> {
     /// Records a failed request to the model.
     async fn tried(&self, failed: ModelFailed) -> Result<(), Fault> {
         let text = escape::recorded(&failed.text).into_owned();
-        self.it.out.failed.send(Note(ModelFailed { text, ..failed })).await
+        self.context.out.failed.send(Note(ModelFailed { text, ..failed })).await
     }
 }

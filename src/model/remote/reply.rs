@@ -16,7 +16,7 @@ use crate::model::wire::{Framing, Gathered, Reader};
 use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
 /// A reply as it comes from a server. The socket is read only while a piece is asked for.
-pub(super) struct Heard {
+pub(super) struct RemoteReply {
     response: Response,
     framing: Framing,
     /// Bytes that came and haven't been read yet.
@@ -36,20 +36,20 @@ pub(super) struct Heard {
     error: Option<Error>,
 }
 
-impl Heard {
+impl RemoteReply {
     /// A reply whose head has come.
     pub(super) fn new(
         response: Response,
         timers: Timers,
         settings: Settings,
         conversation: Option<Arc<str>>,
-    ) -> Heard {
+    ) -> RemoteReply {
         let framing = match refusal::media(response.headers()).as_str() {
             // The server doesn't stream.
             "application/json" if !settings.has_lines() => Framing::whole(),
             _ => settings.provider.framing(settings.limits.event_bytes_max),
         };
-        Heard {
+        RemoteReply {
             response,
             reader: settings.provider.reader(framing.is_whole()),
             framing,
@@ -218,14 +218,14 @@ impl Heard {
     }
 }
 
-impl Reply for Heard {
+impl Reply for RemoteReply {
     fn next(&mut self) -> Boxed<'_, Option<Piece>> {
         Box::pin(self.step())
     }
 }
 
-impl fmt::Debug for Heard {
+impl fmt::Debug for RemoteReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heard").field("model", &self.settings.model).finish_non_exhaustive()
+        f.debug_struct("RemoteReply").field("model", &self.settings.model).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use super::super::metadata::show;
 use super::Agent;
 use super::settings::Dialect;
 use super::system::{SystemPrompt, markup, peers, reading};
-use super::tools::{Tools, offered_before};
+use super::tools::{Tools, offered_before_5};
 use super::words::is_offered;
 
 /// The protocol for a model that writes its calls as elements.
@@ -17,7 +17,7 @@ const NATIVE: &str = include_str!("native.txt");
 
 impl SystemPrompt {
     /// The system prompt of an agent by rules before 5.
-    pub(super) fn before(agent: &Agent, all: &Capabilities) -> SystemPrompt {
+    pub(super) fn before_5(agent: &Agent, all: &Capabilities) -> SystemPrompt {
         let Agent { name, settings, .. } = agent;
         // An example for any payload shows one that the agent may send.
         let seen = all.seen_by(name);
@@ -51,7 +51,7 @@ impl SystemPrompt {
                 text += &format!("\n{}\n", seen.prompt(schema));
             }
         }
-        let tools = if is_native { offered_before(&seen, &peers) } else { Tools::default() };
+        let tools = if is_native { offered_before_5(&seen, &peers) } else { Tools::default() };
         let reading = reading(settings, markup(agent, &seen, &peers));
         SystemPrompt { text, reading, tools, format: None }
     }

@@ -1,4 +1,4 @@
-//! The summary of a thread: which messages are hidden from prompts, and the checklists.
+//! An overview of a thread: which messages are hidden from prompts, and the checklists.
 
 use crate::audit::{Paint, Style, line};
 use crate::id::ThreadId;
@@ -7,25 +7,25 @@ use crate::listeners::todo::list::Todos;
 use crate::log::{Error, Log, Pages, State};
 use crate::name::CORE;
 
-/// The summary of a thread.
+/// The overview of a thread.
 #[derive(Default)]
-pub(crate) struct Summary {
+pub(crate) struct Overview {
     pub(crate) clears: Clears,
     pub(crate) todos: Todos,
 }
 
-/// Reads the summary of a thread as of an entry.
-pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Summary, Error> {
-    let (mut summary, mut pages) = (Summary::default(), Pages::of(log, thread).upto(upto));
+/// Reads the overview of a thread as of an entry.
+pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<Overview, Error> {
+    let (mut overview, mut pages) = (Overview::default(), Pages::of(log, thread).upto(upto));
     while let Some(page) = pages.next().await? {
         // Only payloads in the core's namespace matter here.
         for entry in page.iter().filter(|it| it.name.namespace() == CORE) {
             let entry = Entry::kept(entry);
-            summary.clears.apply(&entry);
-            summary.todos.apply(&entry);
+            overview.clears.apply(&entry);
+            overview.todos.apply(&entry);
         }
     }
-    Ok(summary)
+    Ok(overview)
 }
 
 /// Checklists, a step a line; each begins with an empty line. The text is empty if there are none.

@@ -4,7 +4,7 @@
 use crate::reply::names::Markup;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Code {
+pub(super) struct CodeBefore3 {
     mode: ScanState,
     /// Whether only white space and the marks of quotes and lists stand before this place, since
     /// the line began or since the last tag.
@@ -45,14 +45,14 @@ struct Run {
     fresh: bool,
 }
 
-impl Code {
-    pub(super) fn new(json: bool) -> Code {
-        Code { mode: ScanState::Prose, fresh: true, run: None, json }
+impl CodeBefore3 {
+    pub(super) fn new(json: bool) -> CodeBefore3 {
+        CodeBefore3 { mode: ScanState::Prose, fresh: true, run: None, json }
     }
 
     /// Takes a tag that is markup. Code that was open before it ends.
     pub(super) fn reset(&mut self) {
-        *self = Code::new(self.json);
+        *self = CodeBefore3::new(self.json);
     }
 
     /// Takes something that is only text.

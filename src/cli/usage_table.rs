@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::audit;
+use crate::cli::model_usage::{DAY_US, ModelUsage, UsageKey, by};
 use crate::cli::screen::{Failure, Screen};
 use crate::cli::usage::{UNKNOWN, money};
-use crate::cli::used::{DAY_US, Usage, User, by};
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -29,11 +29,11 @@ impl Group {
         }
     }
 
-    /// The row for what a user used on a day; none if the log doesn't say which model it was.
-    fn row(self, user: &User, day: u64) -> Option<String> {
+    /// The row for what was used on a day; none if the log doesn't say which model it was.
+    fn row(self, key: &UsageKey, day: u64) -> Option<String> {
         match self {
-            Group::Model => user.model.clone(),
-            Group::Agent => Some(user.listener.to_string()),
+            Group::Model => key.model.clone(),
+            Group::Agent => Some(key.listener.to_string()),
             Group::Day => Some(date(day)),
         }
     }
@@ -48,11 +48,11 @@ fn date(day: u64) -> String {
 
 /// Shows what was used in a table with a sum at its end, or as objects.
 pub(crate) fn show(
-    used: &BTreeMap<(User, u64), Usage>,
+    used: &BTreeMap<(UsageKey, u64), ModelUsage>,
     group: Group,
     to: &mut Screen<'_>,
 ) -> Result<(), Failure> {
-    let rows = by(used, |(user, day)| group.row(user, *day));
+    let rows = by(used, |(key, day)| group.row(key, *day));
     if to.json {
         return Ok(rows.iter().try_for_each(|(key, it)| to.object(&object(group, key, it)))?);
     }
@@ -79,7 +79,7 @@ fn line(name: &str, cells: &[String; 7]) -> (String, String) {
     (name.to_owned(), cells.iter().map(|it| format!("{it:>12}")).collect())
 }
 
-fn cells(it: &Usage) -> [String; 7] {
+fn cells(it: &ModelUsage) -> [String; 7] {
     [
         it.turns.to_string(),
         it.input.to_string(),
@@ -93,11 +93,11 @@ fn cells(it: &Usage) -> [String; 7] {
 
 /// The cost of the turns that have a price. None if some turns have no price and the known cost
 /// is 0.
-fn known_cost(it: &Usage) -> Option<i64> {
+fn known_cost(it: &ModelUsage) -> Option<i64> {
     (it.unpriced == 0 || it.cost_micros != 0).then_some(it.cost_micros)
 }
 
-fn object(group: Group, key: &Option<String>, it: &Usage) -> Value {
+fn object(group: Group, key: &Option<String>, it: &ModelUsage) -> Value {
     json!({
         group.word(): key,
         "turns": it.turns,
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn turns_without_a_price_leave_the_cost_of_the_others() {
-        let usage = |unpriced, cost_micros| Usage { unpriced, cost_micros, ..Usage::default() };
+        let usage =
+            |unpriced, cost_micros| ModelUsage { unpriced, cost_micros, ..ModelUsage::default() };
         assert_eq!(known_cost(&usage(0, 0)), Some(0));
         assert_eq!(known_cost(&usage(2, 7)), Some(7));
         assert_eq!(known_cost(&usage(2, 0)), None);
