@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     match self.pump.begin(by, envelope) {
                         PushProgress::Ready(None) => {}
                         PushProgress::Ready(Some(it)) if self.waiting.is_empty() => {
-                            self.pump.go(it)
+                            self.pump.go(it);
                         }
                         PushProgress::Ready(it) => self.wait_for(Box::pin(future::ready(it))),
                         PushProgress::LooksUp(pushing) => self.wait_for(pushing),

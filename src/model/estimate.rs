@@ -204,7 +204,7 @@ mod tests {
     fn a_tokenizer_counts_signed_parts_and_the_form_of_the_answer_too() {
         let counted = words();
         let model: &dyn Model = &counted;
-        let mut said = Said::new(Role::Assistant, "Extraordinarily long words");
+        let mut said = PromptMessage::new(Role::Assistant, "Extraordinarily long words");
         // What is signed is mostly encrypted, so its bytes tell more than its words.
         said.signed.push(Signed::new(Wire::AnthropicMessages, 0, "x".repeat(400)));
         assert_eq!(model.message_tokens(&said), 3 + 100 + MESSAGE_TOKENS);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pumphouse::audit::why;
-use pumphouse::listeners::thread::wait::{AwaitThreads, ThreadsAwaited, WaitMode};
+use pumphouse::listeners::thread::wait::{AwaitThreads, Mode, ThreadsAwaited};
 use pumphouse::listeners::thread::{CancelThread, InitialPayload, PauseThread, ResumeThread};
 use pumphouse::listeners::thread::{SpawnThread, ThreadPaused, ThreadResumed, thread};
 use pumphouse::log::{Log, MemoryLog, State as ThreadState};
@@ -392,7 +392,7 @@ fn a_wait_is_over_when_enough_threads_have_ended() {
         let here = here.clone();
         beside(&sim, async move { here.ask::<ThreadsAwaited>(wait(mode, None)).await.unwrap() })
     };
-    let (any, two, all) = (waits(Some(WaitMode::Any)), waits(Some(WaitMode::First)), waits(None));
+    let (any, two, all) = (waits(Some(Mode::Any)), waits(Some(Mode::First)), waits(None));
     let ended = |it: ThreadsAwaited| it.thread.iter().filter(|it| it.status.is_some()).count();
     pass(&sim);
     for (enough, wait) in [(1, any), (2, two), (3, all)] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use pumphouse::engine::{Identity, PushEvent, PushObserver};
-use pumphouse::listeners::thread::wait::{AwaitThreads, WaitMode};
+use pumphouse::listeners::thread::wait::{AwaitThreads, Mode};
 use pumphouse::listeners::thread::{CancelThread, PauseThread, ResumeThread};
 use pumphouse::log::State as ThreadState;
 use pumphouse::prelude::*;
@@ -114,7 +114,7 @@ impl Client {
             it @ 10..=12 if at.is_some() => self.push(at, steer(it - 10)).await,
             13 => {
                 let timeout = Some(SignedDuration::from_millis(20)).filter(|_| sim.below(2) > 0);
-                let mode = Some(WaitMode::Any).filter(|_| sim.below(2) > 0);
+                let mode = Some(Mode::Any).filter(|_| sim.below(2) > 0);
                 let wait = AwaitThreads { mode, count: None, timeout, thread: Vec::new() };
                 self.push(at, wait.encode().unwrap()).await;
             }
