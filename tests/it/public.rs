@@ -3,7 +3,7 @@
 
 #[path = "../../listeners/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]
-mod listeners;
+pub(super) mod listeners;
 
 use listeners::tool::calculate::{Calculate, Calculated};
 

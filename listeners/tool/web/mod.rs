@@ -6,6 +6,9 @@
 //! checked, and the connection goes to exactly these addresses.
 
 mod address;
+mod caching_fields;
+#[cfg_attr(not(test), expect(dead_code, reason = "no listener reads by it yet"))]
+pub(crate) mod cache;
 mod html;
 pub mod limits;
 mod reach;

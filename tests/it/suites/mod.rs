@@ -2,6 +2,7 @@
 
 mod attacks;
 mod canonical;
+mod http_cache;
 mod json;
 mod naughty;
 mod reading;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pumphouse::limits::XmlLimits;
 
-use super::{Score, attacks, canonical, cases, json, naughty, suites, xmlconf};
+use super::{Score, attacks, canonical, cases, http_cache, json, naughty, suites, xmlconf};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/conformance.md");
 const OPEN: &str = "<!-- scores: written by the tests -->\n";
@@ -54,6 +54,8 @@ async fn scores(suites: &Path) -> Vec<(&'static str, Score)> {
         ("json: texts kept as text through route, log and restart", texts),
         ("json: texts refused as text, with the character named", no_texts),
         ("json: parameters kept through schema, route, log and restart", parameters),
+        ("http-cache: required of every cache", http_cache::required(suites)),
+        ("http-cache: optimal, which saves requests", http_cache::optimal(suites)),
     ]
 }
 
