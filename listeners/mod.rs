@@ -74,6 +74,23 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
     builder.factory(Factory::new("command", tool::command::command));
+    builder.factory(Factory::new("mcp", tool::mcp::asked));
+}
+
+/// As [`live_factories`], but if an MCP server describes its tools otherwise than before, the new
+/// description is accepted.
+pub fn accepting_factories(builder: &mut Builder) {
+    builder.factory(Factory::new("mcp", tool::mcp::accepted));
+}
+
+/// Registers the factories of all listeners of the house staff that `use:` in a manifest may name.
+/// [`cli`](pumphouse::cli::main) calls this.
+pub fn factories(builder: &mut Builder) {
+    builder.factory(Factory::plain("echo", echo::echo));
+    builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    builder.factory(Factory::new("command", tool::command::command));
+    let documents = |it: tool::documents::Settings| tool::documents::documents(&it);
+    builder.factory(Factory::new("documents", documents));
     builder.factory(Factory::new("mcp", tool::mcp::recorded));
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));
@@ -90,6 +107,8 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("recall", |it: tool::recall::Settings| {
         Ok::<_, String>(tool::recall::recall(&it))
     }));
+    let service = |it: tool::service::Settings| tool::service::service(&it);
+    builder.factory(Factory::new("service", service));
     let skills = |it: tool::skills::Settings| tool::skills::skills(&it);
     builder.factory(Factory::new("skills", skills));
     builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));

@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use pumphouse::limits::FeedLimits;
 use pumphouse::listener::{FromContext, IntoEmit, Record};
 use pumphouse::prelude::*;
+use pumphouse::wire::Timestamp;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
@@ -113,15 +114,7 @@ impl Handling {
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
                 Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
-                Effect::Take(of, answer) => {
-                    let value = answer.as_ref().map(|it| value(&self.capabilities, it));
-                    let text = match value {
-                        None | Some(Value::Null) => String::new(),
-                        Some(Value::String(text)) => text,
-                        Some(value) => format!("{value:#}"),
-                    };
-                    self.record(of, &text, &mut emissions);
-                }
+                Effect::Take(of, answer) => self.take(of, answer.as_ref(), &mut emissions),
                 Effect::Lost(of, why, had_at) => match self.recorded(of) {
                     Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
                     None => self.lose(of, why, *had_at, &mut emissions),
@@ -187,7 +180,7 @@ impl Handling {
             Ok(text) => {
                 let text = writable(&text);
                 fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &text, emissions);
+                self.record(of, &text, None, emissions);
             }
             Err(why) => self.lose(of, &why, None, emissions),
         }
@@ -262,14 +255,40 @@ impl Handling {
         }
     }
 
-    /// Records the content of a feed if it has changed.
-    fn record(&self, of: &FeedId, text: &str, emissions: &mut Emissions) {
+    /// Records what a feed's source answered.
+    fn take(&self, of: &FeedId, answer: Option<&Element>, emissions: &mut Emissions) {
+        if let Some(content) = answer.and_then(refresh::content) {
+            let stale_since = content.as_of.filter(|_| content.is_stale == Some(true));
+            return self.record(of, &content.text, stale_since, emissions);
+        }
+        let text = match answer.map(|it| value(&self.capabilities, it)) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text,
+            Some(value) => format!("{value:#}"),
+        };
+        self.record(of, &text, None, emissions);
+    }
+
+    /// Records the content of a feed if it has changed. Stale content has the time when it was up
+    /// to date.
+    fn record(
+        &self,
+        of: &FeedId,
+        text: &str,
+        stale_since: Option<Timestamp>,
+        emissions: &mut Emissions,
+    ) {
         let Some(definition) = self.definition(of) else { return };
         let (text, is_cut) = fitted(text, definition);
-        let status = if is_cut { FeedStatus::Truncated } else { FeedStatus::Fresh };
+        let status = match (stale_since, is_cut) {
+            (Some(_), _) => FeedStatus::Stale,
+            (None, true) => FeedStatus::Truncated,
+            (None, false) => FeedStatus::Fresh,
+        };
         let feed = Feed {
             status,
             position: definition.position.unwrap_or_default(),
+            as_of: stale_since,
             ..Feed::fresh(&of.id, text)
         };
         if self.shown.get(&of.agent, &of.id) != Some(&feed) {

@@ -17,9 +17,9 @@ use super::super::action::variables::names_in;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
-use super::definition::Definition;
+use super::definition::{Definition, micros};
 use super::registry::{Registered, Registry};
-use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
+use super::words::{FeedContent, FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
 
 /// The fold of the feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +80,10 @@ struct PendingRefresh {
 #[derive(Clone, Debug, Default)]
 struct FeedState {
     had_at: Option<u64>,
+    /// Until when the content is fresh, if the source said so.
+    fresh_until: Option<u64>,
+    /// Whether the content may not be shown once the source can't be asked.
+    is_for_one_turn: bool,
     failed_at: Option<u64>,
     /// The deadline of the answer, while one is waited for.
     until: Option<u64>,
@@ -199,7 +203,7 @@ impl Refreshes {
             return Some((asked, Err(why)));
         }
         let has_failed = entry.flags().contains(Flags::ERROR);
-        let error = || format!("{} answered an error: {}", entry.from(), entry.name().local());
+        let error = || format!("{} answered an error: {}", entry.from(), told(entry));
         let value = || entry.element().ok().filter(|_| !entry.is::<Done>()).cloned();
         Some((asked, if has_failed { Err(error()) } else { Ok(value()) }))
     }
@@ -236,6 +240,10 @@ impl Refreshes {
     fn had(&mut self, now: u64, asked: FeedId, answer: Option<Element>, effects: &mut Vec<Effect>) {
         let Some(state) = self.state(&asked) else { return };
         (state.until, state.failed_at, state.had_at) = (None, None, Some(now));
+        let content = answer.as_ref().and_then(content);
+        state.fresh_until =
+            content.as_ref().map(|it| now.saturating_add(micros(it.fresh_for.max(0.0))));
+        state.is_for_one_turn = content.as_ref().is_some_and(|it| it.is_for_one_turn == Some(true));
         state.value.clone_from(&answer);
         let agent = asked.agent.clone();
         effects.push(Effect::Take(asked, answer));
@@ -251,7 +259,7 @@ impl Refreshes {
     fn give_up(&mut self, now: u64, asked: FeedId, why: String, effects: &mut Vec<Effect>) {
         let Some(state) = self.state(&asked).filter(|it| it.until.is_some()) else { return };
         (state.until, state.is_held, state.failed_at) = (None, false, Some(now));
-        let had_at = state.had_at;
+        let had_at = state.had_at.filter(|_| !state.is_for_one_turn);
         effects.push(Effect::Lost(asked, why, had_at));
     }
 
@@ -379,7 +387,11 @@ impl FeedState {
     fn is_old(&self, definition: &Definition, now: u64) -> bool {
         let pause = u64::try_from(FeedLimits::default().pause.as_micros()).unwrap_or(u64::MAX);
         let within = |at: Option<u64>, span| at.is_some_and(|at| now < at.saturating_add(span));
-        !within(self.had_at, definition.ttl_us()) && !within(self.failed_at, pause)
+        let is_fresh = match self.fresh_until.filter(|_| !definition.is_periodic()) {
+            Some(until) => now < until,
+            None => within(self.had_at, definition.ttl_us()),
+        };
+        !is_fresh && !within(self.failed_at, pause)
     }
 
     /// Begins a refresh. An internal source answers at once; the request to any other source is
@@ -399,6 +411,12 @@ impl FeedState {
         (definition.is_periodic() && definition.is_enabled())
             .then(|| last.saturating_add(definition.ttl_us()))
     }
+}
+
+/// The content of a feed, if its source answered `feed-content`.
+pub(super) fn content(answer: &Element) -> Option<FeedContent> {
+    let is_it = answer.is(FeedContent::NAME.namespace(), FeedContent::NAME.local());
+    FeedContent::decode(answer).ok().filter(|_| is_it)
 }
 
 /// The reason why an agent stopped, if this is its `agent-stopped`.
@@ -422,6 +440,13 @@ fn refused(entry: &Entry) -> Option<String> {
         return Some(error.message);
     }
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
+}
+
+/// What an error says: its text, or its name where it has none.
+fn told(error: &Entry) -> String {
+    let element = error.element().ok();
+    let text = element.and_then(|it| it.elements().find(|it| it.local() == "text"));
+    text.map_or_else(|| error.name().local().to_owned(), |it| it.text().into_owned())
 }
 
 /// The names that a feed's parameters refer to.

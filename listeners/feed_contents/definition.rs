@@ -341,6 +341,12 @@ impl Source {
         Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
     }
 
+    /// A source that is a listener for an HTTP service.
+    #[must_use]
+    pub fn service(name: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Relic, ..Source::listener(name) }
+    }
+
     /// An internal source, which the pump itself answers.
     #[must_use]
     pub fn internal(action: impl Into<String>) -> Source {
@@ -408,6 +414,15 @@ impl Feeds {
             feeds.add(definition).map_err(WrongFeed)?;
         }
         Ok(feeds)
+    }
+
+    /// Adds a feed.
+    ///
+    /// # Errors
+    /// As in [`Feeds::new`].
+    pub fn with(mut self, definition: Definition) -> Result<Feeds, WrongFeed> {
+        self.add(definition).map_err(WrongFeed)?;
+        Ok(self)
     }
 
     /// Leaves out a part of the prompt that the pump makes: one of [`BUILT_IN`].
@@ -543,7 +558,7 @@ fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
 }
 
 /// Seconds as microseconds.
-fn micros(seconds: f64) -> u64 {
+pub(in super::super) fn micros(seconds: f64) -> u64 {
     Duration::try_from_secs_f64(seconds)
         .map_or(u64::MAX, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX))
 }

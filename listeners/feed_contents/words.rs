@@ -68,6 +68,28 @@ impl FeedStatus {
     }
 }
 
+/// The content of a feed, from a source that says how long it is fresh. A source may answer any
+/// other payload, too; how long that is fresh is said by the feed's `cache_ttl`.
+#[derive(Clone, Debug, Default, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct FeedContent {
+    /// Seconds for which it is fresh; 0 if each turn must ask again.
+    #[payload(attribute, example = "60")]
+    pub fresh_for: f64,
+    /// When the content was up to date, if its origin says so or it is stale.
+    #[payload(attribute, no_example)]
+    pub as_of: Option<Timestamp>,
+    /// Whether the content is old, because its origin can't be reached.
+    #[payload(attribute, no_example)]
+    pub is_stale: Option<bool>,
+    /// Whether the content may not be shown in a later turn in which the source can't be asked.
+    #[payload(attribute, no_example)]
+    pub is_for_one_turn: Option<bool>,
+    /// The content.
+    #[payload(text, value, example = "Fleet nominal. 7 agents healthy. No alerts.")]
+    pub text: String,
+}
+
 /// The feeds that an agent is configured with. The listener `feed` reads them in the history.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]

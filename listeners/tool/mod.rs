@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 mod text;
 mod time;
+mod secret_file;
 pub mod web;
 
 pub mod calculate;
@@ -19,6 +20,7 @@ pub mod keyvalue;
 pub mod llm;
 pub mod mcp;
 pub mod recall;
+pub mod service;
 pub mod shell;
 pub mod skills;
 pub mod sql;

@@ -39,6 +39,11 @@ impl Beside {
     /// The keys of the map that the manifest's deserializer then gives.
     pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
 
+    /// A path in a folder.
+    pub(crate) fn in_folder(folder: &Path, text: &str) -> Beside {
+        Beside { folder: folder.to_owned(), text: text.to_owned() }
+    }
+
     /// The path.
     #[must_use]
     pub fn path(&self) -> PathBuf {

@@ -2,6 +2,8 @@
 //! together show.
 
 mod agent;
+mod doors;
+mod feeds;
 mod models;
 pub(super) mod otel;
 mod schemas;
@@ -11,10 +13,9 @@ pub(super) use sinks::SinksOf;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::door::{Tls, Tokens, Unusable, Wrong};
+use crate::door::{Tokens, Wrong};
 use crate::engine::{Builder, Factory, Unmade};
 use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
@@ -26,7 +27,7 @@ use crate::manifest::mistake::{Mistake, Mistakes, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
-use crate::manifest::{Door, Manifest, Places, UsedProvider, amount};
+use crate::manifest::{Manifest, Places, UsedProvider, amount};
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
@@ -95,12 +96,14 @@ impl Manifest {
             prices: None,
             schemas: Vec::new(),
             events: ProviderEvents::default(),
+            common_feeds: feeds::CommonFeeds::default(),
             providers: RefCell::default(),
             warnings: RefCell::default(),
             mistakes,
         };
         let own = reader.models(&root);
         reader.schemas = reader.declared(&root);
+        reader.common_feeds = reader.common_feeds(&root);
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
@@ -159,6 +162,14 @@ impl Node {
         }
     }
 
+    /// The keys of a map, each with its value.
+    pub(super) fn entries(&self) -> Vec<(&str, &Node)> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().map(|it| (&*it.key, &it.value)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -181,6 +192,8 @@ struct Reader<'a> {
     schemas: Vec<Schema>,
     /// The events of providers' streams: the manifest's models put them here.
     events: ProviderEvents,
+    /// The feeds that it declares outside its agents.
+    common_feeds: feeds::CommonFeeds,
     /// The provider files of the models, and what is probably wrong in them.
     providers: RefCell<Vec<UsedProvider>>,
     warnings: RefCell<Vec<Mistakes>>,
@@ -188,6 +201,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The manifest's own folder.
+    fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
     fn wrong(&self, mistake: Mistake) {
         // A place has one mistake here: a second one would follow from the first.
         let mut all = self.mistakes.borrow_mut();
@@ -208,7 +226,12 @@ impl Reader<'_> {
         }
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
-        let listeners = root.key("listeners").map(|it| self.listeners(it, tokens.as_ref()));
+        let services = self.services(root);
+        let nodes = root.key("listeners");
+        let has_any = nodes.is_some() || root.key("services").is_some();
+        let listeners = has_any.then(|| {
+            self.listeners(nodes.map(Node::items).unwrap_or_default(), services, tokens.as_ref())
+        });
         let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
         Manifest {
             file: self.file.to_owned(),
@@ -271,111 +294,20 @@ impl Reader<'_> {
         }
     }
 
-    fn doors(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Door> {
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut doors = Vec::new();
-        for (number, item) in node.items().iter().enumerate() {
-            let path = |key: &str| format!("doors[{number}].{key}");
-            let of = |key: &str| item.key(key).and_then(|it| Some((it, it.text()?)));
-            if let Some((at, file)) = of("unix") {
-                self.once(&mut seen, at, file, &path("unix"));
-                doors.push(Door::Unix(beside(self.file, file)));
-                self.no_tls(item, number, "a Unix socket speaks no TLS");
-            }
-            if let Some((at, address)) = of("metrics") {
-                let advice = "listen on 127.0.0.1, and let a proxy that asks pass them on; or \
-                              write `metrics_to_anyone:`";
-                let text = "other machines can reach this address, and metrics ask nobody who \
-                            they are";
-                if is_exposed(address) {
-                    self.wrong(Mistake::new(at.place, text).at(&path("metrics")).advice(advice));
-                }
-                self.once_bound(&mut seen, at, address, &path("metrics"));
-                doors.push(Door::Metrics(address.to_owned()));
-                self.no_tls(item, number, "the door for metrics speaks no TLS");
-            }
-            if let Some((at, address)) = of("metrics_to_anyone") {
-                self.once_bound(&mut seen, at, address, &path("metrics_to_anyone"));
-                doors.push(Door::MetricsToAnyone(address.to_owned()));
-                self.no_tls(item, number, "the door for metrics speaks no TLS");
-            }
-            let Some((at, address)) = of("tcp") else { continue };
-            if tokens.is_none() && is_exposed(address) {
-                let text = "other machines can reach this address, and there are no tokens";
-                let advice = "add `tokens: {file: tokens.txt}`, or listen on 127.0.0.1";
-                self.wrong(Mistake::new(at.place, text).at(&path("tcp")).advice(advice));
-            }
-            self.once_bound(&mut seen, at, address, &path("tcp"));
-            let tls = item.key("tls").and_then(|it| self.tls(it, &path("tls")));
-            doors.push(Door::Tcp { address: address.to_owned(), tls });
-        }
-        doors
-    }
-
-    fn no_tls(&self, item: &Node, number: usize, text: &str) {
-        if let Some(tls) = item.key("tls") {
-            let wrong = Mistake::new(tls.place, text).at(&format!("doors[{number}].tls"));
-            self.wrong(wrong.advice("leave it out: nobody else can listen there"));
-        }
-    }
-
-    /// Adds a mistake where an address repeats. An IP address with port 0 may repeat, as the system
-    /// chooses another port each time.
-    fn once_bound<'b>(
+    fn listeners(
         &self,
-        seen: &mut BTreeMap<&'b str, usize>,
-        at: &Node,
-        address: &'b str,
-        path: &str,
-    ) {
-        if address.parse::<SocketAddr>().ok().is_none_or(|it| it.port() != 0) {
-            self.once(seen, at, address, path);
-        }
-    }
-
-    fn tls(&self, node: &Node, path: &str) -> Option<Tls> {
-        let certificate = self.tls_file(node, "certificate", path, Tls::check_certificate);
-        let key = self.tls_file(node, "key", path, Tls::check_key);
-        let read = Tls::read(certificate?, key?);
-        read.map_err(|it| self.wrong(Mistake::new(node.place, it.to_string()).at(path))).ok()
-    }
-
-    /// The path of a certificate or a key, if the file alone passes `check`.
-    fn tls_file(
-        &self,
-        node: &Node,
-        key: &str,
-        path: &str,
-        check: fn(&Path) -> Result<(), Unusable>,
-    ) -> Option<PathBuf> {
-        let at = node.key(key).filter(|it| !it.is_null())?;
-        let file = beside(self.file, at.text()?);
-        let wrong = |it: Unusable| Mistake::new(at.place, it.to_string()).at(&joined(path, key));
-        check(&file).map_err(|it| self.wrong(wrong(it))).ok()?;
-        Some(file)
-    }
-
-    /// Adds a mistake where an address or a path repeats.
-    fn once<'b>(
-        &self,
-        seen: &mut BTreeMap<&'b str, usize>,
-        at: &Node,
-        address: &'b str,
-        path: &str,
-    ) {
-        let Some(line) = seen.insert(address, at.place.line) else { return };
-        let text = format!("line {line} listens on {} already", cut(address));
-        self.wrong(Mistake::new(at.place, text).at(path).advice("choose another"));
-    }
-
-    fn listeners(&self, node: &Node, tokens: Option<&Tokens>) -> Vec<Listener> {
-        let made: Vec<(&Node, String, Listener)> = (0..)
-            .zip(node.items())
-            .filter_map(|(number, item)| {
-                let path = format!("listeners[{number}]");
-                self.listener(item, &path).map(|it| (item, path, it))
-            })
-            .collect();
+        items: &[Node],
+        services: Vec<(&Node, String, Listener)>,
+        tokens: Option<&Tokens>,
+    ) -> Vec<Listener> {
+        let listed = items.iter().enumerate().filter_map(|(number, item)| {
+            let path = format!("listeners[{number}]");
+            self.listener(item, &path).map(|it| (item, path, it))
+        });
+        let listed: Vec<_> = listed.collect();
+        // A listener with mistakes may have any payload, so nothing is known then.
+        let are_known = listed.len() == items.len();
+        let made: Vec<(&Node, String, Listener)> = services.into_iter().chain(listed).collect();
         let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
         names.extend(self.builder.listeners().map(|it| (it, None)));
         for (number, (item, path, listener)) in made.iter().enumerate() {
@@ -409,8 +341,8 @@ impl Reader<'_> {
         // Listeners with mistakes count as there, too. But advice suggests no name that would be
         // refused.
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
-        names.extend(node.items().iter().filter_map(|it| Some((self.meant(it)?, None))));
-        known.extend(node.items().iter().filter_map(|it| {
+        names.extend(items.iter().filter_map(|it| Some((self.meant(it)?, None))));
+        known.extend(items.iter().filter_map(|it| {
             let kind = it.key("use").and_then(Node::text)?;
             let mut kinds = self.kinds();
             let is_known =
@@ -419,11 +351,9 @@ impl Reader<'_> {
         }));
         known.sort_unstable();
         known.dedup();
-        let payloads = made.iter().flat_map(|(.., it)| it.payloads());
-        let payloads: BTreeSet<&Name> = payloads.chain(self.builder.payloads()).collect();
-        // A listener with mistakes may have any payload, so nothing is known then.
-        let are_known = made.len() == node.items().len();
-        for (number, item) in node.items().iter().enumerate() {
+        let own = made.iter().flat_map(|(.., it)| it.payloads());
+        let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
+        for (number, item) in items.iter().enumerate() {
             let path = format!("listeners[{number}]");
             self.peers(item, &path, &names, &known);
             self.sources(item, &path, &names, &known);
@@ -549,13 +479,6 @@ impl Reader<'_> {
     pub(super) fn is_named(&self, model: &str) -> bool {
         self.named.iter().any(|it| it == model)
     }
-}
-
-/// Whether other machines can reach an IP address. A host name counts as not exposed here, as its
-/// IP addresses are known only when the door opens.
-fn is_exposed(address: &str) -> bool {
-    let parsed = address.parse::<SocketAddr>();
-    parsed.is_ok_and(|it| !it.ip().to_canonical().is_loopback())
 }
 
 /// Whether a listener may have this name.

@@ -89,6 +89,13 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
             "listeners: [{use: calculate}]",
         ),
         key("schemas", Kind::List(Box::new(Kind::Path)), SCHEMAS, "schemas: [weather.schema.json]"),
+        key("services", Kind::Named(Box::new(Kind::Map(feeds::service()))), SERVICES, SERVICE),
+        key(
+            "feeds-defaults",
+            feeds::service_feeds(),
+            FEEDS_DEFAULTS,
+            "feeds-defaults: [{source: claw-api, path: /fleet/alerts, ttl: 30}]",
+        ),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
         key("prices", Kind::Path, model::PRICES, "prices: prices.yaml"),
         key("otel", Kind::Map(otel()), OTEL, "otel: {endpoint: \"http://127.0.0.1:4318\"}"),
@@ -115,6 +122,9 @@ const TOKENS: &str = "Who may come in at the TCP doors: lines NAME:TOKEN or NAME
 const DOORS: &str = "Where to listen; 127.0.0.1:8765 unless said.";
 const LISTENERS: &str = "The listeners. Those that the program itself holds are there anyway.";
 const SCHEMAS: &str = "JSON Schemas, each a payload by the name of its file.";
+const SERVICES: &str = "HTTP services, by name. Each is a listener, and a source of feeds.";
+const SERVICE: &str = "services: {claw-api: {url: \"http://127.0.0.1:8090\"}}";
+const FEEDS_DEFAULTS: &str = "The feeds of services that each agent has which says no `feeds`.";
 const META: &str = "Has the listener describe, and says who may ask it for what.";
 const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
 const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";

@@ -1,19 +1,17 @@
 //! Credentials: secret headers from a file. Each line of the file has a host, a header and the
 //! header's value.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use pumphouse::model::Secret;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
+use super::super::secret_file;
 use super::super::web::{Web, host_of};
 
-/// A file of credentials may have at most this many bytes.
-const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// The modes of a file of credentials that are refused: others may read it, or the group write it.
+const REFUSED_MODES: u32 = 0o027;
 
 /// Secret headers for certain hosts. They are sent in addition to the caller's headers.
 #[derive(Default)]
@@ -35,7 +33,8 @@ impl Credentials {
     /// be able to write it. No error message contains a value from the file.
     pub(super) fn read(path: &Path, web: &Web) -> Result<Credentials, String> {
         let shown = path.display();
-        let text = text_of(path).map_err(|why| format!("{shown}: {why}"))?;
+        let text =
+            secret_file::read(path, REFUSED_MODES).map_err(|why| format!("{shown}: {why}"))?;
         let mut all = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -88,29 +87,4 @@ impl Credential {
         let secrets = secrets.map(Secret::new).collect();
         Ok(Credential { host: bare, port, name, value: header, secrets })
     }
-}
-
-/// Reads a file of secrets. It must be a file and no link, its mode must keep others out, and it
-/// must not be too large.
-fn text_of(path: &Path) -> Result<String, String> {
-    let named = path.symlink_metadata().map_err(|error| error.to_string())?;
-    if !named.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let opened = file.metadata().map_err(|error| error.to_string())?;
-    if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
-        return Err("it was exchanged while it was opened".to_owned());
-    }
-    let mode = opened.mode() & 0o777;
-    if mode & 0o027 != 0 {
-        return Err(format!("its mode is {mode:04o}, so others may read or change it: chmod 600"));
-    }
-    if opened.len() > FILE_BYTES_MAX {
-        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    }
-    let mut text = String::new();
-    let read = file.take(FILE_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| error.to_string())?;
-    Ok(text)
 }

@@ -7,7 +7,6 @@
 
 mod address;
 mod caching_fields;
-#[cfg_attr(not(test), expect(dead_code, reason = "no listener reads by it yet"))]
 pub(crate) mod cache;
 mod html;
 pub mod limits;
@@ -28,7 +27,13 @@ use limits::WebLimits;
 pub(super) use reach::host_of;
 use reach::{Reach, Resolver};
 pub(super) use refusal::Refusal;
-pub(super) use text::{Read, is_pdf, kind_named, piece};
+pub(super) use text::{Read, is_json, is_pdf, kind_named, piece};
+
+/// Converts the HTML of a file to text of at most `most` bytes, as pages of the web are converted.
+pub(super) fn html_text(html: &str, name: &str, most: usize) -> String {
+    let base = Url::parse("file:///").and_then(|it| it.join(name));
+    base.map(|base| html::read(html, &base, most).text).unwrap_or_default()
+}
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Payload)]
@@ -75,7 +80,10 @@ impl Web {
     /// Makes a client that may reach these hosts. Without a list of hosts, it may reach public
     /// addresses.
     pub(super) fn new(hosts: Option<&[String]>, limits: WebLimits) -> Result<Web, String> {
-        let reach = hosts.map_or(Ok(Reach::Public), Reach::to)?;
+        Web::reaching(hosts.map_or(Ok(Reach::Public), Reach::to)?, limits)
+    }
+
+    fn reaching(reach: Reach, limits: WebLimits) -> Result<Web, String> {
         let client = Client::builder()
             .user_agent(concat!("pumphouse/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(trusted()?)
@@ -89,16 +97,41 @@ impl Web {
         Ok(Web { client, reach, limits })
     }
 
+    /// Makes a client that may reach these hosts and all public addresses.
+    pub(super) fn with_public(hosts: &[String], limits: WebLimits) -> Result<Web, String> {
+        Web::reaching(Reach::with_public(hosts)?, limits)
+    }
+
     /// Gets the answer of a URL, and follows redirects. The URL of each redirect is checked like
     /// the first.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Refusal> {
-        self.in_time(self.follow(url)).await
+        self.get_with(url, &HeaderMap::new(), &HeaderMap::new()).await
     }
 
-    async fn follow(&self, url: &str) -> Result<Answer, Refusal> {
+    /// The same, with further headers. The private ones are sent only to the origin of the first
+    /// URL (scheme, host and port). An answer of the status 304 is given with an empty body.
+    pub(super) async fn get_with(
+        &self,
+        url: &str,
+        headers: &HeaderMap,
+        private: &HeaderMap,
+    ) -> Result<Answer, Refusal> {
+        self.in_time(self.follow(url, headers, private)).await
+    }
+
+    async fn follow(
+        &self,
+        url: &str,
+        headers: &HeaderMap,
+        private: &HeaderMap,
+    ) -> Result<Answer, Refusal> {
         let mut url = self.checked(url)?;
+        let origin = url.origin();
         for _ in 0..=self.limits.redirects_max {
-            let request = self.client.get(url.clone());
+            let mut request = self.client.get(url.clone()).headers(headers.clone());
+            if url.origin() == origin {
+                request = request.headers(private.clone());
+            }
             let response = request.send().await.map_err(|it| Refusal::unsent(&it, &url))?;
             if !is_redirect(response.status()) {
                 return self.read(url, response).await;
@@ -143,6 +176,10 @@ impl Web {
     /// Reads an answer that is to be shown as text. A failure status is refused, and so is a type
     /// that can't be shown.
     async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
+        if from.status() == StatusCode::NOT_MODIFIED {
+            let (status, headers) = (from.status(), from.headers().clone());
+            return Ok(Answer { url, status, headers, body: Vec::new() });
+        }
         if !from.status().is_success() {
             return Err(Refusal::status(from.status(), &url));
         }
@@ -187,7 +224,7 @@ impl Web {
         let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
         match &self.reach {
             Reach::Public => false,
-            Reach::Hosts(all) => all.iter().any(fits),
+            Reach::Hosts(all) | Reach::HostsAndPublic(all) => all.iter().any(fits),
         }
     }
 

@@ -20,28 +20,19 @@ pub(super) enum Reach {
     Public,
     /// To these hosts, at these ports.
     Hosts(BTreeSet<(String, u16)>),
+    /// To these hosts, at these ports, and to public addresses, at the ports 80 and 443.
+    HostsAndPublic(BTreeSet<(String, u16)>),
 }
 
 impl Reach {
     /// Reads a list of hosts: `example.org`, `127.0.0.1:9000`, `[::1]:9000`.
     pub(super) fn to(hosts: &[String]) -> Result<Reach, String> {
-        let mut all = BTreeSet::new();
-        for host in hosts {
-            let wrong = || format!("`{host}` is no host, as in `example.org` or `127.0.0.1:9000`");
-            let has_more = host.contains(['/', '@', '?', '#', '*', '\\']) || host.trim() != host;
-            let url: Url = format!("http://{host}/").parse().map_err(|_| wrong())?;
-            let port = host.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
-            let named = port.map(str::parse::<u16>).transpose().map_err(|_| wrong())?;
-            if has_more || host_of(&url).is_empty() {
-                return Err(wrong());
-            }
-            let ports: Vec<u16> = named.map_or(PORTS.to_vec(), |it| vec![it]);
-            all.extend(ports.into_iter().map(|port| (host_of(&url), port)));
-        }
-        match all.is_empty() {
-            true => Err("`hosts` is empty: list some, as in `hosts: [example.org]`".to_owned()),
-            false => Ok(Reach::Hosts(all)),
-        }
+        Ok(Reach::Hosts(listed(hosts)?))
+    }
+
+    /// The same, with all public addresses.
+    pub(super) fn with_public(hosts: &[String]) -> Result<Reach, String> {
+        Ok(Reach::HostsAndPublic(listed(hosts)?))
     }
 
     /// Checks that a URL may be reached; the error is a sentence. The addresses that a name
@@ -49,6 +40,11 @@ impl Reach {
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
         match self {
+            Reach::HostsAndPublic(all) if all.contains(&(host.clone(), port)) => Ok(()),
+            // The addresses of a listed name aren't checked, so its other ports are out of reach.
+            Reach::HostsAndPublic(all) if all.iter().all(|(it, _)| *it != host) => {
+                Reach::Public.check(url)
+            }
             Reach::Public if !PORTS.contains(&port) => Err(format!(
                 "the port {port} is out of reach: without `hosts` there are the ports 80 and 443"
             )),
@@ -57,12 +53,33 @@ impl Reach {
                 _ => Ok(()),
             },
             Reach::Hosts(all) if all.contains(&(host.clone(), port)) => Ok(()),
-            Reach::Hosts(all) => {
+            Reach::Hosts(all) | Reach::HostsAndPublic(all) => {
                 let listed: Vec<String> = all.iter().map(shown).collect();
                 let at = shown(&(host, port));
                 Err(format!("{at} is out of reach; there is {}", listed.join(", ")))
             }
         }
+    }
+}
+
+/// The hosts and ports of a list.
+fn listed(hosts: &[String]) -> Result<BTreeSet<(String, u16)>, String> {
+    let mut all = BTreeSet::new();
+    for host in hosts {
+        let wrong = || format!("`{host}` is no host, as in `example.org` or `127.0.0.1:9000`");
+        let has_more = host.contains(['/', '@', '?', '#', '*', '\\']) || host.trim() != host;
+        let url: Url = format!("http://{host}/").parse().map_err(|_| wrong())?;
+        let port = host.rsplit_once(':').map(|(_, port)| port).filter(|it| !it.ends_with(']'));
+        let named = port.map(str::parse::<u16>).transpose().map_err(|_| wrong())?;
+        if has_more || host_of(&url).is_empty() {
+            return Err(wrong());
+        }
+        let ports: Vec<u16> = named.map_or(PORTS.to_vec(), |it| vec![it]);
+        all.extend(ports.into_iter().map(|port| (host_of(&url), port)));
+    }
+    match all.is_empty() {
+        true => Err("`hosts` is empty: list some, as in `hosts: [example.org]`".to_owned()),
+        false => Ok(all),
     }
 }
 
@@ -80,12 +97,19 @@ pub(in super::super) fn host_of(url: &Url) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Resolves names by the system. If only public addresses may be reached, all others are left out.
+/// Resolves names by the system. Addresses that aren't public are left out, unless the name stands
+/// in a list of hosts.
 pub(super) struct Resolver(pub(super) Reach);
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (name, is_open) = (name.as_str().to_owned(), self.0 != Reach::Public);
+        let name = name.as_str().to_owned();
+        let bare = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
+        let is_open = match &self.0 {
+            Reach::Public => false,
+            Reach::Hosts(_) => true,
+            Reach::HostsAndPublic(all) => all.iter().any(|(host, _)| *host == bare),
+        };
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let kept: Vec<SocketAddr> = found.filter(|it| is_open || is_public(it.ip())).collect();

@@ -8,7 +8,7 @@ use super::Reason;
 use super::reach::{NotPublic, host_of};
 
 /// Why a request isn't made, or an answer not shown.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Refusal {
     pub(in super::super) reason: Reason,
     /// The server's status, if that is the reason.

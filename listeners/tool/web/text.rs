@@ -84,6 +84,12 @@ pub(in super::super) fn is_pdf(answer: &Answer) -> bool {
     }
 }
 
+/// Whether an answer's server says that it is JSON.
+pub(in super::super) fn is_json(answer: &Answer) -> bool {
+    let name = media_type(content_type(&answer.headers));
+    name == "application/json" || name.ends_with("+json")
+}
+
 /// The media type that an answer's server names, without its parameters.
 pub(in super::super) fn kind_named(answer: &Answer) -> String {
     media_type(content_type(&answer.headers)).chars().map(known).collect()

@@ -140,7 +140,7 @@ impl Reader<'_> {
             max_turns: text("max_turns").and_then(amount::allowance).unwrap_or(usual.max_turns),
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
             metadata: self.surroundings(item, "metadata", path)?,
-            context_feeds: self.surroundings(item, "context_feeds", path)?,
+            context_feeds: self.context_feeds(item, path)?,
             abilities: item.key("abilities").map_or(usual.abilities, abilities),
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
             on_context_full: chosen(
@@ -169,7 +169,7 @@ impl Reader<'_> {
 
     /// Reads `metadata` or `context_feeds`: the default without the key, none where the value has
     /// mistakes.
-    fn surroundings<T: Default + DeserializeOwned>(
+    pub(super) fn surroundings<T: Default + DeserializeOwned>(
         &self,
         item: &Node,
         key: &str,
@@ -208,6 +208,31 @@ impl Reader<'_> {
             let mistake = Mistake::new(at.place, text).at(&path);
             let mistake = mistake.or_nearest(name, known.iter().copied());
             self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+        }
+        self.sources_of_feeds(item.key("feeds"), &joined(path, "feeds"), names, known);
+    }
+
+    /// Feeds of services come from services that are there.
+    pub(super) fn sources_of_feeds(
+        &self,
+        feeds: Option<&Node>,
+        path: &str,
+        names: &BTreeMap<&str, Option<usize>>,
+        known: &[&str],
+    ) {
+        for (number, feed) in feeds.map(Node::items).unwrap_or_default().iter().enumerate() {
+            let Some((at, name)) = feed.key("source").and_then(|it| Some((it, it.text()?))) else {
+                continue;
+            };
+            if names.contains_key(name) {
+                continue;
+            }
+            let text = format!("there is no service `{}`", cut(name));
+            let mistake = Mistake::new(at.place, text).at(&format!("{path}[{number}].source"));
+            let mistake = mistake.or_nearest(name, known.iter().copied());
+            let advice =
+                format!("declare it under `services`, or name one of {}", known.join(", "));
+            self.wrong(mistake.advice(advice));
         }
     }
 

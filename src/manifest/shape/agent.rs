@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::limits::{ActionLimits, ReplyLimits};
-use crate::manifest::shape::feeds::{feed, metadata};
+use crate::manifest::shape::feeds::{feed, metadata, service_feeds};
 use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
 
 const DIALECT: &[(&str, &str)] = &[
@@ -195,11 +195,19 @@ fn streaming() -> Map {
 /// The keys for the agent's feeds and metadata.
 fn surroundings() -> Vec<Key> {
     let feeds = "What it is told beside its history, and which of the usual parts are left out.";
+    let of_services = "The feeds that it has of services; those of feeds-defaults unless said. A \
+                       name stands for a feed that a service advertises, and ... for the defaults.";
     let fields = "The fields in which it says how it is.";
     let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
     let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
     vec![
         key("context_feeds", Kind::List(Box::new(Kind::Map(feed()))), feeds, clock),
+        key(
+            "feeds",
+            service_feeds(),
+            of_services,
+            "feeds: [{source: claw-api, path: /fleet/alerts, ttl: 30}]",
+        ),
         key("metadata", Kind::Map(metadata()), fields, status),
     ]
 }

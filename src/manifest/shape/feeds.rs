@@ -1,5 +1,7 @@
 //! The keys of an agent's feeds and metadata in a manifest.
 
+use std::time::Duration;
+
 use crate::manifest::shape::{Key, Kind, Map, key};
 
 const METHOD: &[(&str, &str)] = &[
@@ -142,4 +144,58 @@ fn source() -> Map {
         ],
         one_of: &[],
     }
+}
+
+/// A service of `services`.
+pub(super) fn service() -> Map {
+    let url = "The URL below which its paths are. Its host counts as listed.";
+    let auth = "A file with its token, which only the owner can read.";
+    let hosts = "Further hosts that its redirects may lead to, besides public ones.";
+    let timeout = "How long a request may take; 3s unless said.";
+    let feeds = "The feeds that it advertises: an agent has one by its name.";
+    let example = "feeds: [{name: market-context, path: /api/v1/context}]";
+    Map {
+        what: "a service",
+        keys: vec![
+            Key { needed: true, ..key("url", Kind::Text, url, "url: \"http://127.0.0.1:8090\"") },
+            key("auth", Kind::Path, auth, "auth: service-auth/trading-api.json"),
+            key("hosts", Kind::List(Box::new(Kind::Text)), hosts, "hosts: [\"10.0.0.7:8080\"]"),
+            key("timeout", Kind::Time { min: SECOND }, timeout, "timeout: 3s"),
+            key("feeds", Kind::List(Box::new(Kind::Map(service_feed(false)))), feeds, example),
+        ],
+        one_of: &[],
+    }
+}
+
+/// A request to a service takes whole seconds.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A list of feeds of services, as ADR-013 has it.
+pub(super) fn service_feeds() -> Kind {
+    Kind::List(Box::new(Kind::Words(service_feed(true))))
+}
+
+fn service_feed(has_source: bool) -> Map {
+    let name = "What it is called; the last part of its path unless said.";
+    let source = "The service.";
+    let path = "What is read of the service; it begins with /.";
+    let ttl = "For how many seconds what was read will do, where the service says nothing shorter; \
+               60 unless said.";
+    let tokens = "How many tokens of it are shown, at four characters each.";
+    let timeout = "How many seconds a turn waits for it; 10 unless said.";
+    let enabled = "Whether it is read and shown; true unless said.";
+    let count = Kind::Count { min: 1, max: u32::MAX as usize };
+    let mut keys = vec![
+        key("name", Kind::Name, name, "name: fleet-alerts"),
+        Key { needed: true, ..key("path", Kind::Text, path, "path: /fleet/alerts") },
+        key("ttl", Kind::Text, ttl, "ttl: 30"),
+        key("max_tokens", count, tokens, "max_tokens: 1000"),
+        key("timeout", Kind::Number, timeout, "timeout: 3"),
+        key("enabled", Kind::Flag, enabled, "enabled: false"),
+    ];
+    if has_source {
+        let source = key("source", Kind::Name, source, "source: claw-api");
+        keys.insert(1, Key { needed: true, ..source });
+    }
+    Map { what: "a feed of a service", keys, one_of: &[] }
 }

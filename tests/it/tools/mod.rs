@@ -12,6 +12,8 @@ mod namespaces;
 mod pdf;
 mod seeds;
 mod recall;
+mod service;
+mod service_feeds;
 mod site;
 mod skills;
 mod sql;

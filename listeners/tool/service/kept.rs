@@ -1,0 +1,238 @@
+//! The answers of a service, kept for each agent and URL. All threads of an agent share them, and
+//! those that wait for the same URL wait for one request.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pumphouse::clock;
+use pumphouse::wire::Timestamp;
+use reqwest::header::HeaderMap;
+use reqwest::{StatusCode, Url};
+
+use super::super::super::feed::words::FeedContent;
+use super::super::web::cache::{CachedUrl, Plan, Taken, TimedAnswer, Ttl, is_failure_for_now};
+use super::super::web::{Answer, Reason, Refusal, Web};
+use super::content::Content;
+
+/// How many URLs are kept. The one that was asked for longest ago is forgotten first.
+const URLS_MAX: usize = 1_000;
+/// How long a service isn't asked again for a URL that failed.
+const FAILURE_US: u64 = 5_000_000;
+/// Content that may be shown after this time, a year, may be shown at any time.
+const LONG_US: u64 = 365 * 86_400 * 1_000_000;
+
+/// A request to a service.
+pub(super) struct Request<'a> {
+    pub(super) web: &'a Web,
+    pub(super) url: &'a Url,
+    pub(super) headers: &'a HeaderMap,
+    /// Fields that only the service itself may see.
+    pub(super) private: &'a HeaderMap,
+}
+
+impl Request<'_> {
+    /// Sends the request with further fields.
+    async fn send(&self, more: HeaderMap) -> Result<Answer, Refusal> {
+        let mut headers = self.headers.clone();
+        headers.extend(more);
+        self.web.get_with(self.url.as_str(), &headers, self.private).await
+    }
+}
+
+/// What is kept of a service.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<Urls>);
+
+#[derive(Default)]
+struct Urls {
+    all: BTreeMap<(String, String), KeptUrl>,
+    /// Counts the requests, to tell which URL was asked for longest ago.
+    asked: u64,
+}
+
+struct KeptUrl {
+    asked: u64,
+    answer: Arc<tokio::sync::Mutex<KeptAnswer>>,
+}
+
+/// What is kept of one URL for one agent. The cache has the answer without its body, which is in
+/// `content` as text.
+#[derive(Default)]
+struct KeptAnswer {
+    cached: CachedUrl,
+    content: Option<Content>,
+    failure: Option<Failure>,
+}
+
+/// Why a URL couldn't be had, and until when that counts.
+struct Failure {
+    until_us: u64,
+    refusal: Refusal,
+}
+
+impl Kept {
+    /// The content of a URL for an agent. `ttl` is in seconds; the content's front matter and the
+    /// service's fields go before it.
+    pub(super) async fn get(
+        &self,
+        agent: &str,
+        request: &Request<'_>,
+        ttl: f64,
+    ) -> Result<FeedContent, Refusal> {
+        let answer = self.of(agent, request.url.as_str());
+        let mut answer = answer.lock().await;
+        answer.get(request, ttl).await
+    }
+
+    fn of(&self, agent: &str, url: &str) -> Arc<tokio::sync::Mutex<KeptAnswer>> {
+        let mut urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        urls.asked += 1;
+        let asked = urls.asked;
+        let kept = urls
+            .all
+            .entry((agent.to_owned(), url.to_owned()))
+            .or_insert_with(|| KeptUrl { asked, answer: Arc::default() });
+        kept.asked = asked;
+        let answer = kept.answer.clone();
+        if urls.all.len() > URLS_MAX {
+            let oldest = urls.all.iter().min_by_key(|(_, it)| it.asked);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                urls.all.remove(&oldest);
+            }
+        }
+        answer
+    }
+}
+
+impl KeptAnswer {
+    async fn get(&mut self, request: &Request<'_>, ttl: f64) -> Result<FeedContent, Refusal> {
+        let fields = request.headers;
+        let asked_at_us = clock::wall_us();
+        if self.failure.as_ref().is_some_and(|it| asked_at_us < it.until_us) {
+            return self.without_answer(fields, ttl, asked_at_us);
+        }
+        let mut conditions = match self.cached.plan(fields, self.ttl(ttl), asked_at_us) {
+            Plan::Use(_) => return self.shown(fields, ttl, asked_at_us),
+            Plan::Ask(conditions) => conditions,
+        };
+        loop {
+            let is_conditional = !conditions.is_empty();
+            let answer = request.send(std::mem::take(&mut conditions)).await;
+            let now_us = clock::wall_us();
+            let taken = answer.and_then(|it| self.take(fields, it, (asked_at_us, now_us)));
+            match taken {
+                Ok(Some(once)) => return Ok(once),
+                Ok(None) if self.content.is_some() => return self.shown(fields, ttl, now_us),
+                // The service confirmed another answer than the kept one: ask without conditions.
+                Ok(None) if is_conditional => {}
+                Ok(None) => {
+                    let text = "the answer has the status 304, which nobody asked for";
+                    return Err(Refusal::new(Reason::Broken, text));
+                }
+                Err(refusal) => {
+                    self.fail(refusal, now_us);
+                    return self.without_answer(fields, ttl, now_us);
+                }
+            }
+        }
+    }
+
+    /// Takes an answer. Returns the content if it may be shown only once.
+    fn take(
+        &mut self,
+        request: &HeaderMap,
+        answer: Answer,
+        (asked_at_us, answered_at_us): (u64, u64),
+    ) -> Result<Option<FeedContent>, Refusal> {
+        let content = match answer.status {
+            StatusCode::NOT_MODIFIED => self.content.take(),
+            _ => Some(Content::of(&answer)?),
+        };
+        self.failure = None;
+        let Answer { status, headers, .. } = answer;
+        let body = Bytes::new();
+        let answer = TimedAnswer { asked_at_us, answered_at_us, status, headers, body };
+        match self.cached.take(request, answer) {
+            Taken::Kept | Taken::Confirmed => self.content = content,
+            Taken::Unmatched => self.content = None,
+            Taken::Once(_) | Taken::Failed(_) => {
+                self.content = None;
+                return Ok(content.map(|it| FeedContent {
+                    is_for_one_turn: Some(true),
+                    as_of: it.refreshed,
+                    text: it.text,
+                    ..FeedContent::default()
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers that the URL couldn't be had. If its server says so for good, what was kept ends.
+    fn fail(&mut self, refusal: Refusal, now_us: u64) {
+        let status = refusal.status.and_then(|it| StatusCode::from_u16(it).ok());
+        if status.is_some_and(|it| !is_failure_for_now(it)) {
+            *self = KeptAnswer::default();
+        }
+        self.failure = Some(Failure { until_us: now_us.saturating_add(FAILURE_US), refusal });
+    }
+
+    /// The kept content if it may be shown though the service failed, else the failure.
+    fn without_answer(
+        &self,
+        request: &HeaderMap,
+        ttl: f64,
+        now_us: u64,
+    ) -> Result<FeedContent, Refusal> {
+        let Some(Failure { until_us, refusal }) = &self.failure else {
+            return Err(Refusal::new(Reason::Broken, "the service gave no answer"));
+        };
+        let stale = self.cached.stale(request, self.ttl(ttl), now_us);
+        let (Some(stale), Some(content)) = (stale, &self.content) else {
+            return Err(refusal.clone());
+        };
+        let age_us = u64::try_from(stale.age.as_micros()).unwrap_or(u64::MAX);
+        let as_of = content.refreshed.or_else(|| stamp(now_us.saturating_sub(age_us)));
+        Ok(FeedContent {
+            fresh_for: seconds(until_us.saturating_sub(now_us)),
+            as_of,
+            is_stale: Some(true),
+            is_for_one_turn: None,
+            text: content.text.clone(),
+        })
+    }
+
+    /// The kept content, which is fresh or was just confirmed.
+    fn shown(&self, request: &HeaderMap, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
+        let Some(content) = &self.content else {
+            return Err(Refusal::new(Reason::Broken, "the service gave no answer"));
+        };
+        let later = self.cached.stale(request, self.ttl(ttl), now_us.saturating_add(LONG_US));
+        Ok(FeedContent {
+            fresh_for: self.cached.fresh_for(self.ttl(ttl), now_us).as_secs_f64(),
+            as_of: content.refreshed,
+            is_stale: None,
+            is_for_one_turn: later.is_none().then_some(true),
+            text: content.text.clone(),
+        })
+    }
+
+    /// How long the content is fresh, besides what the service's fields say.
+    fn ttl(&self, ttl: f64) -> Ttl {
+        let duration = |it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX);
+        match self.content.as_ref().and_then(|it| it.ttl) {
+            Some(own) => Ttl::Exactly(duration(own)),
+            None => Ttl::AtMost(duration(ttl)),
+        }
+    }
+}
+
+fn stamp(us: u64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()
+}
+
+fn seconds(us: u64) -> f64 {
+    Duration::from_micros(us).as_secs_f64()
+}

@@ -1,0 +1,252 @@
+//! The listener `service`: reads from one HTTP service, for feeds of agents and for their actions.
+//!
+//! ```yaml
+//! listeners:
+//!   - use: service
+//!     name: trading-api
+//!     settings: {url: "http://127.0.0.1:8090", auth: service-auth/trading-api.json}
+//! ```
+//!
+//! A request is a path below the `url`. The service is told who asks: `X-Claw-ID` and
+//! `X-Pumphouse-Agent` are the agent, `X-Claw-Pod` and `X-Pumphouse-Organism` the `pod` (ADR-013,
+//! section 5). These headers inform the service; only the token of the credential file
+//! authenticates. Answers are kept in memory for each agent and path, by the rules of a private
+//! cache (RFC 9111), so that threads of one agent share them, and one request is made for all that
+//! wait for it. Redirects are followed to public addresses and to listed hosts.
+
+mod content;
+mod credential;
+mod kept;
+
+use std::sync::Arc;
+
+use pumphouse::listener::{Beside, Effects};
+use pumphouse::prelude::*;
+use reqwest::Url;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use super::super::action;
+use super::super::action::words::Action;
+use super::super::feed::words::{FeedContent, NAME as FEED};
+use super::web::limits::WebLimits;
+use super::web::{Reason, Refusal, Web, host_of, piece};
+use credential::Token;
+use kept::Kept;
+
+/// The listener's default name. The payloads' namespace contains the name in use.
+const NAME: &str = "service";
+/// What a request accepts (ADR-013, section 6).
+const ACCEPTED: HeaderValue =
+    HeaderValue::from_static("text/plain, text/markdown, application/json, text/html;q=0.5");
+/// How long content is fresh of which neither the service nor the request says how long. The number
+/// is cllama's.
+const TTL_SECONDS: f64 = 60.0;
+
+/// Reads from the service.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/service/v1")]
+pub struct Get {
+    /// The path below the service's URL; it begins with `/`.
+    #[payload(example = "/api/v1/portfolio")]
+    pub path: String,
+    /// For how many seconds an answer may be shown again; default 60.
+    #[payload(no_example)]
+    pub ttl: Option<f64>,
+}
+
+/// The service can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/service/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// The service's HTTP status, if that is why.
+    #[payload(attribute)]
+    pub status: Option<u16>,
+    /// The limit that was exceeded, if any.
+    #[payload(attribute, no_example)]
+    pub limit: Option<String>,
+    /// Why, and how to correct it.
+    #[payload(value, example = "127.0.0.1 answers 503 Service Unavailable")]
+    pub text: String,
+}
+
+/// What stands under `settings` of `use: service`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The URL below which the service's paths are. Its host counts as listed.
+    pub url: String,
+    /// A file with the service's token: `{"service", "auth_type": "bearer", "token", "principal"}`.
+    pub auth: Option<Beside>,
+    /// What the service is told as the name of the organism.
+    pub pod: Option<String>,
+    /// Further hosts that redirects may lead to, besides public ones.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// How much a request may come to.
+    #[serde(default = "limits")]
+    pub limits: WebLimits,
+}
+
+impl Settings {
+    /// The settings of a service at a URL, without a token.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Settings {
+        let (url, limits) = (url.into(), limits());
+        Settings { url, auth: None, pod: None, hosts: Vec::new(), limits }
+    }
+}
+
+/// The bounds of a request, where the settings don't say others. The 3 s are cllama's.
+fn limits() -> WebLimits {
+    WebLimits { seconds_max: 3, connect_seconds_max: 3, ..WebLimits::default() }
+}
+
+/// A service, and its answers.
+struct Service {
+    web: Web,
+    url: Url,
+    pod: Option<HeaderValue>,
+    token: Option<Token>,
+    kept: Kept,
+}
+
+/// Makes the listener `service`.
+///
+/// # Errors
+/// The URL or a host is invalid, or the credential file can't be read or isn't safe from others.
+pub fn service(settings: &Settings) -> Result<Listener, String> {
+    let url: Url = settings
+        .url
+        .parse()
+        .map_err(|_| format!("url: `{}` is no URL, as in http://127.0.0.1:8090", settings.url))?;
+    let port = url.port_or_known_default().unwrap_or_default();
+    let host = match host_of(&url) {
+        it if it.contains(':') => format!("[{it}]:{port}"),
+        it => format!("{it}:{port}"),
+    };
+    let hosts: Vec<String> = [host].into_iter().chain(settings.hosts.iter().cloned()).collect();
+    let web = Web::with_public(&hosts, settings.limits).map_err(|it| format!("hosts: {it}"))?;
+    let url = web.checked(&settings.url).map_err(|it| format!("url: {}", it.text))?;
+    if url.query().is_some() {
+        return Err("url: a query has its place in the path of a request".to_owned());
+    }
+    let pod = settings.pod.as_deref().map(HeaderValue::from_str).transpose();
+    let pod = pod.map_err(|_| "pod: it has characters that no header may have")?;
+    let token = settings.auth.as_ref().map(|it| Token::read(&it.path())).transpose()?;
+    let text = format!("Reads from the service at {url}.");
+    let service = Service { web, url, pod, token, kept: Kept::default() };
+    Ok(Listener::with_state(NAME, Arc::new(service))
+        .own_namespace()
+        .on(get)
+        .timeout(settings.limits.listener_time())
+        .describe(text)
+        .effects(Effects::Outside)
+        .idempotent()
+        .stateless())
+}
+
+async fn get(
+    State(service): State<Arc<Service>>,
+    message: Message,
+    history: History,
+    request: Get,
+) -> Result<Result<FeedContent, Refused>, Fault> {
+    let agent = asking(&message, &history).await?;
+    Ok(service.get(&agent, &request).await.map_err(|it| service.refused(it)))
+}
+
+/// The agent that a message is from. If it is a call of an action, that is the sender of the
+/// action; if it asks for a feed, the agent that has the feed.
+async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
+    let key = message.key();
+    let mut parts = key.as_deref().unwrap_or_default().rsplit('/');
+    if message.from() == FEED
+        && let Some(agent) = parts.nth(1)
+    {
+        return Ok(agent.to_owned());
+    }
+    if message.from() == action::NAME {
+        let before = parts.next().and_then(|it| it.parse::<u64>().ok()?.checked_sub(1));
+        let taken = match before {
+            Some(before) => history.read(before, 1).await?.into_iter().next(),
+            None => None,
+        };
+        if let Some(taken) = taken.filter(Entry::is::<Action>) {
+            return Ok(taken.from().to_owned());
+        }
+    }
+    Ok(message.from().to_owned())
+}
+
+impl Service {
+    /// Reads a path for an agent, or gives what is kept of it.
+    async fn get(&self, agent: &str, request: &Get) -> Result<FeedContent, Refusal> {
+        let url = self.url_of(&request.path)?;
+        let ttl = request.ttl.unwrap_or(TTL_SECONDS);
+        if !(ttl >= 0.0 && ttl.is_finite()) {
+            let text = format!("ttl is in seconds, from 0 on, not {ttl}");
+            return Err(Refusal::new(Reason::BadRequest, text));
+        }
+        let (headers, private) = (self.headers(agent)?, self.private_headers());
+        let request =
+            kept::Request { web: &self.web, url: &url, headers: &headers, private: &private };
+        let content = self.kept.get(agent, &request, ttl).await?;
+        let text = match &self.token {
+            Some(token) => token.hide(&content.text),
+            None => content.text,
+        };
+        let text = match piece(&text, 0, self.web.limits.text_bytes_max) {
+            (_, None) => text,
+            (shown, Some(_)) => format!("{shown}\n[Content truncated]"),
+        };
+        Ok(FeedContent { text, ..content })
+    }
+
+    /// The URL of a path. It must be below the service's own URL.
+    fn url_of(&self, path: &str) -> Result<Url, Refusal> {
+        let wrong = |text: String| Refusal::new(Reason::BadUrl, text);
+        if !path.starts_with('/') {
+            let shown: String = path.chars().take(100).collect();
+            return Err(wrong(format!("a path begins with /, as in /api/v1/portfolio: `{shown}`")));
+        }
+        let base = self.url.path().trim_end_matches('/');
+        let origin = self.url.origin().ascii_serialization();
+        let url = self.web.checked(&format!("{origin}{base}{path}"))?;
+        let is_below = url.origin() == self.url.origin()
+            && url.path().strip_prefix(base).is_some_and(|it| it.starts_with('/'));
+        match is_below {
+            true => Ok(url),
+            false => Err(wrong(format!("the path leads out of {}", self.url))),
+        }
+    }
+
+    fn headers(&self, agent: &str) -> Result<HeaderMap, Refusal> {
+        let agent = HeaderValue::from_str(agent).map_err(|_| {
+            Refusal::new(Reason::BadRequest, "the agent's name can't stand in a header")
+        })?;
+        let mut headers = HeaderMap::from_iter([(ACCEPT, ACCEPTED)]);
+        for (value, names) in [
+            (Some(&agent), ["x-claw-id", "x-pumphouse-agent"]),
+            (self.pod.as_ref(), ["x-claw-pod", "x-pumphouse-organism"]),
+        ] {
+            let Some(value) = value else { continue };
+            headers.extend(names.map(|it| (HeaderName::from_static(it), value.clone())));
+        }
+        Ok(headers)
+    }
+
+    /// The headers that only the service itself may see.
+    fn private_headers(&self) -> HeaderMap {
+        self.token.iter().map(Token::header).collect()
+    }
+
+    fn refused(&self, refusal: Refusal) -> Refused {
+        let Refusal { reason, status, limit, text } = refusal;
+        let text = self.token.as_ref().map_or_else(|| text.clone(), |it| it.hide(&text));
+        Refused { reason, status, limit: limit.map(str::to_owned), text }
+    }
+}

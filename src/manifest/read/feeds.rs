@@ -1,0 +1,260 @@
+//! The services of a manifest, and the feeds that its agents have of them: `services`,
+//! `feeds-defaults` and `feeds`, in the form of ADR-013.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::listener::{Beside, Listener};
+use crate::listeners::feed::{Definition, Feeds, Source};
+use crate::listeners::tool::service::{Settings, service};
+use crate::manifest::amount;
+use crate::manifest::check::joined;
+use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::read::Reader;
+use crate::manifest::yaml::Node;
+
+/// The item of a list of feeds that stands for the feeds of `feeds-defaults`.
+const SPREAD: &str = "...";
+/// How many seconds a feed's content may be old, unless the manifest says otherwise.
+const TTL_SECONDS: f64 = 60.0;
+
+/// The feeds that a manifest declares outside its agents.
+#[derive(Default)]
+pub(super) struct CommonFeeds {
+    /// `feeds-defaults`.
+    defaults: Option<Vec<Definition>>,
+    /// The feeds that services advertise, by name. A name may be advertised by several services.
+    advertised: BTreeMap<String, Vec<Definition>>,
+}
+
+impl Reader<'_> {
+    /// The listeners of the services, each with its node and its path in the manifest.
+    pub(super) fn services<'b>(&self, root: &'b Node) -> Vec<(&'b Node, String, Listener)> {
+        let pod = root.key("name").and_then(Node::text);
+        let all = root.key("services").map(Node::entries).unwrap_or_default();
+        let urls = all.iter().filter_map(|(_, node)| node.key("url")?.text());
+        let hosts: Vec<String> = urls.filter_map(host_and_port).collect();
+        let made = all.iter().filter_map(|(name, node)| {
+            let path = format!("services.{name}");
+            let listener = self.service(node, &path, pod, &hosts)?;
+            Some((*node, path, listener.named(*name)))
+        });
+        made.collect()
+    }
+
+    fn service(
+        &self,
+        node: &Node,
+        path: &str,
+        pod: Option<&str>,
+        hosts: &[String],
+    ) -> Option<Listener> {
+        let url = node.key("url")?;
+        let mut settings = Settings::new(url.text()?);
+        settings.pod = pod.map(str::to_owned);
+        settings.hosts = hosts.to_vec();
+        let more = node.key("hosts").map(Node::items).unwrap_or_default();
+        settings.hosts.extend(more.iter().filter_map(Node::text).map(str::to_owned));
+        if let Some(seconds) = node.key("timeout").and_then(Node::text).and_then(amount::time) {
+            settings.limits.seconds_max = seconds.as_secs().max(1);
+        }
+        let auth = node.key("auth").and_then(Node::text);
+        settings.auth = auth.map(|it| Beside::in_folder(self.folder(), it));
+        let made = service(&settings).map_err(|error| {
+            // The text begins with the key that it is about.
+            let key = ["auth", "hosts"].into_iter().find(|it| error.starts_with(*it));
+            let key = key.unwrap_or("url");
+            let at = node.key(key).unwrap_or(node);
+            self.wrong(Mistake::new(at.place, error).at(&joined(path, key)));
+        });
+        made.ok()
+    }
+
+    /// Reads `feeds-defaults`, and the feeds that services advertise.
+    pub(super) fn common_feeds(&self, root: &Node) -> CommonFeeds {
+        let mut common = CommonFeeds::default();
+        for (name, node) in root.key("services").map(Node::entries).unwrap_or_default() {
+            let path = format!("services.{name}.feeds");
+            let feeds = node.key("feeds").map(Node::items).unwrap_or_default();
+            for (number, feed) in feeds.iter().enumerate() {
+                let path = format!("{path}[{number}]");
+                if let Some(it) = self.feed(feed, &path, (Some(name), number)) {
+                    common.advertised.entry(it.id.clone()).or_default().push(it);
+                }
+            }
+        }
+        if let Some(node) = root.key("feeds-defaults") {
+            common.defaults = Some(self.feed_list(node, "feeds-defaults", &common));
+        }
+        common
+    }
+
+    /// The feeds of an agent: those of `context_feeds`, then those of `feeds`. Without `feeds`, an
+    /// agent has the defaults.
+    pub(super) fn context_feeds(&self, item: &Node, path: &str) -> Option<Feeds> {
+        let mut feeds: Feeds = self.surroundings(item, "context_feeds", path)?;
+        let (node, path) = (item.key("feeds"), joined(path, "feeds"));
+        let list = match node {
+            Some(node) => self.feed_list(node, &path, &self.common_feeds),
+            None => self.common_feeds.defaults.clone().unwrap_or_default(),
+        };
+        for definition in list {
+            match feeds.clone().with(definition) {
+                Ok(it) => feeds = it,
+                Err(error) => {
+                    let place = node.unwrap_or(item).place;
+                    self.wrong(Mistake::new(place, error.to_string()).at(&path));
+                    return None;
+                }
+            }
+        }
+        Some(feeds)
+    }
+
+    fn feed_list(&self, node: &Node, path: &str, common: &CommonFeeds) -> Vec<Definition> {
+        let (mut all, mut is_spread) = (Vec::new(), false);
+        for (number, item) in node.items().iter().enumerate() {
+            let path = format!("{path}[{number}]");
+            let wrong = |text: String, advice: &str| {
+                self.wrong(Mistake::new(item.place, text).at(&path).advice(advice));
+            };
+            match item.text() {
+                Some(SPREAD) if is_spread => {
+                    wrong("`...` stands twice".to_owned(), "it may stand once in a list");
+                }
+                Some(SPREAD) => {
+                    is_spread = true;
+                    match &common.defaults {
+                        Some(defaults) => all.extend(defaults.iter().cloned()),
+                        None => wrong(
+                            "`...` stands for the default feeds, and there are none".to_owned(),
+                            "declare some under `feeds-defaults`",
+                        ),
+                    }
+                }
+                Some(name) => all.extend(self.advertised(name, item, &path, common)),
+                None => all.extend(self.feed(item, &path, (None, number))),
+            }
+        }
+        all
+    }
+
+    /// The feed of this name that a service advertises.
+    fn advertised(
+        &self,
+        name: &str,
+        item: &Node,
+        path: &str,
+        common: &CommonFeeds,
+    ) -> Option<Definition> {
+        let (text, advice) = match common.advertised.get(name).map_or(&[][..], Vec::as_slice) {
+            [one] => return Some(one.clone()),
+            [] if common.advertised.is_empty() => {
+                let text = format!("no service has a feed `{}`: none has any", cut(name));
+                (text, "declare it under `feeds` of a service, or give `source` and `path`".into())
+            }
+            [] => {
+                let all: Vec<&str> = common.advertised.keys().map(String::as_str).collect();
+                let text = format!("no service has a feed `{}`", cut(name));
+                (text, format!("there is {}", all.join(", ")))
+            }
+            several => {
+                let sources = several.iter().filter_map(|it| it.source.as_ref()?.name.as_deref());
+                let sources = sources.collect::<Vec<_>>().join(", ");
+                let text = format!("several services have a feed `{}`: {sources}", cut(name));
+                (text, "give `source` and `path`".to_owned())
+            }
+        };
+        let known = common.advertised.keys().map(String::as_str);
+        let mistake = Mistake::new(item.place, text).at(path);
+        self.wrong(mistake.or_nearest(name, known).advice(advice));
+        None
+    }
+
+    /// A feed of a service: `source`, `path`, `ttl`, and what any feed may have.
+    fn feed(
+        &self,
+        node: &Node,
+        path: &str,
+        (service, number): (Option<&str>, usize),
+    ) -> Option<Definition> {
+        let text = |key: &str| node.key(key).and_then(Node::text);
+        let wrong = |key: &str, text: &str, advice: &str| {
+            let place = node.key(key).unwrap_or(node).place;
+            let mistake = Mistake::new(place, text).at(&joined(path, key));
+            self.wrong(mistake.advice(advice));
+        };
+        let Some(source) = service.or_else(|| text("source")) else {
+            wrong("source", "a feed needs a `source`", "name a service, as in `source: claw-api`");
+            return None;
+        };
+        let at = text("path")?;
+        if !at.starts_with('/') {
+            let text = format!("the path `{}` doesn't begin with `/`", cut(at));
+            wrong("path", &text, "write it as in `path: /fleet/alerts`");
+            return None;
+        }
+        let ttl = text("ttl").map_or(Some(TTL_SECONDS), ttl);
+        let Some(ttl) = ttl.filter(|it| *it > 0.0) else {
+            wrong("ttl", "a ttl is more than 0", "give it in seconds, as in `ttl: 30`");
+            return None;
+        };
+        let params = Json::Object(Map::from_iter([
+            ("path".to_owned(), json!(at)),
+            ("ttl".to_owned(), json!(ttl)),
+        ]));
+        let id = text("name").map_or_else(|| id_of(source, at, number), str::to_owned);
+        let source = Source::service(source).params(params);
+        let ttl = Duration::try_from_secs_f64(ttl).unwrap_or(Duration::MAX);
+        let mut definition = Definition::on_demand(id, source).cache_ttl(ttl);
+        definition.max_tokens = text("max_tokens").and_then(|it| it.parse().ok());
+        definition.timeout = text("timeout").and_then(amount::number);
+        definition.enabled = node.key("enabled").and_then(Node::flag);
+        Some(definition)
+    }
+}
+
+/// Reads `30` or `30s`.
+fn ttl(text: &str) -> Option<f64> {
+    amount::number(text).or_else(|| amount::time(text).map(|it| it.as_secs_f64()))
+}
+
+/// The id of a feed that has no name: the last part of its path, as ADR-013 derives it. If the path
+/// has none, the id is made of the source's name and the feed's number.
+fn id_of(source: &str, path: &str, number: usize) -> String {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let last = path.trim_matches(['/', '.']).rsplit('/').next().unwrap_or_default();
+    let word = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
+    match last.is_empty() {
+        true => format!("{source}-feed-{}", number + 1),
+        false => last.chars().map(word).collect(),
+    }
+}
+
+/// The host and port of a URL, as a list of hosts has them.
+fn host_and_port(url: &str) -> Option<String> {
+    let url: reqwest::Url = url.parse().ok()?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_without_a_name_is_called_by_its_path() {
+        for (path, id) in [
+            ("/api/v1/market-summary", "market-summary"),
+            ("/fleet/alerts", "alerts"),
+            ("/fleet/alerts/", "alerts"),
+            ("/data.json", "data-json"),
+            ("/news?of=today", "news"),
+            ("/", "api-feed-3"),
+            ("/..", "api-feed-3"),
+        ] {
+            assert_eq!(id_of("api", path, 2), id, "{path}");
+        }
+    }
+}

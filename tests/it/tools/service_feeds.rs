@@ -1,0 +1,208 @@
+//! Feeds of services, as ADR-013 declares them, from the manifest to the prompt.
+
+use serde_json::Value;
+
+use super::site::{Answer, Site, head, page};
+use crate::program::{Ran, Scene};
+
+/// An organism with an agent, `tiverton`, whose feeds are these, and which replies so.
+fn desk(services: &str, agent: &str, replies: &str) -> Scene {
+    let scene = Scene::new();
+    scene.write(
+        "organism.yaml",
+        format!(
+            "name: trading-desk\nservices:\n{services}\
+             models: {{m: {{use: scripted, file: replies.txt}}}}\n\
+             listeners:\n  - use: agent\n    name: tiverton\n    model: m\n{agent}"
+        ),
+    );
+    scene.write("replies.txt", replies);
+    scene
+}
+
+/// Asks the agent these, each in a session of its own, and gives the last prompt of each.
+#[track_caller]
+fn prompts(scene: &Scene, questions: &[&str]) -> Vec<String> {
+    scene.run(&["check"]).code(0);
+    let server = scene.serve(&[]);
+    for question in questions {
+        let ns = "https://xml-pipeline.org/ns/tiverton/v1";
+        let ask = format!("<tiverton xmlns=\"{ns}\">{question}</tiverton>\n");
+        scene.pipe(&["send", "--connect", &server.address], &ask).code(0);
+    }
+    drop(server);
+    let threads = scene.run(&["threads", "--json"]).code(0).objects();
+    let named = |it: &Value| it["thread"].as_str().unwrap().to_owned();
+    let sessions = threads.iter().map(named).filter(|it| it.starts_with("sess-"));
+    let mut all: Vec<(u64, String)> = sessions
+        .map(|thread| {
+            let entries = scene.run(&["show", &thread, "--json"]).code(0).objects();
+            let begun = entries[0]["at_us"].as_u64().unwrap_or_default();
+            let last = format!("{thread}/{}", entries.len());
+            (begun, scene.run(&["prompt", &last]).code(0).out)
+        })
+        .collect();
+    all.sort_by_key(|it| it.0);
+    all.into_iter().map(|it| it.1).collect()
+}
+
+#[track_caller]
+fn checked(services: &str, agent: &str) -> Ran {
+    desk(services, agent, "%% reply\n<response>Done.</response>\n").run(&["check"])
+}
+
+const DONE: &str = "%% reply\n<response>Done.</response>\n";
+
+/// The example of section 3.
+const SECTION_3: &str = "    feeds:
+      - source: trading-api
+        path: /api/v1/market-summary
+        ttl: 300
+      - source: trading-api
+        path: /api/v1/portfolio
+        ttl: 30
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
+    let site = Site::start(|path| match path {
+        "/api/v1/market-summary" => page("text/plain", "Stocks are up."),
+        _ => page("application/json", "{\"cash\": 5}"),
+    });
+    let site = site.await;
+    let service = format!("  trading-api: {{url: \"{}\"}}\n", site.url(""));
+    let scene = desk(&service, SECTION_3, &DONE.repeat(2));
+    for prompt in prompts(&scene, &["One.", "Two."]) {
+        super::in_order(
+            &prompt,
+            &[
+                "│ <context_feed id=\"market-summary\">\n│ Stocks are up.\n│ </context_feed>",
+                "│ <context_feed id=\"portfolio\">\n│ ```json\n│ {\"cash\": 5}\n│ ```\n",
+            ],
+        );
+    }
+    // Section 5: the service is told who asks. The second thread has what the first one had.
+    let asked = site.asked();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for it in asked {
+        assert!(it.contains("x-claw-id: tiverton\r\n"), "{it}");
+        assert!(it.contains("x-claw-pod: trading-desk\r\n"), "{it}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn section_6_front_matter_is_stripped_and_limits_are_told() {
+    let site = Site::start(|path| match path {
+        "/alerts" => page(
+            "text/markdown",
+            "---\nfeed: fleet-alerts\nrefreshed: 2026-03-19T14:32:00Z\nttl: 60\n---\n\n\
+             Fleet nominal. 7 agents healthy. No alerts.\n",
+        ),
+        "/large" => page("text/plain", "x".repeat(40_000)),
+        _ => Answer::Whole(head("503 Service Unavailable", "content-length: 0\r\n")),
+    });
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.await.url(""));
+    let feeds = "    feeds:
+      - {name: fleet-alerts, source: claw-api, path: /alerts}
+      - {source: claw-api, path: /large}
+      - {source: claw-api, path: /down}
+";
+    let scene = desk(&service, feeds, DONE);
+    let prompt = prompts(&scene, &["Go."]).remove(0);
+    super::in_order(
+        &prompt,
+        &[
+            "│ <context_feed id=\"fleet-alerts\">\n│ Fleet nominal. 7 agents healthy. No alerts.\n",
+            "│ <context_feed id=\"large\" status=\"truncated\">\n",
+            "│ [Content truncated]\n",
+            "│ <context_feed id=\"down\" status=\"unavailable\">\n│ [Feed unavailable]\n",
+        ],
+    );
+    assert!(!prompt.contains("ttl: 60"), "{prompt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn section_7_a_master_claw_reads_alerts_and_asks_for_details() {
+    let site = Site::start(|path| match path {
+        "/fleet/alerts" => page("text/plain", "1 alert: tiverton is late."),
+        "/fleet/agents/tiverton" => page("application/json", "{\"late_s\": 42}"),
+        _ => page("text/plain", "nothing"),
+    });
+    let site = site.await;
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let agent = "    peers: [claw-api]
+    feeds:
+      - source: claw-api
+        path: /fleet/alerts
+        ttl: 30
+";
+    let replies = "%% reply
+<action type=\"tool\" mode=\"sync\" id=\"detail\">
+{\"name\": \"claw-api\", \"parameters\": {\"path\": \"/fleet/agents/tiverton\"}}
+</action>
+%% reply
+<response>$alerts The detail: $detail</response>
+";
+    let scene = desk(&service, agent, replies);
+    scene.run(&["check"]).code(0);
+    let server = scene.serve(&[]);
+    let ask = "<tiverton xmlns=\"https://xml-pipeline.org/ns/tiverton/v1\">Well?</tiverton>\n";
+    let ran = scene.pipe(&["send", "--connect", &server.address], ask).code(0);
+    ran.says(&["1 alert: tiverton is late. The detail: ```json\n", "{\"late_s\": 42}"]);
+    assert!(site.asked().iter().all(|it| it.contains("x-claw-id: tiverton\r\n")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_are_for_agents_without_feeds_and_a_spread_adds_them() {
+    let site = Site::start(|path| page("text/plain", format!("Read of {path}."))).await;
+    let service = format!(
+        "  claw-api: {{url: \"{}\", feeds: [{{name: alerts, path: /alerts}}, {{path: /market}}]}}\n\
+         feeds-defaults: [alerts]\n",
+        site.url("")
+    );
+    for (agent, expected) in [
+        ("", &["Read of /alerts."][..]),
+        ("    feeds: [market]\n", &["Read of /market."]),
+        ("    feeds: [market, ...]\n", &["Read of /market.", "Read of /alerts."]),
+        ("    feeds: []\n", &[]),
+    ] {
+        let prompt = prompts(&desk(&service, agent, DONE), &["Go."]).remove(0);
+        super::in_order(&prompt, expected);
+        assert_eq!(prompt.matches("Read of").count(), expected.len(), "{agent}{prompt}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_services_and_their_feeds_is_told_with_its_place() {
+    let api = "  claw-api: {url: \"http://127.0.0.1:1\", feeds: [{name: alerts, path: /a}]}\n";
+    for (services, agent, says) in [
+        (
+            api,
+            "    feeds: [{source: claw-ap, path: /a}]\n",
+            &["no service `claw-ap`", "claw-api"][..],
+        ),
+        (api, "    feeds: [{source: claw-api, path: a}]\n", &["doesn't begin with `/`"]),
+        (api, "    feeds: [{source: claw-api, path: /a, ttl: 0}]\n", &["a ttl is more than 0"]),
+        (api, "    feeds: [{source: claw-api}]\n", &["path"]),
+        (api, "    feeds: [alrets]\n", &["no service has a feed `alrets`", "alerts"]),
+        (api, "    feeds: [...]\n", &["there are none", "feeds-defaults"]),
+        (api, "    feeds: [alerts, {source: claw-api, path: /alerts}]\n", &["stands twice"]),
+        (api, "    feeds: [{source: claw-api, path: /a, tll: 3}]\n", &["ttl"]),
+        ("  claw-api: {url: claw-api}\n", "", &["is no URL"]),
+        (
+            "  claw-api: {url: \"http://127.0.0.1:1\", auth: none.json}\n",
+            "",
+            &["auth", "none.json"],
+        ),
+        ("  claw-api: {auth: a.json}\n", "", &["url"]),
+    ] {
+        let ran = checked(services, agent).code(1).says(says);
+        assert!(ran.out.contains("organism.yaml:"), "{ran:?}");
+    }
+    let two = format!(
+        "{api}  other: {{url: \"http://127.0.0.1:1\", feeds: [{{name: alerts, path: /b}}]}}\n"
+    );
+    checked(&two, "    feeds: [alerts]\n").code(1).says(&["several services", "claw-api, other"]);
+    let two = format!("{api}feeds-defaults: [alerts]\n");
+    checked(&two, "    feeds: [..., ...]\n").code(1).says(&["`...` stands twice"]);
+}
