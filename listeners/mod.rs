@@ -74,21 +74,6 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
     builder.factory(Factory::new("command", tool::command::command));
-    builder.factory(Factory::new("mcp", tool::mcp::asked));
-}
-
-/// As [`live_factories`], but if an MCP server describes its tools otherwise than before, the new
-/// description is accepted.
-pub fn accepting_factories(builder: &mut Builder) {
-    builder.factory(Factory::new("mcp", tool::mcp::accepted));
-}
-
-/// Registers the factories of all listeners of the house staff that `use:` in a manifest may name.
-/// [`cli`](pumphouse::cli::main) calls this.
-pub fn factories(builder: &mut Builder) {
-    builder.factory(Factory::plain("echo", echo::echo));
-    builder.factory(Factory::plain("calculate", tool::calculate::calculate));
-    builder.factory(Factory::new("command", tool::command::command));
     let documents = |it: tool::documents::Settings| tool::documents::documents(&it);
     builder.factory(Factory::new("documents", documents));
     builder.factory(Factory::new("mcp", tool::mcp::recorded));

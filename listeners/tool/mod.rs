@@ -14,6 +14,7 @@ pub mod command;
 mod pdf;
 pub mod fetch;
 pub mod files;
+pub mod documents;
 pub mod git;
 pub mod http;
 pub mod keyvalue;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::tool::{
-    command, fetch, files, git, http, keyvalue, llm, recall, service, shell, skills,
+    command, documents, fetch, files, git, http, keyvalue, llm, recall, service, shell, skills,
     sql, system_monitor,
 };
 use pumphouse::listeners::{self, agent::Agent};
@@ -27,6 +27,8 @@ fn house() -> BTreeMap<String, Schema> {
     let root = agent.root();
     let folder = tempfile::tempdir().unwrap();
     let files = files::files(&files::Settings::new(folder.path().to_str().unwrap())).unwrap();
+    let documents = documents::Settings::new(folder.path().to_str().unwrap());
+    let documents = documents::documents(&documents).unwrap();
     let service = service::service(&service::Settings::new("http://127.0.0.1:9")).unwrap();
     let command = command::command(serde_json::from_str(r#"{"run": ["cat"]}"#).unwrap()).unwrap();
     let shell = shell::shell(serde_json::from_str(r#"{"programs": "any"}"#).unwrap()).unwrap();
@@ -52,7 +54,7 @@ fn house() -> BTreeMap<String, Schema> {
     let recall = recall::recall(&recall::Settings::default());
     let tools =
         vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, recall, skills, sql];
-    let sources = vec![service];
+    let sources = vec![documents, service];
     let all = (listeners::standard(), agent.listener(), tools, sources);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

@@ -19,10 +19,10 @@ const COMPARED_MAX: usize = 1_000;
 
 /// The root folder, which is held open.
 pub(in super::super) struct Root {
-    pub(super) dir: Dir,
+    pub(in super::super) dir: Dir,
     /// The root's real path. A search walks it; the files that are found are opened relative to
     /// `dir`.
-    pub(super) path: PathBuf,
+    pub(in super::super) path: PathBuf,
     pub(super) limits: FileLimits,
     /// Held while a file is written or edited, so that no edit is lost when two happen at once.
     writing: Mutex<()>,
@@ -48,7 +48,7 @@ impl Root {
     }
 
     /// Opens a file to read it.
-    pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), Refused> {
+    pub(in super::super) fn file(&self, path: &str) -> Result<(File, Metadata), Refused> {
         let at = relative(path)?;
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
         is_file(path, &there)?;
@@ -84,7 +84,7 @@ impl Root {
 
     /// The refusal for an error of the system at a path. If nothing is there, the refusal suggests
     /// the most similar name of the folder.
-    pub(super) fn missing(&self, path: &str, error: &io::Error) -> Refused {
+    pub(in super::super) fn missing(&self, path: &str, error: &io::Error) -> Refused {
         let mut refusal = failed(path, error);
         let at = Path::new(path);
         let names = || {
@@ -110,7 +110,7 @@ impl Root {
 
 /// A caller's path, relative to the root. An absolute path is refused. Any other path that leads
 /// out of the root is refused when it is opened.
-pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
+pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
     let at = Path::new(path);
     match at.components().next() {
         None => Ok(Path::new(".")),
@@ -124,6 +124,11 @@ pub(super) fn relative(path: &str) -> Result<&Path, Refused> {
         )),
         Some(_) => Ok(at),
     }
+}
+
+/// A path relative to the root. `None` if the path isn't Unicode.
+pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
+    path.strip_prefix(root).ok()?.to_str()
 }
 
 /// Refuses a folder, and anything else that isn't a file.

@@ -4,7 +4,6 @@
 //! file outside the root is read, even if a folder is replaced by a link meanwhile.
 
 use std::io;
-use std::path::Path;
 
 use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -14,7 +13,7 @@ use ignore::WalkBuilder;
 use super::super::text::{cut, known};
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
-use super::root::{Root, relative};
+use super::root::{Root, relative, within};
 use super::{Found, Hit, Reason, Refused};
 
 /// Bytes that a compiled pattern may take.
@@ -95,11 +94,6 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
         let text = format!("the pattern is no regular expression: {error}");
         refused(Reason::Pattern, pattern, text.chars().map(known).collect::<String>())
     })
-}
-
-/// A path relative to the root. `None` if the path isn't Unicode.
-fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
-    path.strip_prefix(root).ok()?.to_str()
 }
 
 /// The lines that were found so far.

@@ -1,6 +1,7 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
 mod command;
+mod documents;
 mod fetch;
 mod files;
 mod git;

@@ -1,0 +1,302 @@
+//! The listener `documents`: gathers the documents below a folder in one text, mostly for a feed.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: documents, settings: {root: .}}
+//! ```
+//!
+//! Documents are Markdown and other text (program code, too), HTML, PDF and XML dumps of MediaWiki.
+//! What `.gitignore` names is left out, and so are hidden files and links. The text is cut where
+//! `max_tokens` or a limit is reached; its last line says what is left out.
+
+mod convert;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ignore::{DirEntry, WalkBuilder};
+use pumphouse::listener::{Beside, Effects};
+use pumphouse::prelude::*;
+use serde::Deserialize;
+
+use self::convert::Document;
+use super::files::limits::FileLimits;
+use super::files::root::{Root, relative, within};
+use super::files::{Reason, Refused as FileRefused};
+use super::pdf::PDF_SECONDS_MAX;
+use super::text::cut;
+
+/// The listener's default name. The payloads' namespace contains the name in use.
+const NAME: &str = "documents";
+/// How many of the documents that are left out the text names.
+const NAMED_MAX: usize = 5;
+/// One token is counted as this many characters, as feeds count them.
+const CHARACTERS_PER_TOKEN: u64 = 4;
+/// How long the files may take besides PDFs.
+const SECONDS_MAX: u64 = 30;
+
+/// Gathers documents in one text, each below a heading with its path.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/documents/v1")]
+pub struct Gather {
+    /// Files and folders, in the order in which they are gathered; default all.
+    #[payload(example = "docs/")]
+    pub paths: Vec<String>,
+    /// How many tokens the text may have, at four characters each.
+    #[payload(no_example)]
+    pub max_tokens: Option<u64>,
+}
+
+/// The documents' text.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/documents/v1")]
+pub struct Gathered {
+    /// How many documents the text has.
+    #[payload(attribute, example = "1")]
+    pub documents: u64,
+    /// How many documents are left out.
+    #[payload(attribute, example = "0")]
+    pub left_out: u64,
+    /// The text.
+    #[payload(text, value, example = "## README.md\n\nBrews tea.\n")]
+    pub text: String,
+}
+
+/// Nothing is gathered.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/documents/v1")]
+pub struct Refused {
+    /// Why, in a word.
+    #[payload(attribute)]
+    pub reason: Reason,
+    /// The path.
+    #[payload(attribute, example = "dosc")]
+    pub path: String,
+    /// Why, and how to correct it.
+    #[payload(value, example = "there is no `dosc`; did you mean `docs`?")]
+    pub text: String,
+}
+
+impl From<FileRefused> for Refused {
+    fn from(FileRefused { reason, path, text, .. }: FileRefused) -> Refused {
+        Refused { reason, path, text }
+    }
+}
+
+/// What stands under `settings` of `use: documents`.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The folder.
+    pub root: Beside,
+    /// How much is gathered.
+    #[serde(default)]
+    pub limits: DocumentLimits,
+}
+
+impl Settings {
+    /// Settings for a folder, with the default limits.
+    #[must_use]
+    pub fn new(root: impl Into<String>) -> Settings {
+        Settings { root: root.into().into(), limits: DocumentLimits::default() }
+    }
+}
+
+/// What one request may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct DocumentLimits {
+    /// Files that are looked at.
+    pub files_max: usize,
+    /// Bytes of one file; a larger one is left out.
+    pub file_bytes_max: usize,
+    /// PDFs that are read. Each takes a process of its own.
+    pub pdfs_max: usize,
+    /// Bytes of the text.
+    pub text_bytes_max: usize,
+}
+
+impl Default for DocumentLimits {
+    fn default() -> DocumentLimits {
+        DocumentLimits {
+            files_max: 5_000,
+            file_bytes_max: 8 << 20,
+            pdfs_max: 8,
+            text_bytes_max: 1 << 20,
+        }
+    }
+}
+
+/// The folder, and the limits.
+struct Folder {
+    root: Root,
+    limits: DocumentLimits,
+}
+
+/// Makes the listener `documents`.
+///
+/// # Errors
+/// The folder doesn't exist, or can't be opened.
+pub fn documents(settings: &Settings) -> Result<Listener, String> {
+    let path = settings.root.path();
+    let root = Root::open(&path, FileLimits::default());
+    let root = root.map_err(|error| format!("root: {}: {error}", path.display()))?;
+    let limits = settings.limits;
+    let pdfs = limits.pdfs_max as u64;
+    Ok(Listener::with_state(NAME, Arc::new(Folder { root, limits }))
+        .own_namespace()
+        .blocking()
+        .on(gather)
+        .timeout(Duration::from_secs(SECONDS_MAX + pdfs.saturating_mul(PDF_SECONDS_MAX)))
+        .describe("Gathers the documents of a folder in one text.")
+        .effects(Effects::Reads)
+        .idempotent()
+        .stateless())
+}
+
+async fn gather(
+    State(folder): State<Arc<Folder>>,
+    cancel: Cancel,
+    request: Gather,
+) -> Result<Gathered, Refused> {
+    let most = request.max_tokens.map_or(u64::MAX, |it| it.saturating_mul(CHARACTERS_PER_TOKEN));
+    let mut text = Gathering {
+        text: String::new(),
+        characters_left: usize::try_from(most).unwrap_or(usize::MAX),
+        bytes_max: folder.limits.text_bytes_max,
+        documents: 0,
+        left_out: Vec::new(),
+    };
+    let all = [".".to_owned()];
+    let paths = if request.paths.is_empty() { &all[..] } else { &request.paths };
+    let (names, is_whole) = folder.names(paths)?;
+    let mut pdfs = 0;
+    for name in &names {
+        if text.is_full() || cancel.is_cancelled() {
+            text.left_out.push(format!("{name} (no room)"));
+            continue;
+        }
+        match folder.document(name, &mut pdfs).await {
+            Ok(document) => text.add(name, &document),
+            Err(why) => text.left_out.push(format!("{name} ({why})")),
+        }
+    }
+    Ok(text.gathered(is_whole))
+}
+
+impl Folder {
+    /// The names of the files at these paths and below them, each once, and whether they are all.
+    fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
+        let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+        for path in paths {
+            let at = relative(path)?;
+            let there = self.root.dir.metadata(at);
+            there.map_err(|error| self.root.missing(path, &error))?;
+            let real = self.root.dir.canonicalize(at);
+            let real = real.map_err(|error| self.root.missing(path, &error))?;
+            for name in self.walk(self.root.path.join(real)) {
+                if names.len() == self.limits.files_max {
+                    return Ok((names, false));
+                }
+                if seen.insert(name.clone()) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok((names, true))
+    }
+
+    /// The files at a path and below it, in the order of their names. The walk begins at the root,
+    /// so that the `.gitignore` of each folder on the way counts.
+    fn walk(&self, path: PathBuf) -> impl Iterator<Item = String> {
+        let is_wanted =
+            move |it: &DirEntry| it.path().starts_with(&path) || path.starts_with(it.path());
+        let walk = WalkBuilder::new(&self.root.path)
+            .filter_entry(is_wanted)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(false)
+            .require_git(false)
+            .follow_links(false)
+            .sort_by_file_name(Ord::cmp)
+            .build();
+        let files = walk.filter_map(Result::ok);
+        let files = files.filter(|it| it.file_type().is_some_and(|it| it.is_file()));
+        files.filter_map(|it| within(&self.root.path, it.path()).map(str::to_owned))
+    }
+
+    /// Reads a document. The error is a word or two about why it is left out.
+    async fn document(&self, name: &str, pdfs: &mut usize) -> Result<Document, String> {
+        let opened = self.root.file(name).map_err(|_| "it can't be opened".to_owned())?;
+        let most = (self.limits.file_bytes_max, self.limits.text_bytes_max);
+        let read = convert::read(name, opened, most)?;
+        let pdf = match read {
+            convert::Read::Document(document) => return Ok(document),
+            convert::Read::Pdf(pdf) => pdf,
+        };
+        *pdfs += 1;
+        match *pdfs > self.limits.pdfs_max {
+            true => Err("pdfs_max".to_owned()),
+            false => convert::pdf(&pdf).await,
+        }
+    }
+}
+
+/// The text so far.
+struct Gathering {
+    text: String,
+    characters_left: usize,
+    bytes_max: usize,
+    documents: u64,
+    /// The documents that are left out, each with the reason.
+    left_out: Vec<String>,
+}
+
+impl Gathering {
+    fn is_full(&self) -> bool {
+        self.characters_left == 0 || self.text.len() >= self.bytes_max
+    }
+
+    /// Adds a document below a heading, as far as there is room.
+    fn add(&mut self, name: &str, document: &Document) {
+        let is_first = self.text.is_empty();
+        let gap = if is_first { "" } else { "\n" };
+        let section = format!("{gap}## {name}\n\n{}\n", document.text.trim_end());
+        let in_characters = section.char_indices().nth(self.characters_left);
+        let end = in_characters.map_or(section.len(), |(at, _)| at);
+        let end = section.floor_char_boundary(end.min(self.bytes_max - self.text.len()));
+        let shown = &section[..end];
+        self.characters_left -= shown.chars().count();
+        self.text += shown;
+        self.documents += 1;
+        if end < section.len() || document.is_cut {
+            if end < section.len() {
+                self.characters_left = 0;
+            }
+            if !self.text.ends_with('\n') {
+                self.text.push('\n');
+            }
+            self.text += "[Content truncated]\n";
+        }
+    }
+
+    fn gathered(mut self, is_whole: bool) -> Gathered {
+        let left_out = self.left_out.len();
+        if left_out > 0 {
+            let named: Vec<String> =
+                self.left_out.iter().take(NAMED_MAX).map(|it| cut(it)).collect();
+            let more = match left_out.checked_sub(NAMED_MAX) {
+                Some(more @ 1..) => format!(", and {more} more"),
+                _ => String::new(),
+            };
+            self.text += &format!("\n[Left out: {}{more}]\n", named.join(", "));
+        }
+        if !is_whole {
+            self.text += "\n[There are more files than files_max]\n";
+        }
+        Gathered { documents: self.documents, left_out: left_out as u64, text: self.text }
+    }
+}
