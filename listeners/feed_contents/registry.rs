@@ -46,6 +46,11 @@ impl Apply for Registry {
 }
 
 impl Registry {
+    /// The agents that have feeds, by name.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, it)| !it.all.is_empty()).map(|(agent, _)| &**agent)
+    }
+
     /// An agent's feeds, in their order.
     #[must_use]
     pub fn of(&self, agent: &str) -> &[Registered] {

@@ -15,6 +15,7 @@ mod demo;
 mod describe;
 mod eval;
 mod export;
+mod feeds;
 mod filters;
 mod folder;
 mod follow;
@@ -154,6 +155,7 @@ Examples:
   pumphouse why sess-k3v9x2ma/7      what led to a message
   pumphouse prompt sess-k3v9x2ma/7   what an agent's model was shown
   pumphouse state sess-k3v9x2ma/7    a thread's folds as of this message, and what waited
+  pumphouse feeds octopus            an agent's feeds, and what its last prompt had of them
   pumphouse replay sess-k3v9x2ma     whether listeners emit the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
   pumphouse budget --by model        what was used of each model, and what it cost
@@ -189,6 +191,7 @@ enum Verb {
     Why(why::Why),
     Prompt(prompt::Prompt),
     State(state::State),
+    Feeds(feeds::Feeds),
     Replay(replay::Replay),
     Budget(budget::Budget),
     Fork(fork::Fork),
@@ -229,6 +232,7 @@ impl Command {
                 Verb::Tree(it) => it.run(data, screen).await,
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Prompt(it) => it.run(data, screen).await,
+                Verb::Feeds(it) => it.run(data, screen).await,
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,

@@ -119,6 +119,25 @@ async fn section_6_front_matter_is_stripped_and_limits_are_told() {
         ],
     );
     assert!(!prompt.contains("ttl: 60"), "{prompt}");
+    let told = scene.run(&["feeds", "tiverton"]).code(0).out;
+    super::in_order(
+        &told,
+        &[
+            "  tiverton fleet-alerts  fresh  from claw-api /alerts\n    44 bytes, ",
+            " old, fresh for ",
+            "; 44 bytes in the last prompt\n",
+            "  tiverton large  truncated  from claw-api /large\n    32768 bytes, ",
+            "  tiverton down  unavailable  from claw-api /down\n    0 bytes, ",
+            "; not in the last prompt: it was unavailable\n",
+            "    claw-api answered an error: 127.0.0.1 answers 503 Service Unavailable\n",
+        ],
+    );
+    let all = scene.run(&["feeds", "--json"]).code(0).objects();
+    assert_eq!(all[0]["text"], "Fleet nominal. 7 agents healthy. No alerts.\n");
+    assert_eq!((all.len(), &all[2]["not_in_prompt"]), (3, &"it was unavailable".into()));
+    scene.run(&["feeds", "--values"]).code(0).says(&["  Fleet nominal. 7 agents healthy."]);
+    scene.run(&["feeds", "octopus"]).code(1).says(&["octopus has no feeds in any thread"]);
+    scene.run(&["feeds", "--thread", "sess-none"]).code(1).says(&["no thread"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
