@@ -88,4 +88,4 @@ def main(program, streams=1_000):
           f"{unsent} bytes behind at the end; the pump had at most {peak} MiB")
 
 
-main(sys.argv[1], *map(int, sys.argv[2:]))
+main(Path(sys.argv[1]).resolve(), *map(int, sys.argv[2:]))
