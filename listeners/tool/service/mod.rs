@@ -7,12 +7,14 @@
 //!     settings: {url: "http://127.0.0.1:8090", auth: service-auth/trading-api.json}
 //! ```
 //!
-//! A request is a path below the `url`. The service is told who asks: `X-Claw-ID` and
-//! `X-Pumphouse-Agent` are the agent, `X-Claw-Pod` and `X-Pumphouse-Organism` the `pod` (ADR-013,
-//! section 5). These headers inform the service; only the token of the credential file
-//! authenticates. Answers are kept in memory for each agent and path, by the rules of a private
-//! cache (RFC 9111), so that threads of one agent share them, and one request is made for all that
-//! wait for it. Redirects are followed to public addresses and to listed hosts.
+//! A request is a path below the `url`. Its headers `X-Claw-ID` and `X-Pumphouse-Agent` have the
+//! name of the agent that asks, `X-Claw-Pod` and `X-Pumphouse-Organism` the `pod` (ADR-013, section
+//! 5). These headers inform the service; only the token of the credential file authenticates.
+//!
+//! The listener caches answers in memory for each agent and path, by the rules of a private cache
+//! (RFC 9111). The threads of an agent share the answers. While a request is under way, all who
+//! want the same path for the same agent wait for its answer. Redirects are followed to public
+//! addresses and to listed hosts.
 
 mod content;
 mod credential;

@@ -1,4 +1,4 @@
-//! `use: service`: who asks, what is kept, and what rude services come to.
+//! `use: service`: the headers of its requests, its cache, and the limits for rude services.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -81,7 +81,7 @@ async fn section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
             ],
         );
     }
-    // Section 5: the service is told who asks. The second thread has what the first one had.
+    // Section 5: each request names the agent and the pod. The second thread used the cache.
     let asked = site.asked();
     assert_eq!(asked.len(), 2, "{asked:?}");
     for it in asked {
