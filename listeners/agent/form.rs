@@ -1,8 +1,7 @@
-//! The forms of prompts, and the part of a long result that a prompt shows.
+//! The forms of prompts: how a thread is rendered, by a number that each turn records.
 
 use pumphouse::model::Tool;
 
-use super::super::view::part;
 use super::words::CognitionIn;
 
 /// The newest form of prompts. New turns use it. Older forms never change, so that the prompts of
@@ -56,21 +55,4 @@ impl<'a> Form<'a> {
     pub fn offering(self, tools: &[Tool]) -> Form<'a> {
         Form { is_native: self.number > 2 && !tools.is_empty(), ..self }
     }
-}
-
-/// The part of a result that a prompt shows, and the note about the rest. The note is empty if the
-/// whole result is shown.
-pub(super) fn shown(entry: u64, mut text: String, most: u64) -> (String, String) {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let size = text.len();
-    if size <= most {
-        return (text, String::new());
-    }
-    let (_, to) = part(&text, 0, most);
-    text.truncate(to);
-    let note = format!(
-        "\n[{to} of {size} bytes are shown. For more call read-result with \
-         {{\"entry\": {entry}, \"from\": {to}}}.]"
-    );
-    (text, note)
 }

@@ -27,6 +27,7 @@
 
 pub mod builtin_feeds;
 mod escape;
+mod cut_result;
 mod form;
 mod prompt_order;
 pub mod settings;

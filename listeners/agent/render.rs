@@ -15,14 +15,13 @@ use pumphouse::wire::core::{ContextCleared, ContextRestored, ThreadResult, Threa
 use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
-use super::super::feed::Feed;
+use super::super::feed::PromptFeeds;
 use super::super::feed::definition::Position;
-use super::super::feed::shown::block;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
+use super::cut_result::shown;
 use super::escape::harmless;
-use super::form::shown;
 pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
 use super::prompt_order::{late, under_way};
@@ -45,10 +44,10 @@ pub fn render(
     root: &Name,
     system: &str,
     view: &[Entry],
-    feeds: &[Feed],
+    feeds: &PromptFeeds,
 ) -> Prompt {
-    let parts = [block(feeds, Position::SystemPrepend), system.to_owned()];
-    let parts = parts.into_iter().chain([block(feeds, Position::SystemAppend)]);
+    let parts = [feeds.block(Position::SystemPrepend), system.to_owned()];
+    let parts = parts.into_iter().chain([feeds.block(Position::SystemAppend)]);
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
@@ -92,7 +91,7 @@ pub fn render(
         }
     }
     during.into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
-    let last = block(feeds, Position::Late);
+    let last = feeds.block(Position::Late);
     let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
         put_late(&mut prompt, text);

@@ -9,7 +9,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
-use super::super::feed::{self, Feed, Shown};
+use super::super::feed::{self, Injection, PromptFeeds, Shown};
 use super::super::view::ClearContext;
 use super::Agent;
 use super::builtin_feeds;
@@ -215,8 +215,9 @@ impl TurnContext {
     fn request_feeds(&self, turn: u64) -> Option<Emissions> {
         let Agent { name, settings, .. } = self.agent();
         let declared = settings.context_feeds.declared();
+        let injection = settings.context_feeds.injection();
         let registry = self.feed_inputs.feeds.registry();
-        let is_new = registry.declared(name) != declared;
+        let is_new = registry.declared(name) != declared || registry.injection(name) != injection;
         let has_none = !is_new && registry.of(name).is_empty();
         if has_none || self.mind.has_feeds {
             return None;
@@ -228,14 +229,16 @@ impl TurnContext {
         }
         let mut emissions = Emissions::default();
         if is_new {
-            emissions.add(Note(To(feed::NAME, DeclareFeeds { feed: declared.to_vec() })));
+            let injection = Some(injection).filter(|it| *it != Injection::default());
+            let declaration = DeclareFeeds { injection, feed: declared.to_vec() };
+            emissions.add(Note(To(feed::NAME, declaration)));
         }
         emissions.add(To(feed::NAME, RefreshFeeds { turn }));
         Some(emissions)
     }
 
     /// The feeds that the prompt shows, and the built-in ones among them that have changed.
-    pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (Vec<Feed>, Vec<ContextFeed>) {
+    pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (PromptFeeds, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let inputs = &self.feed_inputs;
         let rules = self.rules();
@@ -250,13 +253,13 @@ impl TurnContext {
         ];
         let mut shown = Shown::clone(&inputs.feeds);
         let mut changed = Vec::new();
-        for mut it in all {
+        for mut it in all.map(|it| it.with_source(builtin_feeds::SOURCE)) {
             if !settings.context_feeds.has(&it.id) {
                 it.text.clear();
             }
             let before = shown.get(name, &it.id).map_or("", |it| &it.text);
             if it.text != before {
-                changed.push(it.clone().recorded(builtin_feeds::SOURCE));
+                changed.push(it.clone().recorded());
                 shown.hold(name, it);
             }
         }
@@ -268,7 +271,7 @@ impl TurnContext {
         system: &SystemPrompt,
         turn: u64,
         until: u64,
-        (form, feeds): (Form<'_>, &[Feed]),
+        (form, feeds): (Form<'_>, &PromptFeeds),
     ) -> Result<Prompt, Fault> {
         let agent = self.agent();
         let mut view = self.view.all().await?;

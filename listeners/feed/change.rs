@@ -109,7 +109,7 @@ pub(super) fn source<'a>(
 
 /// The agent whose feeds are to change: the sender of the action that this message is a call of,
 /// else the sender of the message.
-async fn whose(
+pub(super) async fn whose(
     message: &Message,
     history: &History,
     capabilities: &Capabilities,
@@ -142,7 +142,7 @@ fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), Strin
     }
 }
 
-fn unknown(registry: &Registry, agent: &str, id: &str) -> ContextFeedRefused {
+pub(super) fn unknown(registry: &Registry, agent: &str, id: &str) -> ContextFeedRefused {
     if BUILT_IN.contains(&id) {
         let message = format!("{id} is made by the pump; whoever sets the agent up turns it off");
         return ContextFeedRefused { message };
@@ -163,8 +163,20 @@ impl UpdateContextFeed {
             max_tokens,
             timeout,
             position,
+            inject,
             source,
         } = self;
-        Definition { id, kind, interval, enabled, cache_ttl, max_tokens, timeout, position, source }
+        Definition {
+            id,
+            kind,
+            interval,
+            enabled,
+            cache_ttl,
+            max_tokens,
+            timeout,
+            position,
+            inject,
+            source,
+        }
     }
 }

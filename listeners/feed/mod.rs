@@ -21,15 +21,15 @@
 //! the manual.
 
 mod change;
+mod list;
 mod refresh;
 
 use super::feed_contents::internal_sources;
-pub use super::feed_contents::{definition, registry, shown, words};
+pub use super::feed_contents::{definition, injection, registry, shown, words};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pumphouse::limits::FeedLimits;
 use pumphouse::listener::{FromContext, IntoEmit, Record};
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
@@ -37,12 +37,14 @@ use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
+pub use self::injection::Injection;
 use self::internal_sources::{AgentStatus, Facts, Internal, OpenAction};
 use self::refresh::{Effect, FeedId, Refreshes, key};
-pub use self::shown::{Feed, Shown};
+pub use self::shown::{Feed, PromptFeeds, Shown};
 pub use self::words::NAME;
 use self::words::{
-    ContextFeed, DeclareFeeds, FeedStatus, FeedUnasked, FeedsDue, FeedsRefreshed, RefreshFeeds,
+    ContextFeed, ContextFeedFetched, ContextFeedRefused, DeclareFeeds, FeedStatus, FeedUnasked,
+    FeedsDue, FeedsRefreshed, FetchContextFeed, RefreshFeeds,
 };
 use super::action::value::{known, value};
 use super::action::variables::{KnownValue, Lookup, resolve_json};
@@ -59,6 +61,9 @@ pub fn feed() -> Listener {
         .on(async |handling: Handling, _: RefreshFeeds| handling.handle().await)
         .on(async |handling: Handling, _: FeedsDue| handling.handle().await)
         .on(async |handling: Handling, _: FeedUnasked| handling.handle().await)
+        .on(async |handling: Handling, it: FetchContextFeed| handling.fetch(it).await)
+        .on(list::feeds)
+        .on(list::tools)
         .on_any_reply(async |handling: Handling, _: Element| handling.handle().await)
         .on(change::add)
         .on(change::update)
@@ -101,6 +106,8 @@ struct Emissions {
     /// Requests to sources that can't be sent. Each is a message to `feed` itself, and its feed
     /// counts as failed.
     unasked: Vec<Again<FeedUnasked>>,
+    /// Answers to `fetch_context_feed`.
+    fetched: Vec<Result<Reply<ContextFeedFetched>, Reply<ContextFeedRefused>>>,
     /// Answers to agents' requests, once their turns wait for no feed.
     refreshed: Vec<Reply<FeedsRefreshed>>,
     timers: Vec<Later<FeedsDue>>,
@@ -115,6 +122,14 @@ impl Handling {
             match effect {
                 Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
                 Effect::Take(of, answer) => self.take(of, answer.as_ref(), &mut emissions),
+                Effect::Fetched(asked, of, answer) => match answer {
+                    Ok(answer) => {
+                        let (text, stale_since) = self.text(answer.as_ref());
+                        let feed = self.feed(of, &text, stale_since);
+                        emissions.fetched.extend(feed.map(|it| Ok(fetched(asked, it))));
+                    }
+                    Err(why) => emissions.fetched.push(Err(refused(asked, why))),
+                },
                 Effect::Lost(of, why, had_at) => match self.recorded(of) {
                     Some(then) => emissions.contents.push(Note(To(of.agent.clone(), then))),
                     None => self.lose(of, why, *had_at, &mut emissions),
@@ -163,6 +178,62 @@ impl Handling {
             }
             return Ok(());
         };
+        match self.internal(of, internal).await? {
+            Ok(text) => {
+                fresh.insert(of.id.clone(), call::text(&text).into());
+                self.record(of, &text, None, emissions);
+            }
+            Err(why) => self.lose(of, &why, None, emissions),
+        }
+        Ok(())
+    }
+
+    /// Asks the source of a feed for a `fetch_context_feed`.
+    async fn fetch(
+        mut self,
+        FetchContextFeed { id }: FetchContextFeed,
+    ) -> Result<Emissions, Fault> {
+        let mut emissions = Emissions::default();
+        let agent = change::whose(&self.message, &self.history, &self.capabilities).await?;
+        let registry = self.refreshes.registry();
+        let agent = agent.and_then(|agent| match registry.get(&agent, &id) {
+            Some(_) => Ok(agent),
+            None => Err(change::unknown(registry, &agent, &id)),
+        });
+        let of = match agent {
+            Ok(agent) => FeedId { agent, id },
+            Err(no) => {
+                emissions.fetched.push(Err(Reply(self.message.0.clone(), no)));
+                return Ok(emissions);
+            }
+        };
+        let asked = self.message.0.clone();
+        match self.definition(&of).and_then(Definition::internal) {
+            Some(internal) => match self.internal(&of, internal).await? {
+                Ok(text) => {
+                    self.record(&of, &text, None, &mut emissions);
+                    let feed = self.feed(&of, &text, None);
+                    emissions.fetched.extend(feed.map(|it| Ok(fetched(&asked, it))));
+                }
+                Err(why) => emissions.fetched.push(Err(refused(&asked, &why))),
+            },
+            None => match self.question(&of, &BTreeMap::new()) {
+                Ok((listener, payload)) => {
+                    let key = key(&self.message, &of);
+                    emissions.questions.push(Request::new(To(listener, payload)).key(key));
+                }
+                Err(why) => emissions.fetched.push(Err(refused(&asked, &why))),
+            },
+        }
+        Ok(emissions)
+    }
+
+    /// The answer of an internal source.
+    async fn internal(
+        &mut self,
+        of: &FeedId,
+        internal: Result<Internal, String>,
+    ) -> Result<Result<String, String>, Fault> {
         let first = self.history.read(0, 1).await?;
         let status = match internal {
             Ok(Internal::Debug) => self.status(&of.agent),
@@ -176,15 +247,8 @@ impl Handling {
             entries: self.message.seq(),
             turns: self.minds.of(&of.agent).turns,
         };
-        match internal.and_then(|it| it.answer(&facts)) {
-            Ok(text) => {
-                let text = writable(&text);
-                fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &text, None, emissions);
-            }
-            Err(why) => self.lose(of, &why, None, emissions),
-        }
-        Ok(())
+        let text = internal.and_then(|it| it.answer(&facts));
+        Ok(text.map(|it| writable(&it)))
     }
 
     /// The status of an agent, for the source `debug_context`.
@@ -257,29 +321,28 @@ impl Handling {
 
     /// Records what a feed's source answered.
     fn take(&self, of: &FeedId, answer: Option<&Element>, emissions: &mut Emissions) {
+        let (text, stale_since) = self.text(answer);
+        self.record(of, &text, stale_since, emissions);
+    }
+
+    /// The content that a source answered. Stale content has the time when it was up to date.
+    fn text(&self, answer: Option<&Element>) -> (String, Option<Timestamp>) {
         if let Some(content) = answer.and_then(refresh::content) {
-            let stale_since = content.as_of.filter(|_| content.is_stale == Some(true));
-            return self.record(of, &content.text, stale_since, emissions);
+            return (content.text, content.as_of.filter(|_| content.is_stale == Some(true)));
         }
         let text = match answer.map(|it| value(&self.capabilities, it)) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
             Some(value) => format!("{value:#}"),
         };
-        self.record(of, &text, None, emissions);
+        (text, None)
     }
 
-    /// Records the content of a feed if it has changed. Stale content has the time when it was up
-    /// to date.
-    fn record(
-        &self,
-        of: &FeedId,
-        text: &str,
-        stale_since: Option<Timestamp>,
-        emissions: &mut Emissions,
-    ) {
-        let Some(definition) = self.definition(of) else { return };
-        let (text, is_cut) = fitted(text, definition);
+    /// A feed with new content, which is cut to the size that the feed may have.
+    fn feed(&self, of: &FeedId, text: &str, stale_since: Option<Timestamp>) -> Option<Feed> {
+        let definition = self.definition(of)?;
+        let injection = self.refreshes.registry().injection(&of.agent);
+        let (text, is_cut) = fitted(text, definition, injection.feed_bytes());
         let status = match (stale_since, is_cut) {
             (Some(_), _) => FeedStatus::Stale,
             (None, true) => FeedStatus::Truncated,
@@ -291,8 +354,22 @@ impl Handling {
             as_of: stale_since,
             ..Feed::fresh(&of.id, text)
         };
-        if self.shown.get(&of.agent, &of.id) != Some(&feed) {
-            self.note(of, feed, None, emissions);
+        Some(feed.with_source(source_name(definition)))
+    }
+
+    /// Records the content of a feed if it has changed, or if prompts show when it was refreshed.
+    fn record(
+        &self,
+        of: &FeedId,
+        text: &str,
+        stale_since: Option<Timestamp>,
+        emissions: &mut Emissions,
+    ) {
+        let Some(feed) = self.feed(of, text, stale_since) else { return };
+        let shows_times = self.refreshes.registry().injection(&of.agent).shows_times();
+        let before = self.shown.get(&of.agent, &of.id);
+        if shows_times || !before.is_some_and(|it| it.is_recorded_as(&feed)) {
+            note(of, feed, None, emissions);
         }
     }
 
@@ -313,28 +390,44 @@ impl Handling {
         if before.is_some_and(|it| it.status == status) {
             return;
         }
-        let position = self.definition(of).and_then(|it| it.position).unwrap_or_default();
+        let definition = self.definition(of);
+        let position = definition.and_then(|it| it.position).unwrap_or_default();
         let as_of = had_at.map(internal_sources::stamp);
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
-        self.note(of, feed, Some(why), emissions);
+        let source = definition.map(source_name).unwrap_or_default();
+        note(of, feed.with_source(source), Some(why), emissions);
     }
+}
 
-    fn note(&self, of: &FeedId, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
-        let source = self.source(of).and_then(|it| it.name.as_deref().or(it.action.as_deref()));
-        let why = why.map(writable);
-        let context_feed = ContextFeed { why, ..feed.recorded(source.unwrap_or_default()) };
-        emissions.contents.push(Note(To(of.agent.clone(), context_feed)));
-    }
+fn note(of: &FeedId, feed: Feed, why: Option<&str>, emissions: &mut Emissions) {
+    let context_feed = ContextFeed { why: why.map(writable), ..feed.recorded() };
+    emissions.contents.push(Note(To(of.agent.clone(), context_feed)));
+}
+
+/// The answer to a `fetch_context_feed`.
+fn fetched(asked: &Entry, feed: Feed) -> Reply<ContextFeedFetched> {
+    let Feed { id, status, text, .. } = feed;
+    Reply(asked.clone(), ContextFeedFetched { id, status, text })
+}
+
+fn refused(asked: &Entry, why: &str) -> Reply<ContextFeedRefused> {
+    Reply(asked.clone(), ContextFeedRefused { message: writable(why) })
+}
+
+/// The name of a feed's source: a listener, or a part of the pump.
+fn source_name(definition: &Definition) -> &str {
+    let source = definition.source.as_ref();
+    source.and_then(|it| it.name.as_deref().or(it.action.as_deref())).unwrap_or_default()
 }
 
 /// Listeners that can't be the source of a feed.
 const OWN: [&str; 2] = [NAME, action::NAME];
 
 /// Cuts a text to the size that a feed may have. Returns whether something was cut off.
-fn fitted<'a>(text: &'a str, definition: &Definition) -> (&'a str, bool) {
+fn fitted<'a>(text: &'a str, definition: &Definition, bytes_max: usize) -> (&'a str, bool) {
     let characters = definition.max_tokens.map_or(u64::MAX, |it| it.saturating_mul(4));
     let characters = usize::try_from(characters).unwrap_or(usize::MAX);
     let max = text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at);
-    let end = text.floor_char_boundary(max.min(FeedLimits::default().feed_bytes_max));
+    let end = text.floor_char_boundary(max.min(bytes_max));
     (&text[..end], end < text.len())
 }

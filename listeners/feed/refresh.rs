@@ -19,7 +19,9 @@ use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
 use super::definition::{Definition, micros};
 use super::registry::{Registered, Registry};
-use super::words::{FeedContent, FeedUnasked, FeedsDue, FeedsRefreshed, NAME, RefreshFeeds};
+use super::words::{
+    FeedContent, FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, NAME, RefreshFeeds,
+};
 
 /// The fold of the feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +29,9 @@ pub(super) struct Refreshes {
     registry: Registry,
     agents: BTreeMap<String, AgentFeeds>,
     /// The requests to sources that have no answer, each with its feed.
-    calls: OpenCalls<FeedId>,
+    calls: OpenCalls<SourceCall>,
+    /// The requests to fetch a feed that have no answer, by their numbers.
+    fetches: BTreeMap<u64, Entry>,
     /// The requested times that haven't come yet. The flag says whether a turn waits for the time.
     armed: BTreeSet<(bool, u64)>,
     /// Entries that may make the message of a time due: the message's own entry from when it began
@@ -44,6 +48,13 @@ pub(super) struct FeedId {
     pub(super) id: String,
 }
 
+/// A request to the source of a feed, and the `fetch_context_feed` that caused it, if one did.
+#[derive(Clone, Debug)]
+struct SourceCall {
+    of: FeedId,
+    fetch: Option<Entry>,
+}
+
 /// Something that the handler of a message does.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
@@ -54,6 +65,9 @@ pub(super) enum Effect {
     /// Records that the source didn't answer, or answered with an error. It has the reason, and the
     /// time of the last good answer.
     Lost(FeedId, String, Option<u64>),
+    /// Answers a `fetch_context_feed` with the answer of the feed's source, or with the reason why
+    /// there is none.
+    Fetched(Entry, FeedId, Result<Option<Element>, String>),
     /// Answers an agent's request, since its turn waits for no feed any more. The entry is the
     /// request.
     Ready(Entry),
@@ -111,6 +125,7 @@ impl Refreshes {
     /// A fork keeps no unfinished refreshes: they continue only in the thread where they began.
     fn forked(&mut self) {
         self.calls = OpenCalls::default();
+        self.fetches.clear();
         self.armed.clear();
         self.reasons.clear();
         for agent_feeds in self.agents.values_mut() {
@@ -141,10 +156,12 @@ impl Refreshes {
         let asked = entry.key().as_deref().and_then(named).or_else(|| {
             // The answer to a request may be the thread in which the source works on it.
             let asked = entry.reply_to().filter(|_| entry.is::<ThreadSpawned>());
-            asked.and_then(|_| self.calls.replied(entry)).cloned()
+            asked.and_then(|_| self.calls.replied(entry)).map(|it| it.of.clone())
         });
-        let Some(asked) = asked else { return };
-        self.calls.record(entry, asked);
+        let Some(of) = asked else { return };
+        let fetch = entry.cause().and_then(|it| self.fetches.get(&it.seq)).cloned();
+        let fetch = fetch.or_else(|| self.calls.replied(entry)?.fetch.clone());
+        self.calls.record(entry, SourceCall { of, fetch });
     }
 
     /// The effects of a message to `feed`.
@@ -161,14 +178,25 @@ impl Refreshes {
                 self.reasons.clear();
             }
             self.due(now, &mut effects);
+        } else if entry.is::<FetchContextFeed>() {
+            self.fetches.insert(entry.seq(), entry.clone());
+            return effects;
         } else if entry.is::<RefreshFeeds>() {
             self.refresh(entry, &mut effects);
         } else if let Ok(FeedUnasked { agent, id, why }) = entry.decode() {
             self.lost(now, FeedId { agent, id }, why, &mut effects);
         } else if let Some((asked, answer)) = self.answer(entry) {
+            let SourceCall { of, fetch } = asked;
+            let is_fetch = fetch.is_some();
+            if let Some(fetch) = fetch {
+                self.fetches.remove(&fetch.seq());
+                effects.push(Effect::Fetched(fetch, of.clone(), answer.clone()));
+            }
             match answer {
-                Ok(answer) => self.had(now, asked, answer, &mut effects),
-                Err(why) => self.lost(now, asked, why, &mut effects),
+                Ok(answer) => self.had(now, of, answer, &mut effects),
+                // A turn may wait for another request to this source.
+                Err(_) if is_fetch => {}
+                Err(why) => self.lost(now, of, why, &mut effects),
             }
         }
         self.arm(&mut effects);
@@ -177,7 +205,7 @@ impl Refreshes {
 
     /// The feed whose source answers with an entry, and the outcome. The request is no longer open
     /// then. None for any other entry.
-    fn answer(&mut self, entry: &Entry) -> Option<(FeedId, Result<Option<Element>, String>)> {
+    fn answer(&mut self, entry: &Entry) -> Option<(SourceCall, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
             let asked = self.calls.take_in_thread(&result.thread)?;

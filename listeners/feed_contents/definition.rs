@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
-use pumphouse::wire::Json;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
+use super::injection::Injection;
 use super::internal_sources::Internal;
+pub use super::source::{Source, SourceKind};
 
 /// The id of the part of a prompt that says how to write a reply.
 pub const PROTOCOL: &str = "protocol";
@@ -37,6 +37,24 @@ pub enum Position {
     /// After the system text.
     #[payload(rename = "system_append")]
     SystemAppend,
+}
+
+impl Position {
+    /// All positions, in the order of a prompt.
+    pub(super) const ALL: [Position; 3] =
+        [Position::SystemPrepend, Position::SystemAppend, Position::Late];
+}
+
+/// Whether a feed's content stands in prompts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Inject {
+    /// Each prompt shows it.
+    #[default]
+    Always,
+    /// No prompt shows it. It is refreshed all the same, and `$id` refers to it.
+    Referenced,
 }
 
 /// Adds a feed to the calling agent's prompts, from its next turn on. The answer is
@@ -77,6 +95,10 @@ pub struct Definition {
     #[payload(attribute)]
     #[serde(default)]
     pub position: Option<Position>,
+    /// Whether prompts show it; default `always`.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub inject: Option<Inject>,
     /// Its source; required.
     #[serde(default)]
     pub source: Option<Source>,
@@ -105,49 +127,6 @@ pub enum FeedKind {
     Llm,
 }
 
-/// A feed's source.
-#[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Source {
-    /// The type of source.
-    #[payload(attribute, rename = "type")]
-    #[serde(rename = "type")]
-    pub kind: SourceKind,
-    /// The listener to ask, or `listener.payload` if it takes several.
-    #[payload(attribute, example = "log_service")]
-    #[serde(default)]
-    pub name: Option<String>,
-    /// For `internal`: `system_clock`, `random_number`, `thread_statistics` or `debug_context`.
-    #[payload(attribute, no_example)]
-    #[serde(default)]
-    pub action: Option<String>,
-    /// The parameters of the request, as a JSON object.
-    #[payload(example = "{\"filter\":\"ERROR\",\"since\":\"1h\"}")]
-    #[serde(default)]
-    pub params: Option<Json>,
-}
-
-/// The type of a feed's source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
-#[serde(rename_all = "lowercase")]
-// Exhaustive, since code that handles feeds must know each.
-pub enum SourceKind {
-    /// A listener that does one thing.
-    #[default]
-    Tool,
-    /// An agent.
-    Agent,
-    /// A listener that stores data.
-    Relic,
-    /// A listener that does several things in order.
-    Workflow,
-    /// A listener that asks a model once.
-    Llm,
-    /// The pump itself.
-    Internal,
-}
-
 impl Definition {
     /// A feed that is refreshed before each turn.
     #[must_use]
@@ -161,6 +140,7 @@ impl Definition {
             max_tokens: None,
             timeout: None,
             position: None,
+            inject: None,
             source: Some(source),
         }
     }
@@ -209,6 +189,18 @@ impl Definition {
         self.enabled != Some(false)
     }
 
+    /// Keeps the content out of prompts: only `$id` refers to it.
+    #[must_use]
+    pub fn referenced(self) -> Definition {
+        Definition { inject: Some(Inject::Referenced), ..self }
+    }
+
+    /// Whether prompts show the feed's content.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.is_enabled() && self.inject != Some(Inject::Referenced)
+    }
+
     /// Whether the feed is refreshed at intervals.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
@@ -227,6 +219,7 @@ impl Definition {
             max_tokens: by.max_tokens.or(self.max_tokens),
             timeout: by.timeout.or(self.timeout),
             position: by.position.or(self.position),
+            inject: by.inject.or(self.inject),
             source: by.source.or_else(|| self.source.clone()),
         }
     }
@@ -321,71 +314,12 @@ impl FeedKind {
     }
 }
 
-impl SourceKind {
-    fn as_str(self) -> &'static str {
-        match self {
-            SourceKind::Tool => "tool",
-            SourceKind::Agent => "agent",
-            SourceKind::Relic => "relic",
-            SourceKind::Workflow => "workflow",
-            SourceKind::Llm => "llm",
-            SourceKind::Internal => "internal",
-        }
-    }
-}
-
-impl Source {
-    /// A source that is a listener. `name` is a listener's name or `listener.payload`.
-    #[must_use]
-    pub fn listener(name: impl Into<String>) -> Source {
-        Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
-    }
-
-    /// A source that is a listener for an HTTP service.
-    #[must_use]
-    pub fn service(name: impl Into<String>) -> Source {
-        Source { kind: SourceKind::Relic, ..Source::listener(name) }
-    }
-
-    /// An internal source, which the pump itself answers.
-    #[must_use]
-    pub fn internal(action: impl Into<String>) -> Source {
-        Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
-    }
-
-    /// Sets the parameters of the request, a JSON object.
-    #[must_use]
-    pub fn params(self, params: impl Into<Value>) -> Source {
-        Source { params: Some(Json(params.into())), ..self }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if self.params.as_ref().is_some_and(|it| !it.0.is_object()) {
-            return Err("params are an object".to_owned());
-        }
-        if self.kind != SourceKind::Internal {
-            return match (&self.name, &self.action) {
-                (_, Some(_)) => Err("action is for a source of the type internal".to_owned()),
-                (None, _) => Err("its source needs a name: whom to ask".to_owned()),
-                _ => Ok(()),
-            };
-        }
-        if self.name.is_some() {
-            return Err("a source of the type internal has an action and no name".to_owned());
-        }
-        let Some(action) = &self.action else {
-            let all = Internal::ACTIONS.join(", ");
-            return Err(format!("a source of the type internal needs an action: {all}"));
-        };
-        Internal::read(action, self.params.as_ref().map(|it| &it.0)).map(drop)
-    }
-}
-
 /// The checked feeds of an agent, and the parts of its prompt that are turned off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feeds {
     declared: Vec<Definition>,
     without: Vec<String>,
+    injection: Injection,
 }
 
 /// The reason why feeds can't be declared.
@@ -430,6 +364,21 @@ impl Feeds {
     pub fn without(mut self, part: impl Into<String>) -> Feeds {
         self.without.push(part.into());
         self
+    }
+
+    /// Sets how prompts show the feeds.
+    ///
+    /// # Errors
+    /// If a limit is 0, or if `refreshed` is set for a form that shows no times.
+    pub fn injected(self, injection: Injection) -> Result<Feeds, WrongFeed> {
+        injection.check().map_err(WrongFeed)?;
+        Ok(Feeds { injection, ..self })
+    }
+
+    /// How prompts show the feeds.
+    #[must_use]
+    pub fn injection(&self) -> Injection {
+        self.injection
     }
 
     /// The feeds, without the parts that the pump makes.

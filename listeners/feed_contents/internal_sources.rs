@@ -175,7 +175,11 @@ impl Internal {
 
 /// A time in ISO 8601, in UTC and whole seconds.
 fn iso(us: u64) -> String {
-    stamp(us / 1_000_000 * 1_000_000).to_string()
+    whole_seconds(us).to_string()
+}
+
+pub(super) fn whole_seconds(us: u64) -> Timestamp {
+    stamp(us / 1_000_000 * 1_000_000)
 }
 
 pub(in super::super) fn stamp(us: u64) -> Timestamp {

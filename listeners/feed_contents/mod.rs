@@ -2,6 +2,8 @@
 //! `feed` refreshes them.
 
 pub(super) mod internal_sources;
+pub mod injection;
+pub mod source;
 pub mod definition;
 pub mod words;
 pub mod registry;

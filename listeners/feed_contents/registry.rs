@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use pumphouse::prelude::*;
 
 use super::definition::Definition;
+use super::injection::Injection;
 use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, DeclareFeeds, NAME};
 
 /// The feeds of a thread's agents. A fold.
@@ -18,6 +19,7 @@ pub struct Registry(BTreeMap<String, FeedList>);
 struct FeedList {
     declared: Vec<Definition>,
     all: Vec<Registered>,
+    injection: Injection,
 }
 
 /// A feed that an agent has.
@@ -36,8 +38,10 @@ impl Apply for Registry {
             return;
         }
         if entry.is::<DeclareFeeds>() && entry.to() == Some(NAME) {
-            if let Ok(DeclareFeeds { feed }) = entry.decode() {
+            if let Ok(DeclareFeeds { injection, feed }) = entry.decode() {
                 self.declare(entry.from(), feed);
+                let desk = self.0.entry(entry.from().to_owned()).or_default();
+                desk.injection = injection.unwrap_or_default();
             }
         } else if entry.from() == NAME {
             self.change(entry);
@@ -67,6 +71,12 @@ impl Registry {
     #[must_use]
     pub fn declared(&self, agent: &str) -> &[Definition] {
         self.0.get(agent).map_or(&[], |it| &it.declared)
+    }
+
+    /// How an agent's prompts show its feeds.
+    #[must_use]
+    pub fn injection(&self, agent: &str) -> Injection {
+        self.0.get(agent).map(|it| it.injection).unwrap_or_default()
     }
 
     fn declare(&mut self, agent: &str, declared: Vec<Definition>) {

@@ -4,7 +4,8 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 
 pub use super::definition::Position;
-use super::definition::{Definition, FeedKind, Source};
+use super::definition::{Definition, FeedKind, Inject, Source};
+use super::injection::Injection;
 
 /// The name of the listener `feed`.
 pub const NAME: &str = "feed";
@@ -94,6 +95,9 @@ pub struct FeedContent {
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct DeclareFeeds {
+    /// How prompts show them; absent if nothing of it is set.
+    #[payload(no_example)]
+    pub injection: Option<Injection>,
     /// The feeds.
     pub feed: Vec<Definition>,
 }
@@ -146,6 +150,9 @@ pub struct UpdateContextFeed {
     /// Its place in a prompt.
     #[payload(attribute, no_example)]
     pub position: Option<Position>,
+    /// Whether prompts show it.
+    #[payload(attribute, no_example)]
+    pub inject: Option<Inject>,
     /// Its source.
     #[payload(no_example)]
     pub source: Option<Source>,
@@ -158,6 +165,91 @@ pub struct RemoveContextFeed {
     /// The feed.
     #[payload(attribute, example = "recent_errors")]
     pub id: String,
+}
+
+/// Lists the feeds of the calling agent. The answer is `context_feeds`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "list_context_feeds")]
+pub struct ListContextFeeds {}
+
+/// The feeds of an agent, in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feeds", reserved)]
+pub struct ContextFeeds {
+    /// The feeds.
+    pub feed: Vec<ListedFeed>,
+}
+
+/// A feed in a list of feeds.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct ListedFeed {
+    /// The feed.
+    #[payload(attribute, example = "system_metrics")]
+    pub id: String,
+    /// Its source: a listener, or a part of the pump.
+    #[payload(attribute, example = "system_monitor_tool")]
+    pub source: String,
+    /// Whether prompts show it.
+    #[payload(attribute)]
+    pub is_shown: bool,
+    /// Whether its content is up to date; absent if it wasn't refreshed yet.
+    #[payload(attribute)]
+    pub status: Option<FeedStatus>,
+    /// When its content was recorded last.
+    #[payload(attribute)]
+    pub refreshed: Option<Timestamp>,
+    /// The bytes of its content.
+    #[payload(attribute)]
+    pub bytes: u64,
+}
+
+/// Asks the source of one of the calling agent's feeds now, also if the feed is fresh or not
+/// enabled. The answer is `context_feed_fetched`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "fetch_context_feed")]
+pub struct FetchContextFeed {
+    /// The feed.
+    #[payload(attribute, example = "system_metrics")]
+    pub id: String,
+}
+
+/// The content that the source of a feed answered.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "context_feed_fetched", reserved)]
+pub struct ContextFeedFetched {
+    /// The feed.
+    #[payload(attribute, example = "system_metrics")]
+    pub id: String,
+    /// Whether the content is up to date and complete.
+    #[payload(attribute)]
+    pub status: FeedStatus,
+    /// The content.
+    #[payload(text, value, example = "{\"cpu\": 45.2, \"memory\": 62.8}")]
+    pub text: String,
+}
+
+/// Lists the tools that the calling agent's actions may call. The answer is `available_tools`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "list_available_tools")]
+pub struct ListAvailableTools {}
+
+/// The tools that an agent's actions may call.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "available_tools", reserved)]
+pub struct AvailableTools {
+    /// The tools.
+    pub tool: Vec<AvailableTool>,
+}
+
+/// A tool in a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct AvailableTool {
+    /// The name by which an action calls it.
+    #[payload(attribute, example = "calculate")]
+    pub name: String,
+    /// What it does.
+    #[payload(text, example = "Computes an arithmetic expression.")]
+    pub text: String,
 }
 
 /// A feed was added to an agent.

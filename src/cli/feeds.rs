@@ -205,6 +205,7 @@ fn in_prompt(
     match at_prompt.contents(agent).get(&definition.id) {
         Some(Some(text)) => InPrompt::Shown(text.len()),
         _ if !definition.is_enabled() => InPrompt::Absent("it is not enabled"),
+        _ if !definition.is_shown() => InPrompt::Absent("it is there for references only"),
         None => InPrompt::Absent("it was added later"),
         Some(None) => InPrompt::Absent(match at_prompt.get(agent, &definition.id) {
             None => "nothing had come of it",

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use crate::listener::{Beside, Listener};
+use crate::listeners::feed::definition::Inject;
+use crate::listeners::feed::injection::{BlockForm, Injection};
 use crate::listeners::feed::{Definition, Feeds, Source};
 use crate::listeners::tool::service::{Settings, service};
 use crate::manifest::amount;
@@ -95,9 +97,9 @@ impl Reader<'_> {
     /// agent has the defaults.
     pub(super) fn context_feeds(&self, item: &Node, path: &str) -> Option<Feeds> {
         let mut feeds: Feeds = self.surroundings(item, "context_feeds", path)?;
-        let (node, path) = (item.key("feeds"), joined(path, "feeds"));
+        let (node, list_path) = (item.key("feeds"), joined(path, "feeds"));
         let list = match node {
-            Some(node) => self.feed_list(node, &path, &self.common_feeds),
+            Some(node) => self.feed_list(node, &list_path, &self.common_feeds),
             None => self.common_feeds.defaults.clone().unwrap_or_default(),
         };
         for definition in list {
@@ -105,12 +107,32 @@ impl Reader<'_> {
                 Ok(it) => feeds = it,
                 Err(error) => {
                     let place = node.unwrap_or(item).place;
-                    self.wrong(Mistake::new(place, error.to_string()).at(&path));
+                    self.wrong(Mistake::new(place, error.to_string()).at(&list_path));
                     return None;
                 }
             }
         }
-        Some(feeds)
+        match item.key("feed_injection") {
+            Some(node) => self.injected(feeds, node, &joined(path, "feed_injection")),
+            None => Some(feeds),
+        }
+    }
+
+    fn injected(&self, feeds: Feeds, node: &Node, path: &str) -> Option<Feeds> {
+        let bytes = |key: &str| node.key(key).and_then(Node::text).and_then(amount::bytes);
+        let injection = Injection {
+            form: node.key("form").and_then(Node::text).map(|it| match it {
+                "markers" => BlockForm::Markers,
+                _ => BlockForm::Xml,
+            }),
+            refreshed: node.key("refreshed").and_then(Node::flag),
+            feed_bytes_max: bytes("feed_bytes_max").map(|it| it as u64),
+            feeds_bytes_max: bytes("feeds_bytes_max").map(|it| it as u64),
+        };
+        let feeds = feeds.injected(injection).map_err(|error| {
+            self.wrong(Mistake::new(node.place, error.to_string()).at(path));
+        });
+        feeds.ok()
     }
 
     fn feed_list(&self, node: &Node, path: &str, common: &CommonFeeds) -> Vec<Definition> {
@@ -212,6 +234,10 @@ impl Reader<'_> {
         definition.max_tokens = text("max_tokens").and_then(|it| it.parse().ok());
         definition.timeout = text("timeout").and_then(amount::number);
         definition.enabled = node.key("enabled").and_then(Node::flag);
+        definition.inject = text("inject").map(|it| match it {
+            "referenced" => Inject::Referenced,
+            _ => Inject::Always,
+        });
         Some(definition)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::limits::{ActionLimits, ReplyLimits};
-use crate::manifest::shape::feeds::{feed, metadata, service_feeds};
+use crate::manifest::shape::feeds::{feed, feed_injection, metadata, service_feeds};
 use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
 
 const DIALECT: &[(&str, &str)] = &[
@@ -197,6 +197,7 @@ fn surroundings() -> Vec<Key> {
     let feeds = "What it is told beside its history, and which of the usual parts are left out.";
     let of_services = "The feeds that it has of services; those of feeds-defaults unless said. A \
                        name stands for a feed that a service advertises, and ... for the defaults.";
+    let injection = "How its prompts show its feeds.";
     let fields = "The fields in which it says how it is.";
     let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
     let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
@@ -207,6 +208,12 @@ fn surroundings() -> Vec<Key> {
             service_feeds(),
             of_services,
             "feeds: [{source: claw-api, path: /fleet/alerts, ttl: 30}]",
+        ),
+        key(
+            "feed_injection",
+            Kind::Map(feed_injection()),
+            injection,
+            "feed_injection: {form: xml}",
         ),
         key("metadata", Kind::Map(metadata()), fields, status),
     ]

@@ -44,6 +44,14 @@ const ACTION: &[(&str, &str)] = &[
     ("debug_context", "Where the agent stands, and what is under way for it."),
 ];
 
+const INJECT: &[(&str, &str)] =
+    &[("always", "Each prompt shows it."), ("referenced", "No prompt shows it; $id refers to it.")];
+
+const FORM: &[(&str, &str)] = &[
+    ("xml", "<context_feed id=\"…\">, as in the Streaming Execution Protocol."),
+    ("markers", "--- BEGIN FEED: … ---, as in ADR-013."),
+];
+
 const POSITION: &[(&str, &str)] = &[
     ("late", "At the end, behind the history."),
     ("system_prepend", "Before all that the model is told."),
@@ -109,6 +117,7 @@ pub(super) fn feed() -> Map {
     let tokens = "How many tokens of it are shown, at four characters each.";
     let timeout = "How many seconds a turn waits for it; 10 unless said.";
     let position = "Where it stands in a prompt; late unless said.";
+    let inject = "Whether prompts show it; always unless said.";
     let from = "Where it comes from.";
     let clock = "source: {type: internal, action: system_clock}";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };
@@ -123,7 +132,27 @@ pub(super) fn feed() -> Map {
             key("max_tokens", count(), tokens, "max_tokens: 1000"),
             key("timeout", Kind::Number, timeout, "timeout: 3"),
             key("position", Kind::Word(POSITION), position, "position: late"),
+            key("inject", Kind::Word(INJECT), inject, "inject: always"),
             key("source", Kind::Map(source()), from, clock),
+        ],
+        one_of: &[],
+    }
+}
+
+/// How an agent's prompts show its feeds.
+pub(super) fn feed_injection() -> Map {
+    let form = "The form of a feed's block; xml unless said.";
+    let refreshed = "Whether markers show when the feed was refreshed; true unless said.";
+    let one = "How many bytes of one feed are shown; 32KiB unless said.";
+    let all = "How many bytes the feeds at one position have together; 64KiB unless said.";
+    let bytes = || Kind::Bytes { min: 1 };
+    Map {
+        what: "feed_injection",
+        keys: vec![
+            key("form", Kind::Word(FORM), form, "form: markers"),
+            key("refreshed", Kind::Flag, refreshed, "refreshed: false"),
+            key("feed_bytes_max", bytes(), one, "feed_bytes_max: 32KiB"),
+            key("feeds_bytes_max", bytes(), all, "feeds_bytes_max: 64KiB"),
         ],
         one_of: &[],
     }
@@ -184,6 +213,7 @@ fn service_feed(has_source: bool) -> Map {
     let tokens = "How many tokens of it are shown, at four characters each.";
     let timeout = "How many seconds a turn waits for it; 10 unless said.";
     let enabled = "Whether it is read and shown; true unless said.";
+    let inject = "Whether prompts show it; always unless said.";
     let count = Kind::Count { min: 1, max: u32::MAX as usize };
     let mut keys = vec![
         key("name", Kind::Name, name, "name: fleet-alerts"),
@@ -192,6 +222,7 @@ fn service_feed(has_source: bool) -> Map {
         key("max_tokens", count, tokens, "max_tokens: 1000"),
         key("timeout", Kind::Number, timeout, "timeout: 3"),
         key("enabled", Kind::Flag, enabled, "enabled: false"),
+        key("inject", Kind::Word(INJECT), inject, "inject: always"),
     ];
     if has_source {
         let source = key("source", Kind::Name, source, "source: claw-api");

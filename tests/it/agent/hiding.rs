@@ -7,6 +7,7 @@ use pumphouse::listeners::agent::render::{Form, RENDERING, render};
 use pumphouse::listeners::agent::settings::{Keep, OnFull, Settings};
 use pumphouse::listeners::agent::words::{ContextFull, ContextSummary};
 
+use pumphouse::listeners::feed::PromptFeeds;
 use pumphouse::listeners::view::{ClearContext, UndoClear};
 use pumphouse::model::Kind;
 use pumphouse::wire::budget::Charge;
@@ -164,7 +165,14 @@ fn what_a_clear_counts_is_what_a_prompt_shows() {
     told.ask("And then?");
     let root = pumphouse::listeners::agent::root("oracle");
     let shows = |it: &Entry| {
-        let alone = render(Form::new(2), "oracle", &root, "", std::slice::from_ref(it), &[]);
+        let alone = render(
+            Form::new(2),
+            "oracle",
+            &root,
+            "",
+            std::slice::from_ref(it),
+            &PromptFeeds::default(),
+        );
         !alone.messages.is_empty()
     };
     let all = told.entries();
@@ -341,7 +349,8 @@ fn d8_a_summary_stands_in_the_place_of_hidden_messages_until_the_clear_is_undone
 /// What a prompt would show now.
 fn render_now(told: &Told) -> String {
     let root = pumphouse::listeners::agent::root("oracle");
-    let prompt = render(Form::new(RENDERING), "oracle", &root, "", &told.in_view(), &[]);
+    let prompt =
+        render(Form::new(RENDERING), "oracle", &root, "", &told.in_view(), &PromptFeeds::default());
     prompt.messages.iter().map(|it| it.text.clone() + "\n").collect()
 }
 

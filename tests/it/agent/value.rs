@@ -5,7 +5,7 @@ use pumphouse::listeners::agent::messages::conversation;
 use pumphouse::listeners::agent::render::{Form, render};
 use pumphouse::listeners::agent::transcript::{EventKind, transcript};
 use pumphouse::listeners::feed::words::ContextFeed;
-use pumphouse::listeners::feed::{Definition, Feeds, Source};
+use pumphouse::listeners::feed::{Definition, Feeds, PromptFeeds, Source};
 use pumphouse::log::{Batch, Draft, NewThread};
 use serde_json::json;
 
@@ -287,7 +287,8 @@ async fn shown(form: u32) -> String {
     let entries = log.read(&thread, 0, u64::MAX, 1_000).await.unwrap();
     let view: Vec<Entry> = entries.iter().map(|it| (&**it).into()).collect();
     let root = pumphouse::listeners::agent::root("oracle");
-    let prompt = render(Form::new(form), "oracle", &root, "Be exact.", &view, &[]);
+    let prompt =
+        render(Form::new(form), "oracle", &root, "Be exact.", &view, &PromptFeeds::default());
     assert_eq!((&*prompt.system, prompt.messages.len()), ("Be exact.", 1));
     prompt.messages[0].text.clone()
 }

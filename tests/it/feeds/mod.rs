@@ -1,7 +1,9 @@
 //! What stands at the end of agents' prompts: metadata, feeds, what is left to do.
 
+mod asked;
 mod changes;
 mod document;
+mod injection;
 mod metadata;
 mod rules;
 mod world;

@@ -91,6 +91,31 @@ async fn section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn section_4_blocks_have_the_markers_of_the_adr() {
+    let site = Site::start(|_| page("text/plain", "Fleet nominal. 7 agents healthy. No alerts."));
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.await.url(""));
+    let feeds = "    feed_injection: {form: markers}
+    feeds:
+      - {name: fleet-alerts, source: claw-api, path: /fleet/alerts}
+      - {name: hidden, source: claw-api, path: /hidden, inject: referenced}
+";
+    let prompt = prompts(&desk(&service, feeds, DONE), &["Go."]).remove(0);
+    super::in_order(
+        &prompt,
+        &[
+            "│ --- BEGIN FEED: fleet-alerts (from claw-api, refreshed 20",
+            "Z) ---\n│ Fleet nominal. 7 agents healthy. No alerts.\n\
+             │ --- END FEED: fleet-alerts ---\n",
+        ],
+    );
+    assert!(!prompt.contains("hidden"), "{prompt}");
+    let wrong = "    feed_injection: {form: markdown}\n";
+    checked(&service, wrong).code(1).says(&["9:28: this is `markdown`, and `xml` or `markers`"]);
+    let wrong = "    feed_injection: {refreshed: true}\n";
+    checked(&service, wrong).code(1).says(&["9:21: ", "no other form shows times"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn section_6_front_matter_is_stripped_and_limits_are_told() {
     let site = Site::start(|path| match path {
         "/alerts" => page(

@@ -1,0 +1,73 @@
+//! How an agent's prompts show its feeds: the form of their blocks, and how long they may be.
+
+use pumphouse::limits::FeedLimits;
+use pumphouse::prelude::*;
+
+/// How an agent's prompts show its feeds. A field that isn't set has its default.
+///
+/// ```
+/// use pumphouse::listeners::feed::injection::{BlockForm, Injection};
+/// use pumphouse::listeners::feed::Feeds;
+///
+/// // --- BEGIN FEED: fleet-alerts (from claw-api, refreshed 2026-03-19T14:32:00Z) ---
+/// let as_in_the_adr = Injection { form: Some(BlockForm::Markers), ..Injection::default() };
+/// let feeds = Feeds::default().injected(as_in_the_adr)?;
+/// # let _ = feeds;
+/// # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub struct Injection {
+    /// The form of a feed's block; default `xml`.
+    #[payload(attribute)]
+    pub form: Option<BlockForm>,
+    /// Whether the form `markers` shows when a feed was refreshed; default true.
+    #[payload(attribute)]
+    pub refreshed: Option<bool>,
+    /// How many bytes of one feed are shown; default 32 KiB.
+    #[payload(attribute, example = "32768")]
+    pub feed_bytes_max: Option<u64>,
+    /// How many bytes the feeds at one position in a prompt may have together; default 64 KiB.
+    #[payload(attribute, example = "65536")]
+    pub feeds_bytes_max: Option<u64>,
+}
+
+/// The form of a feed's block in a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+#[non_exhaustive]
+pub enum BlockForm {
+    /// `<context_feed id="…">`, as in the *Streaming Execution Protocol*.
+    #[default]
+    Xml,
+    /// `--- BEGIN FEED: … ---`, as in ADR-013.
+    Markers,
+}
+
+impl Injection {
+    /// Whether a prompt shows when each feed was refreshed.
+    pub(in super::super) fn shows_times(&self) -> bool {
+        self.form == Some(BlockForm::Markers) && self.refreshed != Some(false)
+    }
+
+    pub(in super::super) fn feed_bytes(&self) -> usize {
+        bytes(self.feed_bytes_max, FeedLimits::default().feed_bytes_max)
+    }
+
+    pub(super) fn feeds_bytes(&self) -> usize {
+        bytes(self.feeds_bytes_max, FeedLimits::default().feeds_bytes_max)
+    }
+
+    /// Fails if a limit is 0, or if `refreshed` is set for a form that shows no times.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.feed_bytes_max == Some(0) || self.feeds_bytes_max == Some(0) {
+            return Err("a limit of bytes is at least 1; `enabled: false` shows nothing".to_owned());
+        }
+        if self.refreshed.is_some() && self.form != Some(BlockForm::Markers) {
+            return Err("`refreshed` is for `form: markers`: no other form shows times".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn bytes(set: Option<u64>, default: usize) -> usize {
+    set.map_or(default, |it| usize::try_from(it).unwrap_or(usize::MAX))
+}

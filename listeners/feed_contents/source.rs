@@ -1,0 +1,111 @@
+//! The sources of feeds, as definitions name them.
+
+use pumphouse::prelude::*;
+use pumphouse::wire::Json;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::internal_sources::Internal;
+
+/// A feed's source.
+#[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Source {
+    /// The type of source.
+    #[payload(attribute, rename = "type")]
+    #[serde(rename = "type")]
+    pub kind: SourceKind,
+    /// The listener to ask, or `listener.payload` if it takes several.
+    #[payload(attribute, example = "log_service")]
+    #[serde(default)]
+    pub name: Option<String>,
+    /// For `internal`: `system_clock`, `random_number`, `thread_statistics` or `debug_context`.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub action: Option<String>,
+    /// The parameters of the request, as a JSON object.
+    #[payload(example = "{\"filter\":\"ERROR\",\"since\":\"1h\"}")]
+    #[serde(default)]
+    pub params: Option<Json>,
+}
+
+/// The type of a feed's source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(rename_all = "lowercase")]
+// Exhaustive, since code that handles feeds must know each.
+pub enum SourceKind {
+    /// A listener that does one thing.
+    #[default]
+    Tool,
+    /// An agent.
+    Agent,
+    /// A listener that stores data.
+    Relic,
+    /// A listener that does several things in order.
+    Workflow,
+    /// A listener that asks a model once.
+    Llm,
+    /// The pump itself.
+    Internal,
+}
+
+impl Source {
+    /// A source that is a listener. `name` is a listener's name or `listener.payload`.
+    #[must_use]
+    pub fn listener(name: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
+    }
+
+    /// A source that is a listener for an HTTP service.
+    #[must_use]
+    pub fn service(name: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Relic, ..Source::listener(name) }
+    }
+
+    /// An internal source, which the pump itself answers.
+    #[must_use]
+    pub fn internal(action: impl Into<String>) -> Source {
+        Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
+    }
+
+    /// Sets the parameters of the request, a JSON object.
+    #[must_use]
+    pub fn params(self, params: impl Into<Value>) -> Source {
+        Source { params: Some(Json(params.into())), ..self }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.params.as_ref().is_some_and(|it| !it.0.is_object()) {
+            return Err("params are an object".to_owned());
+        }
+        if self.kind != SourceKind::Internal {
+            return match (&self.name, &self.action) {
+                (_, Some(_)) => Err("action is for a source of the type internal".to_owned()),
+                (None, _) => Err("its source needs a name: whom to ask".to_owned()),
+                _ => Ok(()),
+            };
+        }
+        if self.name.is_some() {
+            return Err("a source of the type internal has an action and no name".to_owned());
+        }
+        let Some(action) = &self.action else {
+            let all = Internal::ACTIONS.join(", ");
+            return Err(format!("a source of the type internal needs an action: {all}"));
+        };
+        Internal::read(action, self.params.as_ref().map(|it| &it.0)).map(drop)
+    }
+}
+
+impl SourceKind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            SourceKind::Tool => "tool",
+            SourceKind::Agent => "agent",
+            SourceKind::Relic => "relic",
+            SourceKind::Workflow => "workflow",
+            SourceKind::Llm => "llm",
+            SourceKind::Internal => "internal",
+        }
+    }
+}
