@@ -22,9 +22,9 @@ use super::tools::{Tools, offered};
 use super::words::is_offered;
 
 /// The protocol for a model that writes its calls as elements.
-const TAGS: &str = include_str!("protocol_5.txt");
+const TAGS: &str = include_str!("protocol.txt");
 /// The protocol for a model that makes its calls in its provider's own protocol.
-const NATIVE: &str = include_str!("native_5.txt");
+const NATIVE: &str = include_str!("native.txt");
 /// The protocol for such a model if its answer is JSON.
 const NATIVE_ANSWER: &str = include_str!("native_answer.txt");
 

@@ -11,9 +11,9 @@ use super::tools::{Tools, offered_before_5};
 use super::words::is_offered;
 
 /// The protocol for a model that writes its calls as elements.
-const TAGS: &str = include_str!("protocol.txt");
+const TAGS: &str = include_str!("protocol_before_5.txt");
 /// The protocol for a model that makes its calls in its provider's own protocol.
-const NATIVE: &str = include_str!("native.txt");
+const NATIVE: &str = include_str!("native_before_5.txt");
 
 impl SystemPrompt {
     /// The system prompt of an agent by rules before 5.

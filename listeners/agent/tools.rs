@@ -1,5 +1,5 @@
 //! The tools that a model is offered in its provider's own protocol: the payloads that its agent's
-//! peers take.
+//! peers take, and the one that reads long results.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const NAME_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
-    /// The name that an action would give, by the name of the tool.
+    /// Maps a tool's name to the name by which an action calls the same payload.
     meant: BTreeMap<String, String>,
 }
 
@@ -29,7 +29,7 @@ impl Tools {
         &self.all
     }
 
-    /// Gives a call the name that an action would have in place of the tool's name.
+    /// Replaces the tool's name in a call by the name that an action has for the same payload.
     pub(super) fn meant(&self, call: Call) -> Call {
         match self.meant.get(&call.name) {
             Some(name) => Call::new(call.id, name, call.arguments),
@@ -38,7 +38,8 @@ impl Tools {
     }
 }
 
-/// A tool for each call of these peers.
+/// A tool for each payload by which the model may call these peers, and the one that reads long
+/// results.
 pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers.iter().flat_map(|it| calls(seen, it)) {
@@ -47,7 +48,8 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     tools.with_read_result(seen)
 }
 
-/// The tools by rules before 5: one for each payload that one of these peers takes.
+/// The tools of turns whose rules are older than 5: one for each offered payload that one of these
+/// peers takes.
 pub(super) fn offered_before_5(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers {
@@ -93,8 +95,8 @@ impl Tools {
     }
 }
 
-/// Replaces the characters of a name that some provider refuses, and cuts it so that a number fits
-/// behind it.
+/// Replaces each character that some provider refuses in a name, and cuts the name so that `_2` to
+/// `_99` fit behind it.
 pub(super) fn legal(name: &str) -> String {
     let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(fits).take(NAME_MAX - 3).collect()

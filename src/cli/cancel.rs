@@ -1,7 +1,7 @@
 //! `cancel`: ends a thread and all below it.
 
-use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::steering::{Steering, told};
 use crate::listeners::thread::CancelThread;
 use crate::wire::core::ThreadCancelled;
 

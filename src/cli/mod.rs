@@ -26,7 +26,7 @@ mod init;
 mod mcp;
 mod inspect;
 mod models;
-mod operate;
+mod steering;
 mod organism;
 mod otel;
 mod pause;

@@ -1,7 +1,7 @@
 //! `pause`: pauses a thread and all below it.
 
-use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::steering::{Steering, told};
 use crate::listeners::thread::{PauseThread, ThreadPaused};
 
 /// Pauses a thread and all below it: handlers at work come to their end, none begins, and new

@@ -1,7 +1,7 @@
 //! `resume`: lets a paused thread go on.
 
-use crate::cli::operate::{Steering, told};
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::steering::{Steering, told};
 use crate::listeners::thread::{ResumeThread, ThreadResumed};
 
 /// Lets a paused thread and all below it go on: waiting messages are handled.

@@ -9,7 +9,7 @@ mod connection;
 mod egress;
 mod error;
 mod follow;
-mod guesses;
+mod wrong_tokens;
 mod silence;
 mod mailbox;
 mod metrics;

@@ -2,7 +2,7 @@
 //! pump's events about pushes become bytes for the client. The caller passes the time.
 
 mod deadlines;
-mod proof;
+mod authentication;
 mod room;
 mod client_request;
 mod answer;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use crate::door::Tokens;
 use crate::door::egress::Egress;
-use crate::door::guesses::{Guesses, machine};
 use crate::door::share::{Part, Share};
 use crate::door::tokens::Proof;
+use crate::door::wrong_tokens::{Guesses, machine};
 use crate::engine::{Identity, PushEvent, UnreadBytes};
 use crate::id::EntryId;
 use crate::limits::Limits;
@@ -25,8 +25,8 @@ use crate::listener::Entry;
 use crate::wire::meta::{Follow, Following, Unfollow, Unfollowed};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Frame, Framing, Profile, Splitter};
+use authentication::is_authenticate;
 use client_request::ClientRequest;
-use proof::is_authenticate;
 use room::Room;
 use tokio::sync::OwnedSemaphorePermit;
 

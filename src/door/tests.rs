@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::door::Tokens;
-use crate::door::guesses::Guesses;
 use crate::door::session::{DoorShared, Session, Step};
+use crate::door::wrong_tokens::Guesses;
 use crate::engine::{CONSOLE, Identity, PushEvent, UnreadBytes};
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;

@@ -11,7 +11,7 @@ use crate::log::Flags;
 /// use pumphouse::listener::Request;
 /// use pumphouse::prelude::*;
 ///
-/// /// Wants a file to be kept.
+/// /// Asks for a file to be kept.
 /// #[derive(Payload)]
 /// #[payload(ns = "urn:example")]
 /// struct Keep {
@@ -19,7 +19,7 @@ use crate::log::Flags;
 /// }
 ///
 /// async fn ask(message: Message, it: Keep) -> Request<To<Keep>> {
-///     // The same key however often it is tried, so that whoever keeps it can tell.
+///     // Every attempt has the same key, so the disk can tell that it is the same request.
 ///     Request::new(To("disk", it)).key(message.id().to_string())
 /// }
 ///
@@ -39,22 +39,22 @@ pub struct Request<E> {
 }
 
 impl<E> Request<E> {
-    /// A request from a [`To`] or an [`Again`].
+    /// Makes a request of an emission, such as a [`To`] or an [`Again`].
     pub fn new(payload: E) -> Request<E> {
         Request { payload, key: None }
     }
 
     /// Gives the request a key, which its receiver reads with
     /// [`Entry::key`](crate::listener::Entry::key). Equal keys mean the same request, tried again.
-    /// If the pump refuses the request or opens a thread for it, the entry that records this has
-    /// the key, too.
+    /// If the pump refuses the request or opens a thread for it, the entry of the refusal or of the
+    /// new thread has the key, too.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }
     }
 }
 
-/// Answers the sender of an earlier message of the same thread.
+/// Answers an earlier message of the same thread.
 pub struct Reply<E>(
     /// The earlier message.
     pub Entry,

@@ -22,7 +22,7 @@ mod check;
 mod document;
 mod expand;
 mod mistake;
-mod peek;
+mod single_settings;
 pub(crate) mod provider;
 mod read;
 mod schema;

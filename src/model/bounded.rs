@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use self::bucket::Bucket;
-use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry};
+use super::{Asking, Boxed, Details, Error, Model, Piece, Price, Prompt, Reply, retry_pause};
 use crate::clock;
 
 /// The fewest tokens that a request counts as, before its provider has counted them.
@@ -117,7 +117,7 @@ impl Bounded {
                 biased;
                 // The channel can't close before a permit comes: this turn keeps the gate alive.
                 Ok(permit) = &mut permit => return permit,
-                () = retry::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                () = retry_pause::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 () = changed => {}
             }
         }

@@ -37,14 +37,14 @@ pub(crate) mod provider;
 mod provider_events;
 mod recorded;
 pub mod remote;
-mod retry;
+mod retry_pause;
 mod router;
 mod script;
 mod scripted;
 mod secret;
 pub mod sse;
 mod under_way;
-mod veil;
+mod hide_secrets;
 pub(crate) mod wire;
 
 use std::fmt::Debug;

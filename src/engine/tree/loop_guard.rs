@@ -12,20 +12,21 @@ use crate::wire::{Code, Fault};
 /// whose noted message is the oldest.
 const WATCHED: usize = 4;
 
-/// How many earlier messages a chain remembers. A circle of more listeners is detected by its
-/// length.
+/// How many earlier messages a chain remembers. A circle of more than [`WATCHED`] listeners
+/// is noticed once its chain has as many hops as `chain_max` allows.
 const REMEMBERED: usize = WATCHED - 1;
 
-/// What the guard remembers of a thread's messages since the last push or timer.
+/// The guard of a thread. It remembers messages since the last push or timer.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// How many pushes and timers the thread has had. The number tells old chains from new ones.
+    /// How many pushes and timers the thread has had since it was loaded. The number tells old
+    /// chains from new ones.
     calls: u32,
     is_warned: bool,
     last: [Option<Last>; WATCHED],
 }
 
-/// The last message of a sender.
+/// The message from which the repetitions of a sender are counted, and their number.
 struct Last {
     from: Arc<str>,
     body: Bytes,
@@ -33,17 +34,17 @@ struct Last {
     times: usize,
 }
 
-/// The messages that led to a message: how many steps from one listener to another there were, and
-/// the newest of these messages.
+/// What is remembered of the messages that led to a message: how many of them went from one
+/// listener to another, and the numbers of the newest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
-    /// The numbers of the newest messages in the thread, the newest first.
+    /// The numbers of the last messages that led here, the newest first. 0 where there is none.
     last: [u64; REMEMBERED],
 }
 
-/// A message on its way from one listener to another, or to itself.
+/// A message on its way from one listener to another, to a child thread, or to the sender itself.
 pub(crate) struct Hop<'a> {
     pub(crate) from: &'a Arc<str>,
     pub(crate) to: &'a str,
@@ -104,18 +105,19 @@ impl Guard {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
-    /// The chain with this message added at its end.
+    /// The chain of this message: that of its cause, with the cause as the newest message. It has
+    /// one hop more, unless the sender writes to itself.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
         self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
     }
 
-    /// The chain as it continues after the message with number `at`, when the result of another
-    /// thread or an awaited entry has come. This counts as one step from a listener to another.
+    /// The chain of work that goes on once a child's result or an awaited entry has come. `at` is
+    /// the number of the entry at which the work began to wait. Going on counts as one hop.
     pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
         self.grown(chain, 1, at)
     }
 
-    /// The chain as it continues in a child thread. It keeps the count of steps and forgets the
+    /// The chain as it continues in a child thread. It keeps the count of hops and forgets the
     /// messages, since the child's entries have numbers of their own.
     pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
         Chain { hops: self.hops(chain), ..below.here() }
@@ -129,7 +131,7 @@ impl Guard {
     }
 
     /// The bound that a message would exceed, if there is one. `body` is called only if the
-    /// message's bytes matter.
+    /// sender may be repeating itself.
     pub(crate) fn refuses(
         &self,
         hop: &Hop<'_>,
@@ -222,8 +224,8 @@ mod tests {
     fn what_one_message_makes_it_say_many_times_counts_once() {
         let many: Vec<_> = (0..9).map(|_| ("a", "b", "x", 1)).collect();
         assert_eq!(played(&many, &Limits::default()), (0, false));
-        // Now the sender repeats itself for each of the answers. That counts as the second time,
-        // not as the tenth.
+        // Now the sender repeats itself for each of the answers. All nine together count as
+        // the second time.
         let answers = (0..9).map(|it| ("b", "a", "y", 2 + it));
         let again = (0..9).map(|it| ("a", "b", "x", 11 + it));
         let all: Vec<_> = many.into_iter().chain(answers).chain(again).collect();

@@ -9,7 +9,7 @@
 //! - `observer`: the trait of observers, which hear what becomes of a push.
 //! - `route`: finds the receivers of a payload, by name, by address or as a reply.
 //!
-//! - `reasons`: says why a payload has no receiver.
+//! - `no_receiver_reasons`: says why a payload has no receiver.
 //! - `lineage`: the entries that a fork shares with the threads that it continues.
 //! - `loop_guard`: detects messages that go round in a circle.
 //!
@@ -27,7 +27,7 @@
 //!   pushes.
 //! - `emit`: sends what a handler emits to its receivers.
 //! - `undelivered_report`: tells senders if no listener got an emission.
-//! - `askers`, `coalesce`: one answer to several messages or pushes.
+//! - `shared_answers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.
 //! - `resume`: continues a thread's unfinished work after a stop.
 //! - `child_threads`: opens and ends child threads, and hands their results to the parent.
@@ -38,7 +38,7 @@
 
 pub(crate) mod observer;
 pub(crate) mod route;
-mod reasons;
+mod no_receiver_reasons;
 pub(crate) mod lineage;
 pub(crate) mod loop_guard;
 pub(crate) mod until;
@@ -51,7 +51,7 @@ mod request;
 pub(crate) mod effect;
 mod admit;
 mod undelivered_report;
-mod askers;
+mod shared_answers;
 mod coalesce;
 mod parked;
 mod delivery;

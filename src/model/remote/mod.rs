@@ -17,7 +17,7 @@ use crate::limits::ModelLimits;
 use crate::model::remote::reply::RemoteReply;
 use crate::model::remote::timer::Timers;
 use crate::model::{
-    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry,
+    Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry_pause,
 };
 
 pub use settings::{NoModel, Settings};
@@ -82,7 +82,7 @@ impl Remote {
             let (model, kind) = (&self.settings.model, error.kind.as_str());
             tracing::warn!(model, kind, status = error.status, ?wait, "a model is asked again");
             tried.push(error);
-            retry::sleep(wait).await;
+            retry_pause::sleep(wait).await;
         }
     }
 
@@ -122,7 +122,7 @@ impl Remote {
         if let Some(asked) = error.retry_after {
             return (asked <= retry_time_max).then_some(asked);
         }
-        Some(retry::pause(tried, retry_time_min, retry_time_max))
+        Some(retry_pause::pause(tried, retry_time_min, retry_time_max))
     }
 }
 

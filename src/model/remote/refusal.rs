@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::clock;
 use crate::limits::ModelLimits;
 use crate::model::remote::Settings;
-use crate::model::{Error, Kind, retry};
+use crate::model::{Error, Kind, retry_pause};
 
 /// The most characters of a server's message that an error repeats.
 const SAID_MAX: usize = 500;
@@ -47,7 +47,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     // The bytes that have come when the time is over have to do.
     tokio::select! {
         () = all => {}
-        () = retry::sleep(limits.usage_time_max) => {}
+        () = retry_pause::sleep(limits.usage_time_max) => {}
     }
     String::from_utf8_lossy(&body).into_owned()
 }

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use reqwest::Response;
 
+use crate::model::hide_secrets::Veil;
 use crate::model::remote::timer::Timers;
 use crate::model::remote::{Settings, ask, refusal, without};
 use crate::model::under_way::Part;
-use crate::model::veil::Veil;
 use crate::model::wire::{Framing, Gathered, Reader};
 use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 

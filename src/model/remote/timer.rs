@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Sleep;
 
 use crate::limits::ModelLimits;
-use crate::model::retry::sleep;
+use crate::model::retry_pause::sleep;
 use crate::model::{Error, Kind, Wait};
 
 /// The timers of one request. They keep running between calls of `watch`, so that dropping a future

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::super::{Answering, Boxed, Error, Kind, Model, Piece, Prompt, Reply, retry};
+use super::super::{Answering, Boxed, Error, Kind, Model, Piece, Prompt, Reply, retry_pause};
 use super::Asking;
 use crate::clock;
 use crate::limits::RouterLimits;
@@ -63,7 +63,8 @@ impl Backend {
             health.out_until_us = until(rest);
             return;
         }
-        let pause = retry::pause(health.failures, limits.retry_time_min, limits.retry_time_max);
+        let pause =
+            retry_pause::pause(health.failures, limits.retry_time_min, limits.retry_time_max);
         health.failing_until_us = until(pause);
         health.failures += 1;
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use self::backend::{Backend, Routed};
-use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry, takes};
+use super::{Boxed, Details, Error, Kind, Model, Price, Prompt, Reply, retry_pause, takes};
 use crate::clock;
 use crate::limits::RouterLimits;
 
@@ -190,11 +190,12 @@ impl Router {
                 break;
             }
             let rest = self.rest(&refused);
-            let pause = retry::pause(round, self.limits.retry_time_min, self.limits.retry_time_max);
+            let pause =
+                retry_pause::pause(round, self.limits.retry_time_min, self.limits.retry_time_max);
             match rest {
                 Some(rest) if rest > pause => return Err(self.resting(rest, tried)),
                 _ if round < self.limits.retries_max => {
-                    retry::sleep(pause.max(rest.unwrap_or_default())).await;
+                    retry_pause::sleep(pause.max(rest.unwrap_or_default())).await;
                 }
                 _ => {}
             }

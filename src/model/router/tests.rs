@@ -56,7 +56,7 @@ async fn failover_asks_the_first_model_that_can_answer() {
     assert_eq!(turn(&router).await.unwrap(), (vec!["a".to_owned()], "b: b".to_owned()));
     // Until its pause is over, the model that failed is asked last.
     assert_eq!(said(&router).await, "b: b");
-    retry::sleep(Duration::from_millis(10)).await;
+    retry_pause::sleep(Duration::from_millis(10)).await;
     assert_eq!(said(&router).await, "a: well");
     let counts: Vec<_> =
         router.asking().into_iter().map(|it| (it.answered, it.failed, it.failed_over)).collect();

@@ -2,7 +2,7 @@
 
 use pumphouse::model::Kind;
 
-use super::works::{last, played, responses, tool};
+use super::one_asker::{last, played, responses, tool};
 use super::world::play;
 use super::*;
 

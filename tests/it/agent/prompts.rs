@@ -4,7 +4,7 @@ use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::words::{CognitionIn, Correction, Interrupt};
 use pumphouse::model;
 
-use super::works::{last, oracle_saying, played, responses};
+use super::one_asker::{last, oracle_saying, played, responses};
 use super::world::World;
 use super::*;
 

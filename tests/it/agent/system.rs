@@ -5,7 +5,7 @@ use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::{Ability, Dialect, Settings};
 use pumphouse::listeners::agent::words::CognitionIn;
 
-use super::works::{Seen, oracle_saying, responses};
+use super::one_asker::{Seen, oracle_saying, responses};
 use super::world::World;
 use super::*;
 

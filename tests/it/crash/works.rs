@@ -18,7 +18,7 @@ use pumphouse::prelude::*;
 use super::check::wait;
 use super::effects::Process;
 use super::load::accepted;
-use crate::agent::works::{scenes, tool};
+use crate::agent::one_asker::{scenes, tool};
 use crate::examples::example;
 
 /// At how many of a scene's entries its process is killed, unless `just crash-works` has it killed

@@ -25,7 +25,7 @@ mod threads;
 mod timers;
 mod todos;
 mod together;
-mod told;
+mod push_answers;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

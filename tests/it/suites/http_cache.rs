@@ -14,7 +14,9 @@ use reqwest::header::{
 use serde_json::Value;
 
 use super::{Case, Score, cases, suites};
-use crate::public::listeners::tool::web::cache::{CachedUrl, Plan, Taken, TimedAnswer, Ttl};
+use crate::public_interface::listeners::tool::web::cache::{
+    CachedUrl, Plan, Taken, TimedAnswer, Ttl,
+};
 
 /// When a case begins: Sun, 06 Nov 2022 08:49:37 GMT, in microseconds.
 const BEGIN_US: u64 = 1_667_724_577_000_000;
