@@ -197,6 +197,33 @@ async fn section_7_a_master_claw_reads_alerts_and_asks_for_details() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_hangs_delays_no_agent_without_its_feed() {
+    let site = Site::start(|_| Answer::Slow(b"HTTP/1.1 200 OK\r\nx: ".to_vec())).await;
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let feeds = "    feeds: [{source: claw-api, path: /hangs}]
+  - use: agent
+    name: quick
+    model: m
+";
+    let scene = desk(&service, feeds, &DONE.repeat(2));
+    let server = scene.serve(&[]);
+    let ask = |agent: &str| {
+        let ask =
+            format!("<{agent} xmlns=\"https://xml-pipeline.org/ns/{agent}/v1\">Go.</{agent}>\n");
+        scene.pipe(&["send", "--connect", &server.address], &ask).code(0);
+    };
+    std::thread::scope(|threads| {
+        let hanging = threads.spawn(|| ask("tiverton"));
+        while site.asked().is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        ask("quick");
+        assert!(!hanging.is_finished(), "quick waited for the feed of tiverton");
+        hanging.join().unwrap();
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn defaults_are_for_agents_without_feeds_and_a_spread_adds_them() {
     let site = Site::start(|path| page("text/plain", format!("Read of {path}."))).await;
     let service = format!(
