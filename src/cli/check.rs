@@ -41,13 +41,13 @@ impl Check {
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
         let read = if self.live { Organism::read_live } else { Organism::read };
-        let organism = match read(self.file.as_deref(), builder) {
+        let organism = match read(self.file.as_deref(), builder, data) {
             Ok(it) => it,
             Err(unread) => return told_of(unread, to),
         };
         let Organism { builder, file, name, tokens, doors, durability, places, .. } = organism;
         let warnings = organism.warnings;
-        let data = data.map_or(organism.data, Path::to_owned);
+        let data = organism.data;
         let file = file.map(|it| it.display().to_string());
         let models = builder.models().iter().map(|(name, it)| (name.to_owned(), it.describe()));
         let models = models.collect();
@@ -96,7 +96,7 @@ fn mistakes(all: &Mistakes, to: &mut Screen<'_>) -> io::Result<()> {
     if !to.json {
         return to.line(&told(all));
     }
-    all.all().iter().try_for_each(|it| to.object(&object(all.file(), it)))
+    all.all().iter().try_for_each(|it| to.object(&object(all.file_of(it), it)))
 }
 
 fn object(file: &str, it: &Mistake) -> Value {

@@ -1,6 +1,7 @@
 //! The command line, with a module for each verb. [`main`] gives any program all verbs.
 
 mod overview;
+mod agent_feeds;
 mod backup;
 mod bench;
 mod budget;

@@ -11,12 +11,10 @@ use crate::engine::{Builder, Complaints};
 use crate::limits::MANIFEST_BYTES_MAX;
 use crate::listeners;
 use crate::log::Durability;
-use crate::manifest::{self, Door, Manifest, Mistake, Mistakes, Places};
+use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Overrides, Places};
 use crate::model::Models;
 use crate::sink::{Return, Sink};
 
-/// Where the log is if nothing says otherwise.
-const DATA: &str = "data";
 /// Where to listen if nothing says otherwise.
 const LISTEN: &str = "127.0.0.1:8765";
 
@@ -40,6 +38,8 @@ pub(crate) struct Organism {
     pub(crate) warnings: Vec<Mistakes>,
     /// Where the listeners of the manifest stand, if there is one.
     pub(crate) places: Option<Places>,
+    /// The files of agents.
+    pub(crate) context: Context,
 }
 
 /// Why there is no organism.
@@ -71,18 +71,31 @@ pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
 pub(crate) fn told(all: &Mistakes) -> String {
     let count = all.all().len();
     let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-    format!("{count} {mistakes} in {}\n{all}", all.file())
+    // A single mistake may be in a pod file.
+    let file = if let [one] = all.all() { all.file_of(one) } else { all.file() };
+    format!("{count} {mistakes} in {file}\n{all}")
 }
 
 impl Organism {
     /// Reads the named manifest, or the one in the current folder, if there is one. Starts nothing.
-    pub(crate) fn read(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, |_: &mut Builder| {}, None)
+    /// The log is in the folder `data`, if there is one given.
+    pub(crate) fn read(
+        file: Option<&Path>,
+        builder: Builder,
+        data: Option<&Path>,
+    ) -> Result<Organism, Unread> {
+        let overrides = Overrides { data, ..Overrides::default() };
+        Organism::read_with(file, builder, |_: &mut Builder| {}, overrides)
     }
 
     /// As [`Organism::read`], but MCP servers are started and asked for their tools.
-    pub(crate) fn read_live(file: Option<&Path>, builder: Builder) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, listeners::live_factories, None)
+    pub(crate) fn read_live(
+        file: Option<&Path>,
+        builder: Builder,
+        data: Option<&Path>,
+    ) -> Result<Organism, Unread> {
+        let overrides = Overrides { data, ..Overrides::default() };
+        Organism::read_with(file, builder, listeners::live_factories, overrides)
     }
 
     /// As [`Organism::read_live`], but an agent of the manifest may get another model: the agent's
@@ -92,7 +105,8 @@ impl Organism {
         builder: Builder,
         model: Option<(&str, &str)>,
     ) -> Result<Organism, Unread> {
-        Organism::read_with(Some(file), builder, listeners::live_factories, model)
+        let overrides = Overrides { model, ..Overrides::default() };
+        Organism::read_with(Some(file), builder, listeners::live_factories, overrides)
     }
 
     /// As [`Organism::read_live`], but tools that MCP servers describe otherwise than before are
@@ -101,7 +115,8 @@ impl Organism {
         file: Option<&Path>,
         builder: Builder,
     ) -> Result<Organism, Unread> {
-        Organism::read_with(file, builder, listeners::accepting_factories, None)
+        let overrides = Overrides::default();
+        Organism::read_with(file, builder, listeners::accepting_factories, overrides)
     }
 
     /// Reads a manifest with more factories. The first factory of a name counts.
@@ -109,7 +124,7 @@ impl Organism {
         file: Option<&Path>,
         builder: Builder,
         factories: fn(&mut Builder),
-        model: Option<(&str, &str)>,
+        overrides: Overrides<'_>,
     ) -> Result<Organism, Unread> {
         let nobody = builder.listeners().next().is_none();
         let is_bare = nobody && builder.factories().is_empty();
@@ -117,7 +132,7 @@ impl Organism {
         staff.retain(|one| builder.listeners().all(|it| it != one.name()));
         let builder = builder.with((factories, listeners::factories, staff));
         let file = file.map(Path::to_owned).or_else(|| here().map(Path::to_owned));
-        let read = |file: &PathBuf| manifest(file, &builder, is_bare, model);
+        let read = |file: &PathBuf| manifest(file, &builder, is_bare, overrides);
         let mut manifest = file.as_ref().map(read).transpose()?;
         let says = manifest.as_ref();
         let mut staff = Vec::new();
@@ -131,7 +146,11 @@ impl Organism {
         Ok(Organism {
             file,
             name: says.and_then(|it| it.name.clone()),
-            data: says.and_then(|it| it.data.clone()).unwrap_or_else(|| DATA.into()),
+            data: overrides
+                .data
+                .map(Path::to_owned)
+                .or_else(|| says.and_then(|it| it.data.clone()))
+                .unwrap_or_else(|| DATA.into()),
             durability: says.and_then(|it| it.durability).unwrap_or_default(),
             tokens: says.and_then(|it| it.tokens.clone()).unwrap_or_default(),
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
@@ -140,6 +159,7 @@ impl Organism {
             returns: says.map(Manifest::all_returns).unwrap_or_default(),
             warnings: says.map(|it| it.warnings.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),
+            context: says.map(|it| it.context.clone()).unwrap_or_default(),
             builder: builder.with((manifest.take(), staff)),
         })
     }
@@ -150,14 +170,14 @@ fn manifest(
     file: &Path,
     builder: &Builder,
     is_bare: bool,
-    model: Option<(&str, &str)>,
+    overrides: Overrides<'_>,
 ) -> Result<Manifest, Unread> {
     let bytes = bytes_of(file).map_err(|error| {
         let way = "name another, or make one with `pumphouse init DIR`";
         let text = format!("{} can't be read: {error}; {way}", file.display());
         Unread::Failure(Failure::Untried(text))
     })?;
-    let read = Manifest::read_with_model(file, &bytes, &variable, builder, model);
+    let read = Manifest::read_with(file, &bytes, &variable, builder, overrides);
     read.map_err(|all| match is_bare && file.with_file_name("Cargo.toml").exists() {
         true => Unread::Mistakes(all.advise(of_a_program)),
         false => Unread::Mistakes(all),
@@ -168,7 +188,8 @@ fn manifest(
 pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>, Models), Unread> {
     let is_bare = builder.listeners().next().is_none() && builder.factories().is_empty();
     let builder = builder.with(listeners::factories);
-    let of_file = |file: &PathBuf| Ok(manifest(file, &builder, is_bare, None)?.models);
+    let of_file =
+        |file: &PathBuf| Ok(manifest(file, &builder, is_bare, Overrides::default())?.models);
     let all: Result<Vec<Models>, Unread> = files.iter().map(of_file).collect();
     Ok((all?, builder.models().clone()))
 }
@@ -181,7 +202,7 @@ fn of_a_program(mistake: &Mistake) -> Option<String> {
 
 /// A builder with all that `run` would serve here.
 pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
-    Ok(Organism::read(None, builder)?.builder)
+    Ok(Organism::read(None, builder, None)?.builder)
 }
 
 /// The folder that a reader of the log looks into if none is given.

@@ -13,7 +13,7 @@ use crate::cli::otel::{FollowerSettings, Following};
 use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::signals::Signals;
-use crate::cli::{core_dumps, data};
+use crate::cli::{agent_feeds, core_dumps, data};
 use crate::client::Address;
 use crate::clock;
 use crate::door::{self, Options, Tcp, Tls, Tokens};
@@ -103,7 +103,7 @@ impl Run {
         if let Err(error) = core_dumps::off() {
             tracing::warn!(%error, "core dumps are on: one would show keys and messages");
         }
-        let organism = self.over(Organism::read_live(self.file.as_deref(), builder)?, data)?;
+        let organism = self.over(Organism::read_live(self.file.as_deref(), builder, data)?)?;
         let spans = FollowerSettings {
             says: organism.otel.clone(),
             name: organism.name.clone(),
@@ -111,7 +111,8 @@ impl Run {
             lag: Arc::default(),
         };
         let sinks = sinks(&organism)?;
-        let Organism { mut builder, data, durability, tokens, doors, name, places, .. } = organism;
+        let Organism { mut builder, data, durability, tokens, doors, name, .. } = organism;
+        let (places, context) = (organism.places, organism.context);
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
         let mut reload = Reload::of(tls, tokens.clone())?;
@@ -147,6 +148,7 @@ impl Run {
             }
         }
         let (builder, place) = log(builder.with(sinks), &data, durability)?;
+        agent_feeds::write(&context)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
@@ -162,11 +164,8 @@ impl Run {
     }
 
     /// Overrides the manifest by the options.
-    fn over(&self, organism: Organism, data: Option<&Path>) -> Result<Organism, Failure> {
+    fn over(&self, organism: Organism) -> Result<Organism, Failure> {
         let mut organism = organism;
-        if let Some(data) = data {
-            data.clone_into(&mut organism.data);
-        }
         if let Some(durability) = self.durability {
             organism.durability = durability;
         }

@@ -41,7 +41,7 @@ impl Test {
         builder: Builder,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let organism = Organism::read_live(self.manifest.as_deref(), builder)?;
+        let organism = Organism::read_live(self.manifest.as_deref(), builder, None)?;
         let mut scenes = Vec::new();
         for path in paths(&self.files)? {
             let name = path.display().to_string();

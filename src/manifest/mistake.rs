@@ -30,10 +30,19 @@ pub struct Mistake {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Place {
+    /// The file: 0 is the manifest, or another file that is read alone; 1 is its first pod file.
+    pub(super) file: usize,
     /// From 1.
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
+}
+
+impl Place {
+    /// A place in a manifest, or in another file that is read alone.
+    pub(super) const fn new(line: usize, column: usize) -> Place {
+        Place { file: 0, line, column }
+    }
 }
 
 impl Mistake {
@@ -81,7 +90,7 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mistake { place: Place { line, column }, message, .. } = self;
+        let Mistake { place: Place { line, column, .. }, message, .. } = self;
         write!(f, "line {line}, column {column}: {message}")
     }
 }
@@ -91,6 +100,8 @@ impl fmt::Display for Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
+    /// The pod files of the manifest.
+    pods: Vec<String>,
     all: Vec<Mistake>,
 }
 
@@ -98,13 +109,25 @@ impl Mistakes {
     pub(super) fn new(file: &str, mut all: Vec<Mistake>) -> Mistakes {
         all.sort_by_key(|it| it.place);
         all.dedup();
-        Mistakes { file: file.to_owned(), all }
+        Mistakes { file: file.to_owned(), pods: Vec::new(), all }
+    }
+
+    /// These mistakes, of which some are in the manifest's pod files.
+    pub(super) fn with_pods(self, pods: Vec<String>) -> Mistakes {
+        Mistakes { pods, ..self }
     }
 
     /// The path of the file, as messages show it.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// The path of the file that a mistake is in: the manifest, or one of its pod files.
+    #[must_use]
+    pub fn file_of(&self, mistake: &Mistake) -> &str {
+        let pod = mistake.place.file.checked_sub(1).and_then(|it| self.pods.get(it));
+        pod.unwrap_or(&self.file)
     }
 
     /// Appends further advice to the mistakes that `advice` returns some for.
@@ -130,8 +153,8 @@ impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, it) in self.all.iter().enumerate() {
             let end = if number == 0 { "" } else { "\n" };
-            let Mistake { place: Place { line, column }, message, .. } = it;
-            write!(f, "{end}{}:{line}:{column}: {message}", self.file)?;
+            let Mistake { place: Place { line, column, .. }, message, .. } = it;
+            write!(f, "{end}{}:{line}:{column}: {message}", self.file_of(it))?;
             if let Some(help) = it.help() {
                 write!(f, "\n  {help}")?;
             }

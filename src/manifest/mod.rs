@@ -31,8 +31,10 @@ mod shape;
 mod yaml;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::door::{Tls, Tokens};
 use crate::engine::{Builder, Complaints, Plugin};
@@ -50,6 +52,8 @@ pub use schema::json_schema;
 
 /// The name of the manifest that commands look for where none is given.
 pub const FILE: &str = "organism.yaml";
+/// Where the log is if nothing says otherwise.
+pub(crate) const DATA: &str = "data";
 
 /// A manifest that was read and has no mistakes.
 #[non_exhaustive]
@@ -93,6 +97,36 @@ pub struct Manifest {
     pub heartbeat: Option<Duration>,
     /// Where its listeners stand in the file.
     pub places: Places,
+    /// The files of its agents.
+    pub(crate) context: Context,
+}
+
+/// What a manifest is read with in place of what it says.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Overrides<'a> {
+    /// The names of an agent and of the model that it has in place of its own.
+    pub(crate) model: Option<(&'a str, &'a str)>,
+    /// The folder of the log.
+    pub(crate) data: Option<&'a Path>,
+}
+
+/// The files of agents, in the layout of ADR-013.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Context {
+    /// The folder with a folder for each agent.
+    pub(crate) folder: PathBuf,
+    /// The feeds that the agents have of services, by the agents.
+    pub(crate) feeds: BTreeMap<String, Vec<AgentFeed>>,
+}
+
+/// A feed of a service in the `feeds.json` of an agent.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AgentFeed {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) path: String,
+    /// In seconds.
+    pub(crate) ttl: serde_json::Number,
 }
 
 impl Manifest {
@@ -160,6 +194,8 @@ impl Otel {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,
+    /// The pod files of the manifest.
+    pods: Vec<String>,
     listeners: BTreeMap<String, Place>,
 }
 
@@ -175,10 +211,10 @@ impl Places {
     pub fn find(&self, complaints: &Complaints) -> Mistakes {
         let place = |it: Option<&str>| self.listeners.get(it?).copied();
         let all = complaints.by_listener().map(|(listener, text)| {
-            let place = place(listener).unwrap_or(Place { line: 1, column: 1 });
+            let place = place(listener).unwrap_or(Place::new(1, 1));
             Mistake::new(place, text)
         });
-        Mistakes::new(&self.file, all.collect())
+        Mistakes::new(&self.file, all.collect()).with_pods(self.pods.clone())
     }
 }
 

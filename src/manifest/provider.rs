@@ -44,13 +44,14 @@ pub(crate) fn is_file(text: &str) -> bool {
 pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
     let bytes = bytes_of(file).map_err(|error| {
         let text = format!("the provider file can't be read: {error}");
-        let place = Place { line: 1, column: 1 };
+        let place = Place::new(1, 1);
         Mistakes::new(&file.display().to_string(), vec![Mistake::new(place, text)])
     })?;
     parse(file, &bytes, environment)
 }
 
-fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
+/// The bytes of a file, up to one more than a manifest may have.
+pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
     File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;

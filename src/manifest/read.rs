@@ -6,6 +6,7 @@ mod doors;
 mod feeds;
 mod models;
 pub(super) mod otel;
+mod pods;
 mod schemas;
 mod sinks;
 
@@ -23,11 +24,11 @@ use crate::listeners::describe::Allow;
 use crate::log::Durability;
 use crate::manifest::check::{self, joined};
 use crate::manifest::expand::{Environment, expand};
-use crate::manifest::mistake::{Mistake, Mistakes, cut};
+use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::shape::{AGENT, ORGANISM};
 use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
-use crate::manifest::{Manifest, Places, UsedProvider, amount};
+use crate::manifest::{Context, DATA, Manifest, Overrides, Places, UsedProvider, amount};
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
@@ -59,22 +60,21 @@ impl Manifest {
         environment: &dyn Fn(&str) -> Option<String>,
         builder: &Builder,
     ) -> Result<Manifest, Mistakes> {
-        Manifest::read_with_model(file, bytes, environment, builder, None)
+        Manifest::read_with(file, bytes, environment, builder, Overrides::default())
     }
 
-    /// Reads a manifest as `read` does, but gives one agent another model: `model` holds the names
-    /// of the agent and of the model.
-    pub(crate) fn read_with_model(
+    /// Reads a manifest as `read` does, but with these in place of what it says.
+    pub(crate) fn read_with(
         file: &Path,
         bytes: &[u8],
         environment: &dyn Fn(&str) -> Option<String>,
         builder: &Builder,
-        model: Option<(&str, &str)>,
+        overrides: Overrides<'_>,
     ) -> Result<Manifest, Mistakes> {
         let wrong = |all| Mistakes::new(&file.display().to_string(), all);
         let mut root = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
         let mut mistakes = Vec::new();
-        if let Some((agent, model)) = model {
+        if let Some((agent, model)) = overrides.model {
             root.set_model(agent, model, environment);
         }
         expand(&mut root, environment, &mut mistakes);
@@ -84,6 +84,8 @@ impl Manifest {
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
         found.retain(|it| !unset.contains(&it.place));
         mistakes.extend(found);
+        let pods = pods::load(file, &mut root, environment, overrides.model, &mut mistakes);
+        let files = pods.files.clone();
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
         let named = root.key("models").map(Node::keys).unwrap_or_default();
         let named = named.into_iter().map(str::to_owned).collect();
@@ -97,6 +99,10 @@ impl Manifest {
             schemas: Vec::new(),
             events: ProviderEvents::default(),
             common_feeds: feeds::CommonFeeds::default(),
+            pods,
+            default_model: root.key("default_model").cloned(),
+            context: context_folder(file, &root, overrides.data),
+            agent_feeds: RefCell::default(),
             providers: RefCell::default(),
             warnings: RefCell::default(),
             mistakes,
@@ -107,9 +113,20 @@ impl Manifest {
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
-            all => Err(wrong(all)),
+            all => Err(wrong(all).with_pods(files)),
         }
     }
+}
+
+/// The folder of agents' files: `context-folder`, or else `context` in the data folder.
+fn context_folder(file: &Path, root: &Node, data: Option<&Path>) -> PathBuf {
+    let text = |key: &str| root.key(key).and_then(Node::text);
+    if let Some(folder) = text("context-folder") {
+        return beside(file, folder);
+    }
+    let said = || text("data").map(|it| beside(file, it));
+    let data = data.map(Path::to_owned).or_else(said);
+    data.unwrap_or_else(|| DATA.into()).join("context")
 }
 
 /// Resolves a path that starts at the folder of the manifest.
@@ -153,7 +170,12 @@ impl Node {
             name.as_ref().and_then(Node::text) == Some(agent)
         };
         for item in items.iter_mut().filter(is_meant) {
+            let place = item.place;
+            let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
             let Value::Map(entries) = &mut item.value else { continue };
+            if is_agent && entries.iter().all(|it| it.key != "model") {
+                entries.push(pods::entry("model", pods::text(place, model)));
+            }
             let said = entries.iter_mut().find(|it| it.key == "model");
             if let Some(Value::Scalar(said)) = said.map(|it| &mut it.value.value) {
                 (said.kind, said.is_plain) = (Plain::Text, false);
@@ -194,6 +216,14 @@ struct Reader<'a> {
     events: ProviderEvents,
     /// The feeds that it declares outside its agents.
     common_feeds: feeds::CommonFeeds,
+    /// Its pod files.
+    pods: pods::Pods,
+    /// The model of agents that name none.
+    default_model: Option<Node>,
+    /// The folder of agents' files.
+    context: PathBuf,
+    /// The feeds of services that agents have, by the agents.
+    agent_feeds: RefCell<feeds::AgentFeeds>,
     /// The provider files of the models, and what is probably wrong in them.
     providers: RefCell<Vec<UsedProvider>>,
     warnings: RefCell<Vec<Mistakes>>,
@@ -210,7 +240,8 @@ impl Reader<'_> {
         // A place has one mistake here: a second one would follow from the first.
         let mut all = self.mistakes.borrow_mut();
         if all.iter().all(|it| it.place != mistake.place) {
-            all.push(mistake);
+            let path = pods::path_in_pod(&mistake.path);
+            all.push(if mistake.place.file > 0 { mistake.at(&path) } else { mistake });
         }
     }
 
@@ -227,11 +258,12 @@ impl Reader<'_> {
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
         let services = self.services(root);
-        let nodes = root.key("listeners");
-        let has_any = nodes.is_some() || root.key("services").is_some();
-        let listeners = has_any.then(|| {
-            self.listeners(nodes.map(Node::items).unwrap_or_default(), services, tokens.as_ref())
-        });
+        if let Some(it) = root.key("default_model") {
+            self.mind(it, "", "default_model");
+        }
+        let has_any = ["listeners", "services", "pods"].iter().any(|it| root.key(it).is_some());
+        let listeners =
+            has_any.then(|| self.listeners(&self.items(root), services, tokens.as_ref()));
         let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
         Manifest {
             file: self.file.to_owned(),
@@ -253,13 +285,32 @@ impl Reader<'_> {
             workers: text("workers").and_then(amount::count),
             heartbeat: text("heartbeat").and_then(amount::time),
             places: self.places(root),
+            context: Context { folder: self.context.clone(), feeds: self.agent_feeds.take() },
         }
     }
 
+    /// The items of `listeners` and the agents of pods, each with its path in its file.
+    fn items<'b>(&'b self, root: &'b Node) -> Vec<(String, &'b Node)> {
+        let own = root.key("listeners").map(Node::items).unwrap_or_default();
+        let own = own.iter().enumerate().map(|(number, it)| (format!("listeners[{number}]"), it));
+        own.chain(self.pods.agents.iter().map(|(path, it)| (path.clone(), it))).collect()
+    }
+
     fn places(&self, root: &Node) -> Places {
-        let items = root.key("listeners").map(Node::items).unwrap_or_default();
-        let named = items.iter().filter_map(|it| Some((self.meant(it)?.to_owned(), it.place)));
-        Places { file: self.file.display().to_string(), listeners: named.collect() }
+        let items = self.items(root);
+        let named = items.iter().filter_map(|(_, it)| Some((self.meant(it)?.to_owned(), it.place)));
+        let (file, pods) = (self.file.display().to_string(), self.pods.files.clone());
+        Places { file, pods, listeners: named.collect() }
+    }
+
+    /// Names a line for a mistake at another place.
+    fn line(&self, of: Place, from: Place) -> String {
+        if of.file == from.file {
+            return format!("line {}", of.line);
+        }
+        let pod = of.file.checked_sub(1).and_then(|it| self.pods.files.get(it));
+        let file = pod.cloned().unwrap_or_else(|| self.file.display().to_string());
+        format!("line {} of {file}", of.line)
     }
 
     fn tokens(&self, node: &Node) -> Option<Tokens> {
@@ -296,27 +347,26 @@ impl Reader<'_> {
 
     fn listeners(
         &self,
-        items: &[Node],
+        items: &[(String, &Node)],
         services: Vec<(&Node, String, Listener)>,
         tokens: Option<&Tokens>,
     ) -> Vec<Listener> {
-        let listed = items.iter().enumerate().filter_map(|(number, item)| {
-            let path = format!("listeners[{number}]");
-            self.listener(item, &path).map(|it| (item, path, it))
-        });
+        let listed = items
+            .iter()
+            .filter_map(|(path, item)| Some((*item, path.clone(), self.listener(item, path)?)));
         let listed: Vec<_> = listed.collect();
         // A listener with mistakes may have any payload, so nothing is known then.
         let are_known = listed.len() == items.len();
         let made: Vec<(&Node, String, Listener)> = services.into_iter().chain(listed).collect();
-        let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Option<Place>> = BTreeMap::new();
         names.extend(self.builder.listeners().map(|it| (it, None)));
         for (number, (item, path, listener)) in made.iter().enumerate() {
             let (name, at) = (listener.name(), item.key("name").unwrap_or(item));
             let wrong = |text: String, advice: &str| {
                 self.wrong(Mistake::new(at.place, text).at(path).advice(advice));
             };
-            if let Some(first) = names.insert(name, Some(at.place.line)) {
-                let first = first.map_or("the program".to_owned(), |it| format!("line {it}"));
+            if let Some(first) = names.insert(name, Some(at.place)) {
+                let first = first.map_or("the program".to_owned(), |it| self.line(it, at.place));
                 let text = format!("{first} has a listener `{name}` already");
                 let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
                 // Payloads that depend on the listener's name are no conflict once the names
@@ -341,8 +391,8 @@ impl Reader<'_> {
         // Listeners with mistakes count as there, too. But advice suggests no name that would be
         // refused.
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
-        names.extend(items.iter().filter_map(|it| Some((self.meant(it)?, None))));
-        known.extend(items.iter().filter_map(|it| {
+        names.extend(items.iter().filter_map(|(_, it)| Some((self.meant(it)?, None))));
+        known.extend(items.iter().filter_map(|(_, it)| {
             let kind = it.key("use").and_then(Node::text)?;
             let mut kinds = self.kinds();
             let is_known =
@@ -353,12 +403,11 @@ impl Reader<'_> {
         known.dedup();
         let own = made.iter().flat_map(|(.., it)| it.payloads());
         let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
-        for (number, item) in items.iter().enumerate() {
-            let path = format!("listeners[{number}]");
-            self.peers(item, &path, &names, &known);
-            self.sources(item, &path, &names, &known);
+        for (path, item) in items {
+            self.peers(item, path, &names, &known);
+            self.sources(item, path, &names, &known);
             if are_known {
-                self.finals(item, &path, &payloads);
+                self.finals(item, path, &payloads);
             }
         }
         made.into_iter().map(|(.., it)| it).collect()
@@ -382,7 +431,7 @@ impl Reader<'_> {
         &self,
         item: &Node,
         path: &str,
-        names: &BTreeMap<&str, Option<usize>>,
+        names: &BTreeMap<&str, Option<Place>>,
         known: &[&str],
     ) {
         let peers = item.key("peers").map(Node::items).unwrap_or_default();

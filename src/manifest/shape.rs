@@ -4,6 +4,7 @@
 mod agent;
 mod feeds;
 mod model;
+pub(super) mod pod;
 mod sink;
 
 use std::sync::LazyLock;
@@ -96,7 +97,10 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
             FEEDS_DEFAULTS,
             "feeds-defaults: [{source: claw-api, path: /fleet/alerts, ttl: 30}]",
         ),
+        key("pods", Kind::List(Box::new(Kind::Path)), PODS, "pods: [trading-desk.yaml]"),
+        key("context-folder", Kind::Path, CONTEXT, "context-folder: .claw-runtime/context"),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
+        key("default_model", Kind::Name, DEFAULT_MODEL, "default_model: local"),
         key("prices", Kind::Path, model::PRICES, "prices: prices.yaml"),
         key("otel", Kind::Map(otel()), OTEL, "otel: {endpoint: \"http://127.0.0.1:4318\"}"),
         key("sinks", Kind::List(Box::new(sink::sink())), sink::SINKS, sink::EXAMPLE),
@@ -125,6 +129,11 @@ const SCHEMAS: &str = "JSON Schemas, each a payload by the name of its file.";
 const SERVICES: &str = "HTTP services, by name. Each is a listener, and a source of feeds.";
 const SERVICE: &str = "services: {claw-api: {url: \"http://127.0.0.1:8090\"}}";
 const FEEDS_DEFAULTS: &str = "The feeds of services that each agent has which says no `feeds`.";
+const PODS: &str = "Pod files of ADR-013: their agents and services join those of the manifest.";
+const CONTEXT: &str = "The folder with a folder for each agent, where run writes the agent's \
+                       feeds.json, and where its own credentials are; context in the data folder \
+                       unless said.";
+const DEFAULT_MODEL: &str = "The model of agents that name none, such as those of pods.";
 const META: &str = "Has the listener describe, and says who may ask it for what.";
 const WORKERS: &str = "How many threads of the system route messages; one a processor unless said.";
 const LIMITS: &str = "Bounds. A refusal names the one that it goes by.";

@@ -85,7 +85,7 @@ impl Node {
 
     /// A map without keys.
     fn empty() -> Node {
-        Node { place: Place { line: 1, column: 1 }, value: Value::Map(Vec::new()) }
+        Node { place: Place::new(1, 1), value: Value::Map(Vec::new()) }
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
 
 /// The text of a manifest, without a byte order mark.
 fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
-    let start = Place { line: 1, column: 1 };
+    let start = Place::new(1, 1);
     if bytes.len() > MANIFEST_BYTES_MAX {
         return Err(over("manifest_bytes_max", MANIFEST_BYTES_MAX, start)
             .advice("is it a manifest at all?"));
@@ -119,7 +119,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
         let valid = String::from_utf8_lossy(valid);
         let line = valid.matches('\n').count() + 1;
         let column = valid.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Mistake::new(Place { line, column }, format!("a manifest is text, and here is {what}"))
+        Mistake::new(Place::new(line, column), format!("a manifest is text, and here is {what}"))
             .advice("save it in UTF-8")
     };
     let text = std::str::from_utf8(bytes)
@@ -184,11 +184,11 @@ fn open_before(text: &str, index: usize) -> usize {
 
 /// The mistake for a text that saphyr-parser reads and serde_yaml doesn't.
 fn disliked(error: &serde_yaml::Error) -> Mistake {
-    let place = error.location().map(|it| Place { line: it.line(), column: it.column() });
+    let place = error.location().map(|it| Place::new(it.line(), it.column()));
     let whole = error.to_string();
     // A mistake shows its place itself.
     let text = whole.split(" at line ").next().unwrap_or_default();
-    Mistake::new(place.unwrap_or(Place { line: 1, column: 1 }), format!("this is no YAML: {text}"))
+    Mistake::new(place.unwrap_or(Place::new(1, 1)), format!("this is no YAML: {text}"))
 }
 
 /// Reads the places of values from the events of saphyr-parser.
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
             Some(Ok(it)) => Ok(it),
             Some(Err(error)) => {
                 let at = error.marker();
-                let place = Place { line: at.line(), column: at.col() + 1 };
+                let place = Place::new(at.line(), at.col() + 1);
                 if open_before(self.text, at.index()) > MANIFEST_DEPTH_MAX {
                     return Err(too_deep(place));
                 }
@@ -325,7 +325,7 @@ impl<'a> Reader<'a> {
 }
 
 fn place(span: Span) -> Place {
-    Place { line: span.start.line(), column: span.start.col() + 1 }
+    Place::new(span.start.line(), span.start.col() + 1)
 }
 
 /// Gives each scalar the kind that serde_yaml read, and compares what the two parsers have read.

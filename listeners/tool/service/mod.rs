@@ -8,8 +8,10 @@
 //! ```
 //!
 //! A request is a path below the `url`. Its headers `X-Claw-ID` and `X-Pumphouse-Agent` have the
-//! name of the agent that asks, `X-Claw-Pod` and `X-Pumphouse-Organism` the `pod` (ADR-013, section
-//! 5). These headers inform the service; only the token of the credential file authenticates.
+//! name of the agent that asks, `X-Claw-Pod` the `pod`, and `X-Pumphouse-Organism` the `organism`
+//! (ADR-013, section 5). These headers inform the service; only the token of a credential file
+//! authenticates. An agent may have a credential and a pod of its own: the requests for it have
+//! these.
 //!
 //! The listener caches answers in memory for each agent and path, by the rules of a private cache
 //! (RFC 9111). The threads of an agent share the answers. While a request is under way, all who
@@ -20,6 +22,7 @@ mod content;
 mod credential;
 mod kept;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pumphouse::listener::{Beside, Effects};
@@ -83,8 +86,13 @@ pub struct Settings {
     pub url: String,
     /// A file with the service's token: `{"service", "auth_type": "bearer", "token", "principal"}`.
     pub auth: Option<Beside>,
-    /// What the service is told as the name of the organism.
+    /// The pod of the agents that ask.
     pub pod: Option<String>,
+    /// The name of the organism; the pod unless said.
+    pub organism: Option<String>,
+    /// What is different in requests for some agents, by their names.
+    #[serde(default)]
+    pub agents: BTreeMap<String, AgentSettings>,
     /// Further hosts that redirects may lead to, besides public ones.
     #[serde(default)]
     pub hosts: Vec<String>,
@@ -98,8 +106,20 @@ impl Settings {
     #[must_use]
     pub fn new(url: impl Into<String>) -> Settings {
         let (url, limits) = (url.into(), limits());
-        Settings { url, auth: None, pod: None, hosts: Vec::new(), limits }
+        let agents = BTreeMap::new();
+        let (auth, pod, organism, hosts) = (None, None, None, Vec::new());
+        Settings { url, auth, pod, organism, agents, hosts, limits }
     }
+}
+
+/// What is different in requests for one agent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[non_exhaustive]
+pub struct AgentSettings {
+    /// A file with the agent's own token, in place of the service's.
+    pub auth: Option<Beside>,
+    /// The pod of the agent, in place of the service's.
+    pub pod: Option<String>,
 }
 
 /// The bounds of a request, where the settings don't say others. The 3 s are cllama's.
@@ -111,9 +131,33 @@ fn limits() -> WebLimits {
 struct Service {
     web: Web,
     url: Url,
+    organism: Option<HeaderValue>,
+    /// What requests for any agent have.
+    common: Caller,
+    /// What requests for these agents have instead.
+    agents: BTreeMap<String, Caller>,
+    kept: Kept,
+}
+
+/// What a request says of its caller, besides the agent's name.
+#[derive(Default)]
+struct Caller {
     pod: Option<HeaderValue>,
     token: Option<Token>,
-    kept: Kept,
+}
+
+impl Caller {
+    fn read(pod: Option<&str>, auth: Option<&Beside>) -> Result<Caller, String> {
+        let pod = header("pod", pod)?;
+        let token = auth.map(|it| Token::read(&it.path())).transpose()?;
+        Ok(Caller { pod, token })
+    }
+}
+
+/// The value of a header that says what stands under this key of the settings.
+fn header(key: &str, text: Option<&str>) -> Result<Option<HeaderValue>, String> {
+    let value = text.map(HeaderValue::from_str).transpose();
+    value.map_err(|_| format!("{key}: it has characters that no header may have"))
 }
 
 /// Makes the listener `service`.
@@ -136,11 +180,15 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
     if url.query().is_some() {
         return Err("url: a query has its place in the path of a request".to_owned());
     }
-    let pod = settings.pod.as_deref().map(HeaderValue::from_str).transpose();
-    let pod = pod.map_err(|_| "pod: it has characters that no header may have")?;
-    let token = settings.auth.as_ref().map(|it| Token::read(&it.path())).transpose()?;
+    let common = Caller::read(settings.pod.as_deref(), settings.auth.as_ref())?;
+    let agents = settings
+        .agents
+        .iter()
+        .map(|(name, it)| Ok((name.clone(), Caller::read(it.pod.as_deref(), it.auth.as_ref())?)));
+    let agents = agents.collect::<Result<_, String>>()?;
     let text = format!("Reads from the service at {url}.");
-    let service = Service { web, url, pod, token, kept: Kept::default() };
+    let organism = header("organism", settings.organism.as_deref())?;
+    let service = Service { web, url, organism, common, agents, kept: Kept::default() };
     Ok(Listener::with_state(NAME, Arc::new(service))
         .own_namespace()
         .on(get)
@@ -158,7 +206,7 @@ async fn get(
     request: Get,
 ) -> Result<Result<FeedContent, Refused>, Fault> {
     let agent = asking(&message, &history).await?;
-    Ok(service.get(&agent, &request).await.map_err(|it| service.refused(it)))
+    Ok(service.get(&agent, &request).await.map_err(|it| service.refused(&agent, it)))
 }
 
 /// The agent that a message is from. If it is a call of an action, that is the sender of the
@@ -193,14 +241,11 @@ impl Service {
             let text = format!("ttl is in seconds, from 0 on, not {ttl}");
             return Err(Refusal::new(Reason::BadRequest, text));
         }
-        let (headers, private) = (self.headers(agent)?, self.private_headers());
+        let (headers, private) = (self.headers(agent)?, self.private_headers(agent));
         let request =
             kept::Request { web: &self.web, url: &url, headers: &headers, private: &private };
         let content = self.kept.get(agent, &request, ttl).await?;
-        let text = match &self.token {
-            Some(token) => token.hide(&content.text),
-            None => content.text,
-        };
+        let text = self.hidden_in(agent, content.text);
         let text = match piece(&text, 0, self.web.limits.text_bytes_max) {
             (_, None) => text,
             (shown, Some(_)) => format!("{shown}\n[Content truncated]"),
@@ -227,28 +272,48 @@ impl Service {
     }
 
     fn headers(&self, agent: &str) -> Result<HeaderMap, Refusal> {
-        let agent = HeaderValue::from_str(agent).map_err(|_| {
+        let id = HeaderValue::from_str(agent).map_err(|_| {
             Refusal::new(Reason::BadRequest, "the agent's name can't stand in a header")
         })?;
+        let pod = self.pod(agent);
         let mut headers = HeaderMap::from_iter([(ACCEPT, ACCEPTED)]);
-        for (value, names) in [
-            (Some(&agent), ["x-claw-id", "x-pumphouse-agent"]),
-            (self.pod.as_ref(), ["x-claw-pod", "x-pumphouse-organism"]),
+        for (name, value) in [
+            ("x-claw-id", Some(&id)),
+            ("x-pumphouse-agent", Some(&id)),
+            ("x-claw-pod", pod),
+            ("x-pumphouse-organism", self.organism.as_ref().or(pod)),
         ] {
-            let Some(value) = value else { continue };
-            headers.extend(names.map(|it| (HeaderName::from_static(it), value.clone())));
+            headers.extend(value.map(|it| (HeaderName::from_static(name), it.clone())));
         }
         Ok(headers)
     }
 
     /// The headers that only the service itself may see.
-    fn private_headers(&self) -> HeaderMap {
-        self.token.iter().map(Token::header).collect()
+    fn private_headers(&self, agent: &str) -> HeaderMap {
+        self.token(agent).map(Token::header).into_iter().collect()
     }
 
-    fn refused(&self, refusal: Refusal) -> Refused {
+    fn token(&self, agent: &str) -> Option<&Token> {
+        let own = self.agents.get(agent).and_then(|it| it.token.as_ref());
+        own.or(self.common.token.as_ref())
+    }
+
+    fn pod(&self, agent: &str) -> Option<&HeaderValue> {
+        let own = self.agents.get(agent).and_then(|it| it.pod.as_ref());
+        own.or(self.common.pod.as_ref())
+    }
+
+    /// A text of the service in which the token of its request is hidden.
+    fn hidden_in(&self, agent: &str, text: String) -> String {
+        match self.token(agent) {
+            Some(token) => token.hide(&text),
+            None => text,
+        }
+    }
+
+    fn refused(&self, agent: &str, refusal: Refusal) -> Refused {
         let Refusal { reason, status, limit, text } = refusal;
-        let text = self.token.as_ref().map_or_else(|| text.clone(), |it| it.hide(&text));
+        let text = self.hidden_in(agent, text);
         Refused { reason, status, limit: limit.map(str::to_owned), text }
     }
 }

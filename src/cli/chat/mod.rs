@@ -89,8 +89,8 @@ impl Chat {
             return self.talk(agent, address, LocalOrganism::default(), to).await;
         }
         let folder = Folder::make("chat")?;
-        let organism = Organism::read_live(None, builder)?;
-        let data = data.map_or(organism.data, Path::to_owned);
+        let organism = Organism::read_live(None, builder, data)?;
+        let data = organism.data;
         let (builder, _) = run::log(organism.builder, &data, organism.durability)?;
         // An attachment may be larger than what a door takes by default.
         let builder = builder.door_bytes_at_least(XmlLimits::INSIDE.message_bytes_max);

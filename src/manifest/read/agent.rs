@@ -19,13 +19,14 @@ use crate::listeners::agent::settings::{
 use crate::listeners::agent::words::Dispatch;
 use crate::manifest::amount;
 use crate::manifest::check::joined;
-use crate::manifest::mistake::{Mistake, cut};
+use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::read::{Reader, beside, set};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::Node;
 use crate::model::Model;
 use crate::name::Name;
 use crate::reply::Streaming;
+use crate::schema::nearest;
 use crate::xml;
 
 /// Names that a listener may not have if its payloads' namespace has its name: that would be a
@@ -37,13 +38,37 @@ impl Reader<'_> {
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
         // All three are read, and report their mistakes, before any `?` returns.
         let name = item.key("name").and_then(|it| self.name(it, path));
-        let model = item.key("model").and_then(|it| self.mind(it, path, "model"));
+        let model = match item.key("model").or(self.default_model.as_ref()) {
+            Some(it) => self.mind(it, path, "model"),
+            None => {
+                self.wrong_without_model(item, path);
+                None
+            }
+        };
         let settings = self.settings(item, path);
         Some(Agent::new(name?, model?).settings(settings?).listener())
     }
 
+    /// Adds the mistake that an agent names no model, and that there is no `default_model`.
+    fn wrong_without_model(&self, item: &Node, path: &str) {
+        if self.pods.agents.iter().any(|(of_pod, _)| of_pod == path) {
+            let text =
+                "an agent of a pod has the model `default_model`, and the manifest says none";
+            let advice = match &self.named[..] {
+                [] => "add `models:` and `default_model:` to the manifest".to_owned(),
+                all => format!("add `default_model:` to the manifest: there is {}", all.join(", ")),
+            };
+            return self.wrong(Mistake::new(item.place, text).at(path).advice(advice));
+        }
+        // A misspelt key is a mistake of its own.
+        if item.keys().into_iter().all(|it| nearest(it, ["model"].into_iter()).is_none()) {
+            let mistake = Mistake::new(item.place, "an agent needs the key `model`").at(path);
+            self.wrong(mistake.example("model: local"));
+        }
+    }
+
     /// The model of this name.
-    fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
+    pub(super) fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
             Ok(model) => return Some(model),
             Err(it) => it,
@@ -191,7 +216,7 @@ impl Reader<'_> {
         &self,
         item: &Node,
         path: &str,
-        names: &BTreeMap<&str, Option<usize>>,
+        names: &BTreeMap<&str, Option<Place>>,
         known: &[&str],
     ) {
         let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
@@ -217,7 +242,7 @@ impl Reader<'_> {
         &self,
         feeds: Option<&Node>,
         path: &str,
-        names: &BTreeMap<&str, Option<usize>>,
+        names: &BTreeMap<&str, Option<Place>>,
         known: &[&str],
     ) {
         for (number, feed) in feeds.map(Node::items).unwrap_or_default().iter().enumerate() {

@@ -2,25 +2,31 @@
 //! `feeds-defaults` and `feeds`, in the form of ADR-013.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Number, Value as Json, json};
 
 use crate::listener::{Beside, Listener};
 use crate::listeners::feed::definition::Inject;
 use crate::listeners::feed::injection::{BlockForm, Injection};
 use crate::listeners::feed::{Definition, Feeds, Source};
-use crate::listeners::tool::service::{Settings, service};
-use crate::manifest::amount;
-use crate::manifest::check::joined;
+use crate::listeners::tool::service::{AgentSettings, Settings, service};
+use crate::manifest::check::{self, joined};
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::read::Reader;
+use crate::manifest::shape::AGENT;
 use crate::manifest::yaml::Node;
+use crate::manifest::{AgentFeed, amount};
+use crate::xml;
 
 /// The item of a list of feeds that stands for the feeds of `feeds-defaults`.
 const SPREAD: &str = "...";
 /// How many seconds a feed's content may be old, unless the manifest says otherwise.
 const TTL_SECONDS: f64 = 60.0;
+
+/// The feeds of services that agents have, by the agents.
+pub(super) type AgentFeeds = BTreeMap<String, Vec<AgentFeed>>;
 
 /// The feeds that a manifest declares outside its agents.
 #[derive(Default)]
@@ -34,36 +40,64 @@ pub(super) struct CommonFeeds {
 impl Reader<'_> {
     /// The listeners of the services, each with its node and its path in the manifest.
     pub(super) fn services<'b>(&self, root: &'b Node) -> Vec<(&'b Node, String, Listener)> {
-        let pod = root.key("name").and_then(Node::text);
+        let organism = root.key("name").and_then(Node::text);
+        let agents = self.agent_names(root);
         let all = root.key("services").map(Node::entries).unwrap_or_default();
         let urls = all.iter().filter_map(|(_, node)| node.key("url")?.text());
         let hosts: Vec<String> = urls.filter_map(host_and_port).collect();
         let made = all.iter().filter_map(|(name, node)| {
             let path = format!("services.{name}");
-            let listener = self.service(node, &path, pod, &hosts)?;
+            let mut settings = Settings::new(node.key("url")?.text()?);
+            let pod = self.pods.names.get(*name).map(String::as_str).or(organism);
+            settings.pod = pod.map(str::to_owned);
+            settings.organism = organism.map(str::to_owned);
+            settings.hosts = hosts.clone();
+            settings.auth = self.credential(name, node);
+            settings.agents = self.of_agents(&agents, name);
+            let listener = self.service(node, &path, settings)?;
             Some((*node, path, listener.named(*name)))
         });
         made.collect()
     }
 
-    fn service(
-        &self,
-        node: &Node,
-        path: &str,
-        pod: Option<&str>,
-        hosts: &[String],
-    ) -> Option<Listener> {
-        let url = node.key("url")?;
-        let mut settings = Settings::new(url.text()?);
-        settings.pod = pod.map(str::to_owned);
-        settings.hosts = hosts.to_vec();
+    /// The names of the agents of the manifest and of its pods.
+    fn agent_names(&self, root: &Node) -> Vec<String> {
+        let items = self.items(root);
+        let agents = items.iter().map(|(_, it)| it);
+        let agents = agents.filter(|it| it.key("use").and_then(Node::text) == Some(AGENT));
+        agents.filter_map(|it| it.key("name")?.text().map(str::to_owned)).collect()
+    }
+
+    /// The credential file of a service: `auth`, or else `service-auth/<service>.json`, if there is
+    /// such a file.
+    fn credential(&self, name: &str, node: &Node) -> Option<Beside> {
+        match node.key("auth") {
+            Some(auth) => auth.text().map(|it| Beside::in_folder(self.folder(), it)),
+            None => existing(self.folder(), name),
+        }
+    }
+
+    /// What is different in requests to a service for some of these agents: the pod of an agent,
+    /// and its own credential.
+    fn of_agents(&self, agents: &[String], service: &str) -> BTreeMap<String, AgentSettings> {
+        // Other names are mistakes, and `..` would lead out of the folder.
+        let is_sound = |it: &&String| check::is_name(it) && xml::is_name(it);
+        let all = agents.iter().filter(is_sound).filter_map(|agent| {
+            let auth = existing(&self.context.join(agent), service);
+            let pod = self.pods.names.get(agent).cloned();
+            let is_other = auth.is_some() || pod.is_some();
+            is_other.then(|| (agent.clone(), AgentSettings { auth, pod }))
+        });
+        all.collect()
+    }
+
+    fn service(&self, node: &Node, path: &str, settings: Settings) -> Option<Listener> {
+        let mut settings = settings;
         let more = node.key("hosts").map(Node::items).unwrap_or_default();
         settings.hosts.extend(more.iter().filter_map(Node::text).map(str::to_owned));
         if let Some(seconds) = node.key("timeout").and_then(Node::text).and_then(amount::time) {
             settings.limits.seconds_max = seconds.as_secs().max(1);
         }
-        let auth = node.key("auth").and_then(Node::text);
-        settings.auth = auth.map(|it| Beside::in_folder(self.folder(), it));
         let made = service(&settings).map_err(|error| {
             // The text begins with the key that it is about.
             let key = ["auth", "hosts"].into_iter().find(|it| error.starts_with(*it));
@@ -102,6 +136,10 @@ impl Reader<'_> {
             Some(node) => self.feed_list(node, &list_path, &self.common_feeds),
             None => self.common_feeds.defaults.clone().unwrap_or_default(),
         };
+        if let Some(name) = item.key("name").and_then(Node::text) {
+            let feeds = list.iter().filter_map(agent_feed).collect();
+            self.agent_feeds.borrow_mut().insert(name.to_owned(), feeds);
+        }
         for definition in list {
             match feeds.clone().with(definition) {
                 Ok(it) => feeds = it,
@@ -240,6 +278,34 @@ impl Reader<'_> {
         });
         Some(definition)
     }
+}
+
+/// The file `service-auth/<service>.json` in a folder, if there is one.
+fn existing(folder: &Path, service: &str) -> Option<Beside> {
+    let file = format!("service-auth/{service}.json");
+    // A link that leads nowhere is a mistake, and no missing file.
+    let is_there = folder.join(&file).symlink_metadata().is_ok();
+    is_there.then(|| Beside::in_folder(folder, &file))
+}
+
+/// A feed of a service as `feeds.json` has it; none where it is switched off.
+fn agent_feed(feed: &Definition) -> Option<AgentFeed> {
+    let source = feed.source.as_ref().filter(|_| feed.enabled != Some(false))?;
+    let params = source.params.as_ref()?;
+    let ttl = params.0["ttl"].as_f64()?;
+    Some(AgentFeed {
+        name: feed.id.clone(),
+        source: source.name.clone()?,
+        path: params.0["path"].as_str()?.to_owned(),
+        ttl: amount_of(ttl)?,
+    })
+}
+
+/// A number of JSON; a whole one without a fraction.
+fn amount_of(number: f64) -> Option<Number> {
+    let whole = format!("{number:.0}").parse::<u64>().ok();
+    let whole = whole.filter(|_| number.fract() == 0.0).map(Number::from);
+    whole.or_else(|| Number::from_f64(number))
 }
 
 /// Reads `30` or `30s`.

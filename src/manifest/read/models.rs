@@ -165,7 +165,7 @@ impl Reader<'_> {
             Err(all) => {
                 let place = item.key("use").unwrap_or(item).place;
                 let each = all.all().iter().map(|it| {
-                    let Place { line, column } = it.place;
+                    let Place { line, column, .. } = it.place;
                     format!("{}:{line}:{column}: {}", all.file(), it.message)
                 });
                 let text = each.collect::<Vec<_>>().join("; ");

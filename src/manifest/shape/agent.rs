@@ -61,14 +61,14 @@ pub(super) fn agent() -> Map {
 
 /// The keys for the agent's model, prompt and replies.
 fn mind() -> Vec<Key> {
-    let model = "Which of the models it thinks with.";
+    let model = "Which of the models it thinks with; default_model unless said.";
     let prompt = "What its model is told before all else.";
     let dialect = "How its model writes calls; tags unless said.";
     let max_tokens = "The tokens of a reply; as the model has it unless said.";
     let temperature = "How freely the model chooses; as the model has it unless said.";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };
     vec![
-        Key { needed: true, ..key("model", Kind::Name, model, "model: local") },
+        key("model", Kind::Name, model, "model: local"),
         key("prompt", Kind::Words(prompt_file()), prompt, "prompt: You find things out."),
         key("dialect", Kind::Word(DIALECT), dialect, "dialect: tags"),
         key(

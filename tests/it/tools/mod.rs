@@ -11,6 +11,7 @@ mod llm;
 mod mcp;
 mod namespaces;
 mod pdf;
+mod pods;
 mod seeds;
 mod recall;
 mod service;

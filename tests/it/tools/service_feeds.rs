@@ -22,7 +22,7 @@ fn desk(services: &str, agent: &str, replies: &str) -> Scene {
 
 /// Asks the agent these, each in a session of its own, and gives the last prompt of each.
 #[track_caller]
-fn prompts(scene: &Scene, questions: &[&str]) -> Vec<String> {
+pub(super) fn prompts(scene: &Scene, questions: &[&str]) -> Vec<String> {
     scene.run(&["check"]).code(0);
     let server = scene.serve(&[]);
     for question in questions {

@@ -1,0 +1,48 @@
+//! Writes which feeds of services each agent has: `feeds.json` in its folder, as ADR-013 has it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::cli::data;
+use crate::cli::screen::Failure;
+use crate::log::atomic_file::AtomicFile;
+use crate::manifest::{AgentFeed, Context};
+
+/// Writes the file of each agent that has such feeds, or had some before.
+pub(crate) fn write(context: &Context) -> Result<(), Failure> {
+    for (agent, feeds) in &context.feeds {
+        let path = context.folder.join(agent).join("feeds.json");
+        if feeds.is_empty() && !path.exists() {
+            continue;
+        }
+        replace(&path, &text(feeds)).map_err(|error| {
+            let way = "name another folder with `context-folder:`";
+            let text = format!("{} can't be written: {error}; {way}", path.display());
+            Failure::Untried(text)
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes a file, unless it has this text already.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if fs::read_to_string(path).is_ok_and(|it| it == text) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        data::make(folder)?;
+    }
+    let mut file = AtomicFile::replacing(path)?;
+    file.write_all(text.as_bytes())?;
+    file.commit()
+}
+
+/// A list in JSON, with a line for each feed.
+fn text(feeds: &[AgentFeed]) -> String {
+    let feeds = feeds.iter().filter_map(|it| serde_json::to_string(it).ok());
+    match feeds.collect::<Vec<_>>().join(",\n  ") {
+        none if none.is_empty() => "[]\n".to_owned(),
+        all => format!("[\n  {all}\n]\n"),
+    }
+}

@@ -1,0 +1,307 @@
+//! The pod files of a manifest, in the form of ADR-013. Their agents and services are read as those
+//! of the manifest, at their places in the pod file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::manifest::check;
+use crate::manifest::expand::{Environment, expand};
+use crate::manifest::mistake::{Mistake, Place, cut};
+use crate::manifest::provider::bytes_of;
+use crate::manifest::read::beside;
+use crate::manifest::shape::AGENT;
+use crate::manifest::shape::pod::{COMPOSE, COMPOSE_SERVICE, pod};
+use crate::manifest::yaml::{self, Node, Pair, Plain, Scalar, Value};
+use crate::schema::nearest;
+
+/// What a surface of an agent begins with.
+const SURFACE: &str = "service://";
+/// The key under which a pod file has what Compose doesn't know.
+const CLAW: &str = "x-claw";
+/// The keys of a service that only a service with a `url` has.
+const WITH_URL: [&str; 4] = ["auth", "hosts", "timeout", "feeds"];
+
+/// What the pod files of a manifest say.
+#[derive(Default)]
+pub(super) struct Pods {
+    /// The files, as mistakes name them. The file of a place is counted from 1.
+    pub(super) files: Vec<String>,
+    /// The agents, each as a listener of a manifest, with its path in the pod file.
+    pub(super) agents: Vec<(String, Node)>,
+    /// The name of the pod that a service belongs to, by the service.
+    pub(super) names: BTreeMap<String, String>,
+}
+
+/// Reads the pod files that a manifest names. Their services join those of the manifest. `model`
+/// holds the names of an agent and of the model that it has in place of its own.
+pub(super) fn load(
+    file: &Path,
+    root: &mut Node,
+    environment: Environment<'_>,
+    model: Option<(&str, &str)>,
+    wrong: &mut Vec<Mistake>,
+) -> Pods {
+    let (mut pods, mut services) = (Pods::default(), Vec::new());
+    let items = root.key("pods").map(Node::items).unwrap_or_default();
+    for (number, at) in items.iter().enumerate() {
+        let Some(name) = at.text().filter(|it| !it.is_empty()) else { continue };
+        let path = beside(file, name);
+        let bytes = match bytes_of(&path) {
+            Ok(it) => it,
+            Err(error) => {
+                let text = format!("{}: {error}", path.display());
+                wrong.push(Mistake::new(at.place, text).at(&format!("pods[{number}]")));
+                continue;
+            }
+        };
+        pods.files.push(path.display().to_string());
+        let mut found = Vec::new();
+        if let Some(node) = checked(&bytes, environment, &mut found) {
+            let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+            let pod = Pod { folder, root: &node, model };
+            services.extend(pod.read(&mut pods, &mut found));
+        }
+        let number = pods.files.len();
+        found.iter_mut().for_each(|it| it.place.file = number);
+        pods.agents.iter_mut().for_each(|(_, it)| set_file(it, number));
+        services.iter_mut().for_each(|it| set_file_of(it, number));
+        wrong.extend(found);
+    }
+    add_services(root, services);
+    pods
+}
+
+/// Reads a pod file, and compares it with the table of its keys. None where it is no YAML.
+fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>) -> Option<Node> {
+    let mut root = yaml::read(bytes).map_err(|it| wrong.push(it)).ok()?;
+    drop_extensions(&mut root);
+    if let Value::Map(pairs) = &mut root.value {
+        for pair in pairs.iter_mut().filter(|it| !COMPOSE.contains(&&*it.key)) {
+            match &mut pair.value.value {
+                Value::Map(services) if pair.key == "services" => {
+                    services.iter_mut().for_each(|it| prepare(&mut it.value, environment, wrong));
+                }
+                _ => expand(&mut pair.value, environment, wrong),
+            }
+        }
+    }
+    // An unset variable is one mistake; what the check finds at its place is left out.
+    let unset: Vec<Place> = wrong.iter().map(|it| it.place).collect();
+    let mut found = Vec::new();
+    check::check(&root, "", &pod(), "services: {}", &mut found);
+    found.retain(|it| !unset.contains(&it.place));
+    wrong.extend(found);
+    Some(root)
+}
+
+/// Fills in the variables of a service. What only Compose reads keeps its own.
+fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
+    drop_extensions(service);
+    let Value::Map(pairs) = &mut service.value else { return };
+    for pair in pairs.iter_mut().filter(|it| !COMPOSE_SERVICE.contains(&&*it.key)) {
+        expand(&mut pair.value, environment, wrong);
+    }
+}
+
+/// Drops the extensions of other programs: the keys that begin with `x-`, unless they are like
+/// `x-claw`.
+fn drop_extensions(node: &mut Node) {
+    if let Value::Map(pairs) = &mut node.value {
+        let is_ours = |it: &str| it == CLAW || nearest(it, [CLAW].into_iter()).is_some();
+        pairs.retain(|it| !it.key.starts_with("x-") || is_ours(&it.key));
+    }
+}
+
+/// A pod file that was read.
+struct Pod<'a> {
+    /// Its folder, from the manifest's.
+    folder: &'a Path,
+    root: &'a Node,
+    /// An agent that is to have another model than its own, and the model.
+    model: Option<(&'a str, &'a str)>,
+}
+
+impl Pod<'_> {
+    /// Adds the agents and the pod's name to `pods`. Returns the services with a `url`.
+    fn read(&self, pods: &mut Pods, wrong: &mut Vec<Mistake>) -> Vec<Pair> {
+        let mut services = Vec::new();
+        let about = self.root.key(CLAW);
+        let all = match self.root.key("services").map(|it| &it.value) {
+            Some(Value::Map(pairs)) => &pairs[..],
+            _ => &[],
+        };
+        if let Some(master) = about.and_then(|it| it.key("master")) {
+            wrong.extend(unknown_master(master, all));
+        }
+        let name = about.and_then(|it| it.key("pod")).and_then(Node::text);
+        for pair in all {
+            if let Some(name) = name {
+                pods.names.insert(pair.key.clone(), name.to_owned());
+            }
+            let path = format!("services.{}", cut(&pair.key));
+            let claw = pair.value.key(CLAW);
+            let agent = claw.and_then(|it| Some((it, it.key("agent")?)));
+            if let Some((claw, file)) = agent {
+                let path = format!("{path}.{CLAW}");
+                let agent = self.agent(pair, claw, file, &path, wrong);
+                pods.agents.push((path, agent));
+            }
+            match pair.value.key("url") {
+                Some(url) if agent.is_some() => {
+                    let text = "an agent has no `url`: a service is an agent or a source of feeds";
+                    let advice = "give the source of feeds a name of its own";
+                    let path = format!("{path}.url");
+                    wrong.push(Mistake::new(url.place, text).at(&path).advice(advice));
+                }
+                Some(_) => services.push(self.service(pair)),
+                None => wrong.extend(without_url(&pair.value, &path)),
+            }
+        }
+        services
+    }
+
+    /// An agent of the pod, with the keys that it would have in a manifest.
+    fn agent(
+        &self,
+        pair: &Pair,
+        claw: &Node,
+        file: &Node,
+        path: &str,
+        wrong: &mut Vec<Mistake>,
+    ) -> Node {
+        let at = file.place;
+        let map = |pairs| Node { place: at, value: Value::Map(pairs) };
+        let mut pairs = vec![
+            entry("use", text(at, AGENT)),
+            entry("name", text(pair.place, &pair.key)),
+            entry("prompt", map(vec![entry("file", self.in_folder(file))])),
+        ];
+        if let Some((_, model)) = self.model.filter(|(agent, _)| *agent == pair.key) {
+            pairs.push(entry("model", text(at, model)));
+        }
+        if let Some(feeds) = claw.key("feeds") {
+            pairs.push(entry("feeds", feeds.clone()));
+        }
+        if let Some(surfaces) = claw.key("surfaces") {
+            let peers = surfaces.items().iter().enumerate().filter_map(|(number, surface)| {
+                let said = surface.text()?;
+                let name = said.strip_prefix(SURFACE).filter(|it| check::is_name(it));
+                if name.is_none() && !said.is_empty() {
+                    let text = format!("`{}` is no surface of a service", cut(said));
+                    let mistake = Mistake::new(surface.place, text);
+                    let mistake = mistake.at(&format!("{path}.surfaces[{number}]"));
+                    wrong.push(mistake.example("surfaces: [\"service://claw-api\"]"));
+                }
+                Some(text(surface.place, name?))
+            });
+            let peers = Value::List(peers.collect());
+            pairs.push(entry("peers", Node { place: surfaces.place, value: peers }));
+        }
+        map(pairs)
+    }
+
+    /// A service with a `url`. The path of its credential starts at the manifest's folder.
+    fn service(&self, pair: &Pair) -> Pair {
+        let mut pair = pair.clone();
+        if let Value::Map(pairs) = &mut pair.value.value {
+            let auth = pairs.iter_mut().filter(|it| it.key == "auth" && !it.value.is_null());
+            auth.for_each(|it| it.value = self.in_folder(&it.value));
+        }
+        pair
+    }
+
+    /// A path that starts at the pod's folder, from the manifest's.
+    fn in_folder(&self, node: &Node) -> Node {
+        match node.text().filter(|it| !it.is_empty()) {
+            Some(it) => text(node.place, &self.folder.join(it).display().to_string()),
+            None => node.clone(),
+        }
+    }
+}
+
+/// The mistake that the pod has no service of its master's name.
+fn unknown_master(master: &Node, services: &[Pair]) -> Option<Mistake> {
+    let name = master.text().filter(|it| !it.is_empty())?;
+    let all: Vec<&str> = services.iter().map(|it| it.key.as_str()).collect();
+    if all.contains(&name) {
+        return None;
+    }
+    let text = format!("the pod has no service `{}`", cut(name));
+    let mistake = Mistake::new(master.place, text).at(&format!("{CLAW}.master"));
+    let mistake = mistake.or_nearest(name, all.iter().copied());
+    Some(mistake.advice(match all.is_empty() {
+        true => "declare it under `services`".to_owned(),
+        false => format!("there is {}", all.join(", ")),
+    }))
+}
+
+/// The mistake that a service without a `url` has a key that needs one.
+fn without_url(service: &Node, path: &str) -> Option<Mistake> {
+    let key = WITH_URL.into_iter().find(|it| service.key(it).is_some())?;
+    let at = service.key(key)?;
+    let text = format!("a service with `{key}` needs the key `url`");
+    let mistake = Mistake::new(at.place, text).at(&check::joined(path, key));
+    let advice = match key {
+        "feeds" => "those of an agent stand under its `x-claw`",
+        _ => "write it as in `url: \"http://127.0.0.1:8090\"`",
+    };
+    Some(mistake.advice(advice))
+}
+
+/// The path of a value in a pod file, for its path in the agent that was made of it.
+pub(super) fn path_in_pod(path: &str) -> String {
+    let inside = format!(".{CLAW}.");
+    let Some((before, after)) = path.split_once(&inside) else { return path.to_owned() };
+    match after {
+        "name" => before.to_owned(),
+        "prompt.file" => format!("{before}{inside}agent"),
+        _ => match after.strip_prefix("peers[") {
+            Some(rest) => format!("{before}{inside}surfaces[{rest}"),
+            None => path.to_owned(),
+        },
+    }
+}
+
+pub(super) fn entry(key: &str, value: Node) -> Pair {
+    Pair { key: key.to_owned(), place: value.place, value }
+}
+
+pub(super) fn text(place: Place, text: &str) -> Node {
+    let (source, text) = (text.to_owned(), text.to_owned());
+    let scalar = Scalar { source, text, kind: Plain::Text, is_plain: false };
+    Node { place, value: Value::Scalar(scalar) }
+}
+
+/// Adds services to those of a manifest.
+fn add_services(root: &mut Node, services: Vec<Pair>) {
+    let place = root.place;
+    let Value::Map(pairs) = &mut root.value else { return };
+    if services.is_empty() {
+        return;
+    }
+    let own = pairs.iter_mut().find(|it| it.key == "services");
+    match own.map(|it| &mut it.value.value) {
+        Some(Value::Map(own)) => own.extend(services),
+        Some(own) => *own = Value::Map(services),
+        None => pairs.push(entry("services", Node { place, value: Value::Map(services) })),
+    }
+}
+
+/// Says of the places of a value which file they are in, unless they say so already.
+fn set_file(node: &mut Node, file: usize) {
+    if node.place.file == 0 {
+        node.place.file = file;
+    }
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|it| set_file(it, file)),
+        Value::Map(pairs) => pairs.iter_mut().for_each(|it| set_file_of(it, file)),
+        Value::Scalar(_) => {}
+    }
+}
+
+fn set_file_of(pair: &mut Pair, file: usize) {
+    if pair.place.file == 0 {
+        pair.place.file = file;
+    }
+    set_file(&mut pair.value, file);
+}
