@@ -206,7 +206,7 @@ async fn get(
     request: Get,
 ) -> Result<Result<FeedContent, Refused>, Fault> {
     let agent = asking(&message, &history).await?;
-    Ok(service.get(&agent, &request).await.map_err(|it| service.refused(&agent, it)))
+    Ok(service.get(&agent, &request).await.map_err(|it| service.refused(it)))
 }
 
 /// The agent that a message is from. If it is a call of an action, that is the sender of the
@@ -245,7 +245,7 @@ impl Service {
         let request =
             kept::Request { web: &self.web, url: &url, headers: &headers, private: &private };
         let content = self.kept.get(agent, &request, ttl).await?;
-        let text = self.hidden_in(agent, content.text);
+        let text = self.hidden_in(content.text);
         let text = match piece(&text, 0, self.web.limits.text_bytes_max) {
             (_, None) => text,
             (shown, Some(_)) => format!("{shown}\n[Content truncated]"),
@@ -303,17 +303,16 @@ impl Service {
         own.or(self.common.pod.as_ref())
     }
 
-    /// A text of the service in which the token of its request is hidden.
-    fn hidden_in(&self, agent: &str, text: String) -> String {
-        match self.token(agent) {
-            Some(token) => token.hide(&text),
-            None => text,
-        }
+    /// A text of the service in which its tokens are hidden. The service knows those of all agents.
+    fn hidden_in(&self, text: String) -> String {
+        let callers = self.agents.values().chain([&self.common]);
+        let tokens = callers.filter_map(|it| it.token.as_ref());
+        tokens.fold(text, |text, token| token.hide(&text))
     }
 
-    fn refused(&self, agent: &str, refusal: Refusal) -> Refused {
+    fn refused(&self, refusal: Refusal) -> Refused {
         let Refusal { reason, status, limit, text } = refusal;
-        let text = self.hidden_in(agent, text);
+        let text = self.hidden_in(text);
         Refused { reason, status, limit: limit.map(str::to_owned), text }
     }
 }

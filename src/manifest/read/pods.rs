@@ -18,6 +18,8 @@ use crate::schema::nearest;
 const SURFACE: &str = "service://";
 /// The key under which a pod file has what Compose doesn't know.
 const CLAW: &str = "x-claw";
+/// The key of YAML that merges another map into its own.
+const MERGE: &str = "<<";
 /// The keys of a service that only a service with a `url` has.
 const WITH_URL: [&str; 4] = ["auth", "hosts", "timeout", "feeds"];
 
@@ -94,12 +96,24 @@ fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>)
     Some(root)
 }
 
-/// Fills in the variables of a service. What only Compose reads keeps its own.
+/// Fills in the variables of a service. What only Compose reads keeps its own. A merge key that
+/// brings nothing else is dropped.
 fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     drop_extensions(service);
     let Value::Map(pairs) = &mut service.value else { return };
+    pairs.retain(|it| it.key != MERGE || !brings_nothing(&it.value));
     for pair in pairs.iter_mut().filter(|it| !COMPOSE_SERVICE.contains(&&*it.key)) {
         expand(&mut pair.value, environment, wrong);
+    }
+}
+
+/// Whether a merge key with this value brings only what changes nothing.
+fn brings_nothing(node: &Node) -> bool {
+    let is_of_compose = |it: &str| COMPOSE_SERVICE.contains(&it);
+    match &node.value {
+        Value::Map(pairs) => pairs.iter().all(|it| is_of_compose(&it.key)),
+        Value::List(items) => items.iter().all(brings_nothing),
+        Value::Scalar(_) => false,
     }
 }
 

@@ -136,6 +136,7 @@ x-common: &common {{restart: always}}
 x-claw: {{pod: trading-desk}}
 services:
   octopus:
+    <<: *common
     image: ghcr.io/example/claw:${{TAG}}
     x-claw: {{agent: ./agents/OCTOPUS.md, cllama: {{mode: passthrough}}, feeds: [status]}}
     environment: {{KEY: \"${{NOT_SET?err}}\"}}
@@ -159,7 +160,7 @@ volumes: {{db: {{}}}}
 async fn a_pod_has_services_of_its_own_and_an_agent_its_own_credential() {
     let site = Site::start(|path| match path {
         "/status" => Answer::Whole(head("403 Forbidden", "content-length: 0\r\n")),
-        _ => page("text/plain", "Read with 0wn-token."),
+        _ => page("text/plain", "Read with 0wn-token, not c0mmon."),
     });
     let site = site.await;
     let more = "feeds-defaults: [status]\n";
@@ -270,6 +271,11 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "claw-api:\n",
         &["pod.yaml", "line 4 of organism.yaml has a listener `claw-api` already"],
     ),
+    (
+        "    x-claw:",
+        "    <<: {x-claw: {}}\n    x-claw:",
+        &["pod.yaml:7:5: a service of a pod has no key `<<`"],
+    ),
     ("passthrough", "${NOT_SET}", &["pod.yaml:9:15: the variable NOT_SET isn't set"]),
     ("  pod:", "\t pod:", &["pod.yaml:2:", "this is no YAML"]),
 ];
@@ -313,6 +319,9 @@ fn what_a_manifest_must_say_for_its_pods_is_told_with_its_place() {
     let scene = organism(url, "", &SECTION_7.replace("master", "mastre"), DONE);
     let told = scene.run(&["check", "--json"]).code(1).objects();
     assert_eq!((&told[0]["file"], &told[0]["line"]), (&"desk/pod.yaml".into(), &3.into()));
+    let scene = organism(url, "", &SECTION_7.replace("service://claw-api", "service://x"), DONE);
+    let told = scene.run(&["check", "--json"]).code(1).objects();
+    assert_eq!(told[0]["path"], "services.octopus.x-claw.surfaces[0]");
     let listed = "listeners: [{use: agent, name: tiverton}]\n";
     let scene = organism(url, listed, SECTION_7, DONE);
     scene.run(&["check"]).code(0).says(&["tiverton", "octopus", "claw-api"]);
