@@ -332,7 +332,7 @@ mod tests {
             ..Injection::default()
         };
         let expected = "--- FEED: fleet-alerts skipped (total feed size cap reached; \
-            block_bytes=118 total_before=149 max_total_bytes=250) ---";
+            block_bytes=123 total_before=138 max_total_bytes=250) ---";
         check_markers(alerts(FeedStatus::Fresh), small, expected);
     }
 

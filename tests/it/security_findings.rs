@@ -20,7 +20,7 @@ fn finding_1_an_envelope_takes_nothing_from_its_payload() {
     held(&[
         ("src/wire/envelope.rs", &["a_payload_is_the_same_inside_its_envelope"]),
         ("tests/it/schemas.rs", &["the_envelope_takes_nothing_else"]),
-        ("tests/it/hitlist.rs", &["what_looks_like_markup_is_text_in_every_payload"]),
+        ("tests/it/security_findings.rs", &["what_looks_like_markup_is_text_in_every_payload"]),
     ]);
 }
 
@@ -50,7 +50,7 @@ fn finding_2_no_reader_takes_a_dtd_or_an_entity() {
             "tests/it/tidy/words.rs",
             &["the_lower_floors_do_no_io", "only_its_home_may_name_a_library"],
         ),
-        ("tests/it/hitlist.rs", &["a_dtd_is_refused_wherever_xml_is_read"]),
+        ("tests/it/security_findings.rs", &["a_dtd_is_refused_wherever_xml_is_read"]),
     ]);
 }
 
@@ -119,7 +119,7 @@ fn finding_5_a_redirect_reaches_nothing_private() {
 fn finding_6_whoever_guesses_tokens_waits() {
     held(&[
         ("tests/it/door/tokens.rs", &["whoever_guesses_waits"]),
-        ("src/door/guesses.rs", &["whoever_guesses_waits_longer_each_time"]),
+        ("src/door/wrong_tokens.rs", &["whoever_guesses_waits_longer_each_time"]),
     ]);
 }
 
@@ -217,7 +217,7 @@ fn finding_12_what_is_not_trusted_runs_in_a_process_of_its_own() {
 #[test]
 fn the_page_names_every_finding() {
     let page = read(&root().join("docs/security.md"));
-    let own = read(&root().join("tests/it/hitlist.rs"));
+    let own = read(&root().join("tests/it/security_findings.rs"));
     for number in 1..=12 {
         let name = format!("fn finding_{number}_");
         let rest = own.split(&name).nth(1).unwrap_or_else(|| panic!("no {name}"));
