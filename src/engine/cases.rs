@@ -1,6 +1,5 @@
 //! Tests of the rules of a tree of threads. Each case is a list of statements with the output of
-//! each statement's step. The cases run without a runtime: nothing here has a task, a clock or a
-//! disk.
+//! each statement's step. The cases run without a runtime: they have no task, no clock and no disk.
 //!
 //! A case in `cases/*.txt` has a title and statements. The lines that begin with `=` after a
 //! statement are its result: the entries, the marks and the effects of its step. `BLESS=1 cargo

@@ -1,5 +1,5 @@
 //! The pump: routes, trees of threads as state machines, workers that own the trees, and the handle
-//! for programs. It knows no sockets and no YAML, and it calls no model.
+//! for programs. The engine knows no sockets and no YAML, and it calls no model.
 //!
 //! Each module uses only the modules that stand above its `mod` line.
 

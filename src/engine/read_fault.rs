@@ -1,5 +1,5 @@
 //! The faults that a reader gets if the log can't be read. They tell nothing about the machine,
-//! such as paths. The operator finds that in the traces.
+//! such as paths. Operators find the paths in the traces.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn unread(error: &log::Error) -> Fault {
 /// The fault for a reader who named a thread that the log has and can't read.
 ///
 /// An identity that doesn't own the thread is told that the thread is unknown. Operators are always
-/// told of the damage. If the owner can't be read either, `console` is told of it, too.
+/// told of the damage. If the owner can't be read either, `console` is told of the damage, too.
 pub(crate) fn unread_of(
     error: &log::Error,
     (thread, owner): (&ThreadId, Option<&str>),

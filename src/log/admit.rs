@@ -1,5 +1,5 @@
-//! The rules by which a log accepts a batch. Every kind of log uses this one set, so all logs
-//! accept the same batches.
+//! The rules by which a log accepts a batch. Every kind of log uses these rules, so all logs accept
+//! the same batches.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,13 +51,15 @@ pub(super) trait Records {
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
 
-/// A batch whose digests are computed. The caller's thread does that, so that the writer needn't.
+/// A batch whose digests are computed. The caller's thread computes them, so that the writer
+/// needn't.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) marks: Vec<Mark>,
-    /// For each entry: the origin of its thread with which the digest was computed. It may be wrong
-    /// if the origin was forgotten. Empty if no origin is remembered.
+    /// For each entry: the origin of its thread with which the digest was computed. If the thread's
+    /// origin was forgotten, this is None, and the digest is computed again later. The list is
+    /// empty if no origin is remembered.
     guesses: Vec<Option<Arc<Origin>>>,
 }
 
@@ -137,7 +139,8 @@ impl Admitted {
     }
 }
 
-/// Accepts a batch, or returns why it is refused. `done` says how far it got.
+/// Accepts a batch, or returns why it is refused. `done` says how much of the batch was accepted,
+/// even after an error.
 pub(super) fn admit(
     ledger: &mut impl Records,
     job: &mut Job,

@@ -76,8 +76,8 @@ impl AtomicFile {
         Ok(written)
     }
 
-    /// Syncs the complete file. If it replaces another, it is then moved to that path. A device is
-    /// not synced.
+    /// Syncs the complete file. If the file replaces another, it is moved to that path after the
+    /// sync. A device is not synced.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };

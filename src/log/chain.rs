@@ -255,8 +255,8 @@ impl Link {
         self.hasher.update(&self.space).update(marks).finalize().into()
     }
 
-    /// Passes the collected bytes to the hasher once there are many, since the hasher is fastest
-    /// with long input.
+    /// Passes the collected bytes to the hasher once they are at least 64 KiB, since the hasher is
+    /// fastest with long input.
     fn spill(&mut self) {
         if self.space.len() >= 64 * 1024 {
             self.hasher.update(&self.space);
@@ -265,8 +265,9 @@ impl Link {
     }
 }
 
-/// A start's mark has a number: below this value it is the attempt. From this value on it is a time
-/// in microseconds since the epoch, and the delivery waits until then.
+/// In bytes, starts and waits are one kind of mark with a number. Below this value the number is
+/// the attempt that starts. From this value on it is the time until which the delivery waits, in
+/// microseconds since the epoch.
 const WAITS_FROM: u64 = 1 << 32;
 
 /// A mark as the log stores it, with the number of the thread instead of its id.

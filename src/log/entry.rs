@@ -155,15 +155,15 @@ impl Flags {
     pub const OVER_BUDGET: Flags = Flags(1 << 9);
     /// The entry pauses its thread.
     pub const PAUSES: Flags = Flags(1 << 10);
-    /// The entry lets its thread go on: the thread is open again.
+    /// From this entry on, the thread is open again.
     pub const RESUMES: Flags = Flags(1 << 11);
     /// The entry is about the budget of its tree of threads: it says what was spent or may be
     /// spent, or it is a warning.
     pub const CHARGES: Flags = Flags(1 << 12);
     /// The sender is an operator.
     pub const FROM_OPERATOR: Flags = Flags(1 << 13);
-    /// The entry is a message that waits for another entry instead of a time, and whose answer
-    /// nobody waits for. Its thread may end without it.
+    /// The entry is a message that waits for another entry instead of a time, and no push waits for
+    /// this message. Its thread may end while the message still waits.
     pub const WATCHES: Flags = Flags(1 << 14);
     /// A handler returned or sent the entry as an `Err`, or the entry says that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
@@ -253,7 +253,8 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The state of a thread. Entries set it by their flags, and the last one that does counts.
+/// The state of a thread. Entries set the state by their flags. The last entry with such a flag
+/// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive, since code that shows or steers threads must treat each.
 pub enum State {
@@ -286,7 +287,7 @@ impl State {
         }
     }
 
-    /// Whether a thread in this state may still go on.
+    /// Whether a thread in this state may still continue.
     #[must_use]
     pub const fn is_live(self) -> bool {
         matches!(self, State::Open | State::Paused | State::OverBudget)
@@ -330,8 +331,8 @@ pub struct NewThread {
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since recovery must treat every mark.
 pub enum Mark {
-    /// A handler is about to run that must not run twice unnoticed. Or, with attempt 0, the
-    /// listener was recorded as a receiver of an entry that names none.
+    /// A handler is about to run, and must not run twice unnoticed. With attempt 0 instead: the
+    /// listener is one of the receivers of an entry that names none.
     Started {
         /// The entry that the handler handles.
         entry: EntryId,
@@ -340,7 +341,8 @@ pub enum Mark {
         /// The number of the attempt, from 1. 0 means that no handler runs yet.
         attempt: u32,
     },
-    /// A listener gets the entry, but not before this time.
+    /// A listener gets the entry, but not before this time. The three largest times never come:
+    /// entries that are parked, or wait for another entry, have one of them.
     Waits {
         /// The entry.
         entry: EntryId,

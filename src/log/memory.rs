@@ -167,8 +167,8 @@ struct Contents {
 /// All threads by number. Number 1 is at index 0.
 #[derive(Default)]
 struct Threads {
-    /// The index of each thread in `all`. The hash needs no secret key, since the pump itself draws
-    /// all thread ids.
+    /// The index of each thread in `all`. The hash needs no secret key, since the pump itself makes
+    /// all ids of threads.
     by_id: FxHashMap<ThreadId, usize>,
     all: Vec<Thread>,
 }

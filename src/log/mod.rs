@@ -50,9 +50,9 @@ pub trait Log: Send + Sync + 'static {
 
     /// Appends a batch, whole or not at all.
     ///
-    /// The batch takes its place in the order when this function is called. The future is ready
-    /// once the batch is kept. A caller that drops the future early doesn't learn whether the batch
-    /// was kept.
+    /// The batch's place in the log's order is decided when this function is called, not when the
+    /// future is polled. The future is ready once the batch is kept. A caller that drops the future
+    /// early doesn't learn whether the batch was kept.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// Appends a batch ahead of all batches that wait since a call of [`append`](Log::append). This
@@ -90,7 +90,8 @@ pub trait Log: Send + Sync + 'static {
     fn count<'a>(&'a self, root: &'a ThreadId, but_from: &'a str) -> Boxed<'a, u64>;
 
     /// The marks of the entries of a thread and its descendants, in the order in which they were
-    /// appended. They say which listeners started on an entry, wait with it, or consumed it.
+    /// appended. A mark says that a listener started on an entry, gets the entry later, or consumed
+    /// it.
     fn marks<'a>(&'a self, root: &'a ThreadId) -> Boxed<'a, Vec<Noted>>;
 
     /// The first `limit` entries of a thread with `after < seq <= upto`. An unknown thread is an
@@ -131,7 +132,7 @@ pub trait Log: Send + Sync + 'static {
     /// them to their threads again.
     fn open_entries(&self) -> Boxed<'_, Vec<Open>>;
 
-    /// The head of the last commit. With a copy of it that is kept elsewhere,
+    /// The head of the last commit. With a copy of the head that is kept elsewhere,
     /// [`verify`](Log::verify) can prove that nothing up to this commit was changed since.
     fn head(&self) -> Boxed<'_, Head>;
 
@@ -187,7 +188,7 @@ fn fresh_uuid() -> Uuid {
 
 /// What an acknowledged append survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// Exhaustive: the three that the manifest has.
+// Exhaustive, since a manifest has exactly these three.
 pub enum Durability {
     /// An append survives a power cut: the batch is on the disk before any client hears of it.
     #[default]
@@ -281,8 +282,8 @@ pub enum Error {
     /// The disk is full. An append waits for room, and returns this only if the log is closed
     /// before there is any.
     Full,
-    /// The batch contradicts itself or the log, or one of its values is too large. Nothing of it
-    /// was kept.
+    /// The batch contradicts itself or the log, or one of its values is too large. The log kept
+    /// nothing of the batch.
     Invalid(Arc<str>),
     /// The operating system refused an operation, or a path can't be used.
     Io(Arc<str>),

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::log::chain::{MarkRow, Marked};
 use crate::log::entry::{Entry, Open};
 
-/// Collects entries, and drops each one when its marks say that all its receivers have consumed it.
+/// Collects entries. Drops an entry when its marks say that all its receivers have consumed it.
 #[derive(Default)]
 pub(super) struct OpenEntries(FxHashMap<(u64, u64), OpenEntry>);
 

@@ -28,7 +28,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Reads all entries, with those that are appended before the last page is read.
+    /// Reads all entries, including those that are appended before the last page is read.
     #[must_use]
     pub fn of(log: &'a dyn Log, thread: &'a ThreadId) -> Pages<'a> {
         Pages { log, thread, after: 0, upto: u64::MAX }

@@ -8,8 +8,8 @@ use crate::log::Identity;
 use crate::log::chain::{self, Commit, CommitRow, Head, Link, Origin};
 use crate::log::entry::Entry;
 
-/// How many findings are reported one by one. Further ones are only counted, since nobody reads so
-/// many.
+/// How many findings are reported one by one. Further findings are only counted, since nobody reads
+/// so many.
 const FINDINGS_MAX: usize = 1_000;
 
 /// What a verification found.
@@ -77,8 +77,8 @@ pub enum Wrong {
     Head,
     /// The row that says which log this is, or commit 0, isn't as the log's maker wrote it.
     Identity,
-    /// A link leads to nothing, or to something later in the log. Or text that an entry shares with
-    /// an earlier one isn't there.
+    /// A link leads to nothing, or to a later entry or thread. Or text that an entry shares with an
+    /// earlier entry isn't there.
     Link,
     /// A mark can't be read, or is for an entry that isn't there.
     Mark,
@@ -93,8 +93,8 @@ pub enum Wrong {
     Unchained,
 }
 
-/// Verifies commits one after another. Of the commits it keeps only the last one, to check the
-/// next.
+/// Verifies commits one after another. The verifier keeps only the last commit, by which it checks
+/// the next one.
 pub(super) struct Verifier {
     expect: Option<Head>,
     /// The commit under way.

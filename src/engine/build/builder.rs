@@ -46,7 +46,7 @@ pub struct Builder {
     heartbeat: Option<Duration>,
 }
 
-/// The largest number of workers of a pump. Each worker is a bit in the gates of listeners.
+/// The largest number of workers of a pump. Each worker has a bit in the gate of a listener.
 const WORKERS_MAX: usize = 64;
 
 impl Builder {

@@ -1,5 +1,5 @@
-//! The checks of a builder. Each returns complaints: what is wrong with the pump that is to be
-//! built.
+//! The checks of a builder. Each check returns complaints: what is wrong with the pump that is to
+//! be built.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
     (catalog, complaints)
 }
 
-/// A difference between two schemas, if an example of one schema breaks a rule of the other.
+/// A difference between two schemas: a rule of one schema that an example of the other breaks.
 fn difference(there: &Schema, here: &Schema) -> Option<String> {
     let said = |place: &str, by: &Schema, of: &Schema| {
         let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
@@ -128,7 +128,8 @@ pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Identities of a door that have the name of a listener. The two senders couldn't be told apart.
+/// Complaints about identities of a door that have the name of a listener. The two senders couldn't
+/// be told apart.
 pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
@@ -136,8 +137,8 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     names.into_iter().map(|it| about(&it, text)).collect()
 }
 
-/// Mistakes in one listener: what its handlers need and it doesn't have, and settings that don't
-/// fit together.
+/// Complaints about one listener: needs of its handlers that it doesn't meet, and settings that
+/// don't fit together.
 pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -197,8 +198,8 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
 }
 
-/// Payload names with more than one owner, if not all owners are shared, and names that one
-/// listener has several handlers for.
+/// Complaints about payload names with more than one owner, if not all owners are shared, and about
+/// names that one listener has several handlers for.
 pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -234,7 +235,7 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Missing listeners, which other listeners need or name as peers.
+/// Complaints about missing listeners, which other listeners need or name as peers.
 pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
@@ -256,7 +257,7 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     lacks.chain(unknown).collect()
 }
 
-/// One complaint, with the listener that it is about, if it is about one.
+/// One complaint, and the name of the listener that it is about, if it is about one.
 pub(super) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {

@@ -35,7 +35,8 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
-    // Parked and waiting entries are left out: emissions from an earlier handling of them count.
+    // Parked and waiting entries are left out: an earlier handling of such an entry is over, and
+    // its emissions count.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     let hears_quiet = threads_with_parked(shared, &open);
@@ -63,7 +64,7 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
     let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
-    // The log doesn't record the starts of pure handlers, so there may have been one.
+    // The log doesn't record the starts of pure handlers, so a pure handler may have started.
     let pure = open.entry.to.as_deref().and_then(traits).is_some_and(|it| it.pure);
     let again = pure || started.any(|it| it.idempotent);
     if !again {
@@ -83,9 +84,10 @@ fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
     open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
 }
 
-/// The push that led to an entry, found by following the entry's causes within its thread. Two
-/// things need the push: a listener may answer it, and a listener with parked messages is told once
-/// nothing that its pushes caused is under way.
+/// The push that led to an entry, found by following the entry's causes within its thread. The push
+/// is looked for in two cases: the entry's listener decides itself when its thread ends, or a
+/// listener of the thread may have parked messages. Otherwise, and if there is no such push, the
+/// result is None.
 async fn asked_by(
     shared: &Shared,
     open: &Open,
@@ -107,8 +109,9 @@ async fn asked_by(
     Ok(Some(Entry::kept(&at)))
 }
 
-/// The number of a listener's last emission before it began an unfinished entry, for listeners that
-/// take their queue. Emissions for other unfinished entries don't count.
+/// For a listener that takes its queue: the number of its last emission before it began to handle
+/// an unfinished entry, if this emission comes after the entry. Otherwise 0. Emissions that
+/// unfinished entries caused don't count.
 async fn last_emission_before(
     shared: &Shared,
     open: &Open,

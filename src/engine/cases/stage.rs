@@ -127,7 +127,7 @@ impl Places for Free {
     }
 }
 
-/// A tree, and what was started in it.
+/// The tree of a case, with its running handlers, its timers and its log.
 pub(super) struct Stage {
     pub(super) plan: Plan,
     pub(super) limits: Limits,

@@ -19,7 +19,7 @@ pub struct Metrics {
     pub entries: u64,
     /// Pushes that were accepted. A push and its repetitions with the same client id count once.
     pub accepted: u64,
-    /// Pushes that were refused, by the fault's number.
+    /// Maps the number of a fault to how many pushes were refused with it.
     pub refused: BTreeMap<Code, u64>,
     /// For each listener, in the order of registration: how its handlers ended.
     pub handled: Vec<Handled>,
@@ -75,7 +75,7 @@ pub(crate) struct Counts {
     pub(super) commit: AtomicU64,
     pub(super) handled: Vec<[AtomicU64; 4]>,
     pub(super) held_up: Vec<AtomicU64>,
-    /// Refused pushes, by the fault's number. They are counted, and not logged.
+    /// Refused pushes, with the fault's number as the index.
     refused: Vec<AtomicU64>,
 }
 
@@ -96,7 +96,8 @@ impl Counts {
 
     /// Counts a batch that the log has.
     pub(crate) fn landed(&self, receipt: &log::Receipt) {
-        // The first message of a child thread that an identity opened is the pump's, no push.
+        // A child thread that an identity opened begins with a message from this identity. The
+        // message is no push.
         let opens_child = |it: &log::Entry| it.id.seq == 1 && it.id.thread.tree() != it.id.thread;
         let is_push =
             |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY) && !opens_child(it);
@@ -118,7 +119,7 @@ impl Counts {
         }
     }
 
-    /// How many pushes were refused, by the fault's number.
+    /// Maps the number of a fault to how many pushes were refused with it.
     pub(crate) fn refusals(&self) -> BTreeMap<Code, u64> {
         let count = |code: Code| {
             let count = self.refused.get(code as usize)?.load(Ordering::Relaxed);
@@ -127,7 +128,8 @@ impl Counts {
         Code::ALL.iter().filter_map(|code| count(*code)).collect()
     }
 
-    /// Counts a message that waits for a place of a listener. True for the first of this listener.
+    /// Counts a message that waits for a place of a listener. Returns true for the listener's first
+    /// such message.
     pub(crate) fn hold_up(&self, listener: usize) -> bool {
         let count = self.held_up.get(listener);
         count.is_some_and(|it| it.fetch_add(1, Ordering::Relaxed) == 0)

@@ -45,7 +45,7 @@ impl Followers {
         queues.iter().for_each(|it| it.landed(position));
     }
 
-    /// Whether there is any follower.
+    /// Whether any thread or the whole log has a follower.
     pub(crate) fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }

@@ -21,12 +21,12 @@ impl Gate {
         self.free.load(SeqCst)
     }
 
-    /// Takes a place, or notes that this worker waits for one.
+    /// Takes a place and returns true, or notes that this worker waits for one.
     pub(crate) fn enter(&self, worker: usize) -> bool {
         if self.take() {
             return true;
         }
-        // A place may have been freed just before the bit was set, so this looks once more.
+        // A place may have been freed just before the bit was set, so the worker tries once more.
         self.waiting.fetch_or(1 << worker, SeqCst);
         self.take()
     }

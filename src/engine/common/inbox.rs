@@ -13,10 +13,11 @@ use crate::wire::Checked;
 
 /// A message to a worker.
 pub(crate) enum Mail {
-    /// An event of a thread. Its tree is in memory, or is being loaded for the event of a timer.
+    /// An event of a thread. The thread's tree is in memory, or is loaded because a delivery is
+    /// due.
     Event(ThreadId, Event),
-    /// A push. Its tree may have to be loaded first. If the thread's id was `drawn`, the push opens
-    /// a session.
+    /// A push. Its tree may have to be loaded first. If `drawn`, the thread's id is a new random
+    /// one, and the push opens a session under this id.
     Push { thread: ThreadId, drawn: bool, push: Box<Push> },
     /// A handler that ran as a task has ended, with these emissions, or with none if it was
     /// stopped.
@@ -33,7 +34,7 @@ pub(crate) enum Mail {
     Begin,
     /// Asks the worker to answer when nothing is left to do.
     Drain(oneshot::Sender<()>),
-    /// Stop now.
+    /// Tells the worker to stop now.
     Stop,
 }
 
@@ -51,7 +52,7 @@ impl Inbox {
         self.remind();
     }
 
-    /// Puts mail in without waking the worker: the caller calls `remind` later.
+    /// Adds mail without waking the worker: the caller calls `remind` later.
     pub(crate) fn put(&self, mail: Mail) {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
     }
@@ -61,7 +62,7 @@ impl Inbox {
         self.waker.wake();
     }
 
-    /// How many messages wait here.
+    /// How many messages wait in the inbox.
     pub(crate) fn len(&self) -> usize {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

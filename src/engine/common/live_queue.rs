@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::id::{EntryId, ThreadId};
 use crate::xml::Element;
 
-/// For how many threads the dropped payloads are counted separately. Those of all other threads are
-/// counted together.
+/// For how many threads the dropped payloads are counted separately. The dropped payloads of all
+/// other threads are counted together.
 const THREADS_MAX: usize = 1_024;
 
 /// A live payload and its origin.

@@ -24,7 +24,8 @@ impl Drop for Connected {
 }
 
 impl Shared {
-    /// Counts a message that waits for a place of a listener. The first of each listener is traced.
+    /// Counts a message that waits for a place of a listener. The first such message of each
+    /// listener is traced.
     pub(crate) fn hold_up(&self, listener: usize) {
         if !self.counts.hold_up(listener) {
             return;

@@ -33,7 +33,8 @@ async fn tell(refusals: Arc<Refusals>, shared: Weak<Shared>, port: impl Port) {
         if *shared.state.stage.borrow() == Stage::Drained {
             return;
         }
-        // While the disk is full, nothing is written. The report follows once there is room.
+        // While the log can't be written, as with a full disk, refusals are only counted. The
+        // report follows once the log can be written.
         if shared.log.health() != Health::Well {
             refusals.came.notify_one();
         } else if let Some(report) = refusals.take(port.now_us()) {

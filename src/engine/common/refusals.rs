@@ -1,6 +1,6 @@
 //! Counts the pushes that doors refuse, by sender and reason. The organism's own thread gets a
-//! report of them at most once a minute, and the traces get a line at most once a second. So
-//! strangers can't fill the log.
+//! report of them at most once a minute, and the traces get a line at most once a second. This
+//! keeps strangers from filling the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ const PAIRS_MAX: usize = 100;
 /// How many characters of a sender are kept.
 const SENDER_MAX: usize = 100;
 
-/// The target of the traces of refusals. They can be filtered by it.
+/// The target of the traces of refusals, by which operators can filter them.
 pub(crate) const TARGET: &str = "pumphouse::engine::refusals";
 /// The shortest time between two traces.
 const TRACES_APART_US: u64 = 1_000_000;
@@ -37,7 +37,8 @@ type Begin = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Counted {
     first_us: Option<u64>,
-    /// By sender and reason. Refusals that are not counted separately stand here without a sender.
+    /// Maps a sender and a reason to the number of refusals. Refusals that are not counted
+    /// separately have no sender here.
     counts: BTreeMap<(Option<Arc<str>>, Code), u64>,
     /// The time of the last trace.
     traced_us: Option<u64>,

@@ -29,7 +29,7 @@ use crate::wire::{Code, Fault};
 
 /// The stage of a pump, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-// Exhaustive, since a door has to act on each.
+// Exhaustive, since a door has to act on each stage.
 pub enum Stage {
     /// The pump takes pushes.
     Running,
@@ -57,8 +57,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
 }
 
-/// What the workers share. Each worker reads only its own inbox; the gates of listeners are for
-/// all.
+/// What the workers share. Each worker reads only its own inbox. All workers use the same gates.
 pub(crate) struct Workers {
     /// The places of each listener's handlers.
     pub(crate) gates: Vec<Gate>,
@@ -103,7 +102,7 @@ pub(crate) struct Clients {
     pub(crate) client_ids: DashMap<(Arc<str>, Arc<str>), watch::Receiver<()>>,
     /// The unread bytes of all connections.
     pub(crate) unread: Arc<UnreadBytes>,
-    /// Whether some door knows tokens.
+    /// Whether some door asks for tokens.
     pub(crate) has_tokens: bool,
 }
 
@@ -115,9 +114,10 @@ pub(crate) struct PumpState {
     pub(crate) stage: watch::Sender<Stage>,
     /// Every door that serves holds a receiver. A shutdown waits until all receivers are gone.
     pub(crate) doors: watch::Sender<()>,
-    /// Whether a worker panicked. That is a bug of the pump, and nothing can be promised after it.
+    /// Whether a worker panicked. Such a panic is a bug of the pump, after which the pump accepts
+    /// nothing more.
     pub(crate) broken: AtomicBool,
-    /// Whether the pump has stopped, or its last handle is gone.
+    /// Whether the pump has stopped, or its `Shared` was dropped.
     pub(crate) over: Arc<AtomicBool>,
 }
 
@@ -163,7 +163,8 @@ impl Shared {
         }
     }
 
-    /// Refuses a push: counts that, and tells its sender and those who wait for its client id.
+    /// Refuses a push: counts the refusal, and tells the push's sender and the pushes that wait for
+    /// its client id.
     pub(crate) fn refuse(&self, push: &Push, fault: Fault) {
         let fault = fault.of_client(push.client_id());
         self.counts.refused(&fault);

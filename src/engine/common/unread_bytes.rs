@@ -1,6 +1,6 @@
 //! Counts the bytes that wait for clients to read them, over all connections. If there are too
-//! many, it tells doors to cut the connections of slow readers. It knows neither sockets nor
-//! sessions.
+//! many, doors are told to cut the connections of slow readers. This module knows neither sockets
+//! nor sessions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::limits::Limits;
 
 /// A connection that has never had more unread bytes than this isn't cut here. 16,384 such
-/// connections have 64 MiB together.
+/// connections have at most 64 MiB together.
 const SMALL_BYTES: usize = 4 * 1024;
 
 /// How long a client may read nothing while more than half of the bound, `owed_bytes_max`, is used
@@ -30,7 +30,8 @@ const LOOK_AGAIN_US: u64 = 1_000;
 /// would delay the other connections.
 const CUTS_AT_ONCE: usize = 32;
 
-/// Large messages that are arriving may take the bound divided by this, all together.
+/// All large messages that are arriving may together take the bound, `owed_bytes_max`, divided by
+/// this.
 const ARRIVING: usize = 64;
 
 /// How many sixteenths of the bound are kept free for large messages and for the allocator. A
@@ -42,8 +43,8 @@ const KEPT: usize = 7;
 /// Up to a half of `owed_bytes_max`, each connection has only its own bounds. Beyond a half, the
 /// door reads from no connection whose client has something to read, and cuts clients that have
 /// read nothing for 250 ms. The connection with the largest product of bytes and time is cut first.
-/// Beyond nine sixteenths, the door cuts without waiting. The rest of the bound is for large
-/// messages that are arriving.
+/// Beyond nine sixteenths, the door cuts without waiting. The other seven sixteenths are for large
+/// messages that are arriving, and for the allocator.
 #[derive(Debug)]
 pub(crate) struct UnreadBytes {
     max: usize,
@@ -66,7 +67,7 @@ pub(crate) struct UnreadBytes {
 #[derive(Debug, Default)]
 struct SlowReader {
     bytes: AtomicUsize,
-    /// The time since which its client has read nothing, in microseconds. 0 while the client reads.
+    /// The time since which the client has read nothing, in microseconds. 0 while the client reads.
     stuck_us: AtomicU64,
     is_cut: AtomicBool,
     waker: AtomicWaker,
@@ -104,8 +105,8 @@ impl UnreadBytes {
     }
 
     /// Cuts up to `CUTS_AT_ONCE` connections whose clients have read nothing for 250 ms, until no
-    /// more than a half of the bound is used up. Beyond nine sixteenths, it cuts as many
-    /// connections as it takes, even if their clients have just read.
+    /// more than a half of the bound is used up. Beyond nine sixteenths, more connections are cut
+    /// until the total is below that, even if their clients have just read.
     pub(crate) fn cut_slow_readers(&self, now_us: u64) {
         let readers = match self.readers.try_lock() {
             Ok(readers) => readers,
@@ -139,9 +140,9 @@ impl UnreadBytes {
         }
     }
 
-    /// Begins a search for slow readers, unless the last one was less than `LOOK_AGAIN_US` ago,
-    /// since each goes through all readers. False if it isn't time yet, or if another connection
-    /// begins one now.
+    /// Whether a search for slow readers may begin. Returns false if the last search was less than
+    /// `LOOK_AGAIN_US` ago, since a search goes through all readers. Also returns false if another
+    /// connection begins a search now.
     fn begin_look(&self, now_us: u64) -> bool {
         let looked_us = self.looked_us.load(Ordering::Relaxed);
         let is_due = now_us.saturating_sub(looked_us) >= LOOK_AGAIN_US;
@@ -153,7 +154,7 @@ impl UnreadBytes {
     }
 }
 
-/// The unread bytes of one connection. Dropping it subtracts them from the total.
+/// The unread bytes of one connection. Dropping this value subtracts them from the total.
 pub(crate) struct ConnectionBytes {
     unread: Arc<UnreadBytes>,
     bytes: usize,
@@ -165,8 +166,8 @@ impl ConnectionBytes {
         ConnectionBytes { unread: unread.clone(), bytes: 0, shown: None }
     }
 
-    /// Notes how many bytes wait now, and since when the client has read nothing. If the total is
-    /// too high, this also searches for slow readers and wakes a door.
+    /// Notes how many bytes wait now, and since when the client has read nothing. If more than half
+    /// of the bound is used up, wakes a door. Beyond nine sixteenths, also cuts slow readers.
     pub(crate) fn note(&mut self, bytes: usize, stuck_us: Option<u64>, now_us: u64) {
         if bytes > SMALL_BYTES && self.shown.is_none() {
             let reader = Arc::new(SlowReader::default());

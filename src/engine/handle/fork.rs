@@ -95,8 +95,8 @@ impl Pump {
         Ok(Source { at: at.clone(), lineage })
     }
 
-    /// Whether the push that became this entry had the same destination. This tells a repeated push
-    /// from another one with the same client id.
+    /// Whether the push that became this entry had the same destination. The answer tells a
+    /// repeated push from another push with the same client id.
     pub(crate) async fn is_there(
         &self,
         destination: &Destination,

@@ -33,9 +33,9 @@ use crate::xml::Element;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a door says both")]
 pub struct Identity {
-    /// The name: no listener's, and not `core`.
+    /// The name. It may be neither that of a listener nor `core`.
     pub name: Arc<str>,
-    /// Whether it is an operator, who may see every thread and send into it.
+    /// Whether the identity is an operator. Operators may see every thread and send into it.
     pub operator: bool,
 }
 
@@ -104,7 +104,7 @@ impl Pump {
     }
 
     /// A handle whose faults may name listeners and payloads to clients without a token, unless a
-    /// door of the pump asks for tokens. Doors use it if only this machine can reach them.
+    /// door of the pump asks for tokens. Doors use this handle if only this machine can reach them.
     pub(crate) fn without_secrets(&self) -> Pump {
         Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
@@ -162,7 +162,7 @@ impl Pump {
     /// Sends a payload and waits for its answer.
     ///
     /// # Errors
-    /// The payload was refused, something went wrong, the answer is another payload, or no answer
+    /// If the payload was refused, its handling failed, the answer is another payload, or no answer
     /// came.
     pub async fn ask<R: Payload>(&self, payload: impl Payload) -> Result<R, AskError> {
         let entry = self.ask_checked(typed(&payload)).await?;
@@ -176,7 +176,7 @@ impl Pump {
     /// Sends a payload whose type is known only at run time, and waits for its answer.
     ///
     /// # Errors
-    /// The payload was refused, something went wrong, or no answer came.
+    /// If the payload was refused, its handling failed, or no answer came.
     pub async fn ask_element(&self, payload: Element) -> Result<Entry, AskError> {
         failed(self.ask_checked(self.check(payload)).await?)
     }
@@ -193,7 +193,7 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    /// Sends a payload. The observer hears what becomes of it, until all that it caused is done.
+    /// Sends a payload. The observer hears what becomes of the push, until the push is settled.
     pub(crate) async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
         self.send(self.check(payload), Flags::NONE, observer).await;
     }
@@ -248,8 +248,8 @@ impl Pump {
         Ok(())
     }
 
-    /// Checks a payload against its schema. A payload without a namespace gets that of the only
-    /// payload with its local name that a listener takes.
+    /// Checks a payload against its schema. A payload without a namespace gets one if listeners
+    /// take exactly one payload with its local name.
     pub(crate) fn check(&self, element: Element) -> Result<Checked, Fault> {
         self.shared.routes.check(element, self.shared.limits.door)
     }
@@ -282,13 +282,13 @@ impl Pump {
         self.told_refusal(who, fault);
     }
 
-    /// Adds a refusal that is counted already to the report about refusals. A door has told its
-    /// client of it.
+    /// Adds a refusal that is counted already to the report about refusals. The door has told the
+    /// client of the refusal.
     pub(crate) fn told_refusal(&self, who: &str, fault: &Fault) {
         self.shared.refusals.note(who, fault, self.shared.runtime.now_us());
     }
 
-    /// How many pushes were refused so far, by the fault's number.
+    /// Maps the number of a fault to how many pushes were refused with it so far.
     #[must_use]
     pub fn refusals(&self) -> BTreeMap<Code, u64> {
         self.shared.counts.refusals()
@@ -357,7 +357,7 @@ impl Pump {
         &self.shared.limits
     }
 
-    /// Whether a listener has this name. If one has, no identity may have it.
+    /// Whether a listener has this name. No identity may have the name of a listener.
     #[must_use]
     pub fn has_listener(&self, name: &str) -> bool {
         self.shared.routes.find(name).is_some()
@@ -508,7 +508,7 @@ pub enum AskError {
     /// The message is in the log, but then the log failed. The outcome is known once the pump has
     /// been started again.
     Lost(Fault),
-    /// All that the message caused is done, without an answer.
+    /// The message is settled, and nobody answered it.
     Unanswered,
 }
 

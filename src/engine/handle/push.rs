@@ -21,7 +21,7 @@ use crate::name::Name;
 use crate::wire::{Code, Envelope, Fault, quoted};
 
 /// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed
-/// yet. If it opens a fork, the entry that the fork continues from isn't found yet.
+/// yet. If the push opens a fork, the entry that the fork continues from isn't looked up yet.
 struct CheckedPush {
     destination: Destination,
     by: Pusher,
@@ -38,7 +38,7 @@ pub(crate) struct Routed {
     span: Span,
 }
 
-/// The observer that hears why a push is refused.
+/// Tells the observer of a push that the push is refused, and traces the refusal.
 #[derive(Clone)]
 struct RefusalObserver {
     observer: Arc<dyn PushObserver>,
@@ -50,9 +50,9 @@ struct RefusalObserver {
 /// A push on its way. None if it was refused, or if it repeats an earlier push.
 pub(crate) type PendingPush = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
-/// A push that has begun: ready to be posted, or waiting.
+/// A push whose first half is done: the push is ready to be posted, or waits.
 pub(crate) enum PushProgress {
-    /// The push may be posted. None if it was refused; its observer has heard that.
+    /// The push may be posted. None if the push was refused and its observer was told.
     Ready(Option<Routed>),
     /// The push has claimed its client id, and the log is asked whether it has that id. Later
     /// pushes of the connection may begin meanwhile.
@@ -72,8 +72,8 @@ impl CheckedPush {
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
-    /// Whether the push repeats an earlier one, whose entry is given: receiver and payload are the
-    /// same, and the sender named or left out the receiver and the thread as before.
+    /// Whether the push repeats an earlier push, which became `entry`. Receiver and payload must be
+    /// the same, and the envelope must name or leave out the receiver and the thread as before.
     fn is_same(&self, entry: &log::Entry) -> bool {
         let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
         let message = &self.message;
@@ -117,8 +117,8 @@ impl Pump {
         }
     }
 
-    /// The first half of a push: checks, routes and claims. The pushes of a connection must begin
-    /// in their order.
+    /// The first half of a push: checks and routes it, and claims its client id. The pushes of a
+    /// connection must begin in their order.
     pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> PushProgress {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
@@ -195,7 +195,8 @@ impl Pump {
         Ok(CheckedPush { destination, by, message, meta: envelope.meta, id, span })
     }
 
-    /// Claims the client id of a push, if it has one, once no other push has the same id.
+    /// Claims the client id of a push, if it has one, once no other push on its way has the same
+    /// id. Then looks the id up in the log.
     async fn claim_id(
         &self,
         checked: CheckedPush,
@@ -211,7 +212,7 @@ impl Pump {
         }
     }
 
-    /// Looks up the client id of a push in the log. None if the push was accepted before: its
+    /// Looks up the client id of a push in the log. None if the push was accepted before, and its
     /// sender is told so again.
     async fn look_up_id(
         &self,
@@ -253,12 +254,12 @@ impl Pump {
     }
 }
 
-/// A claimed client id. It is freed once the push is accepted or refused.
+/// A claimed client id. The claim ends once the push is accepted or refused.
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    /// Other pushes with the same id wait on this. It also tells this claim from a later one of the
-    /// same id.
+    /// Other pushes with the same id wait on this channel. The channel also tells this claim from a
+    /// later one of the same id.
     waiting: watch::Receiver<()>,
     done: watch::Sender<()>,
 }

@@ -18,28 +18,29 @@ use crate::wire::{Fault, Payload};
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
-    /// By entry and listener: the attempt that first consumed or parked the entry, and when.
+    /// Maps an entry and a listener to the attempt that first consumed or parked the entry, and to
+    /// its time.
     pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, ConsumedAt)>,
-    /// By entry and listener: the number of the last attempt that started.
+    /// Maps an entry and a listener to the number of the last attempt that started.
     pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
-    /// By thread and listener: how often the listener has started on a message so far.
+    /// Maps a thread and a listener to how often the listener has started on a message so far.
     pub(super) starts: HashMap<(ThreadId, Arc<str>), u64>,
-    /// By thread, listener and time: the messages that were consumed together. A serial listener
-    /// consumes all messages of one handling at the same time.
+    /// Maps a thread, a listener and a time to the numbers of the messages that were consumed
+    /// together. A serial listener consumes all messages of one handling at the same time.
     pub(super) hands: HashMap<(ThreadId, Arc<str>, ConsumedAt), BTreeSet<u64>>,
-    /// The emissions of each listener, in order.
+    /// Maps a thread and a listener to the emissions of the listener in the thread, in order.
     pub(super) emissions: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
-    /// The receivers of entries that name no receiver.
+    /// Maps an entry that names no receiver to its recorded receivers.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
-    /// The last entries of threads that ended.
+    /// Maps a thread that ended to its last entry.
     pub(super) ends: HashMap<ThreadId, Entry>,
     /// The entries about budgets, in order.
     pub(super) charges: Vec<Arc<log::Entry>>,
 }
 
 /// The time at which a listener consumed a message: the log's position, and how often the listener
-/// had started in the thread. The position alone wouldn't do, since a handling without emissions
-/// leaves no entry.
+/// had started in the thread. Two handlings without emissions may have the same position, since
+/// they leave no entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ConsumedAt {
     pub(super) after: u64,
@@ -93,8 +94,8 @@ impl Record {
         self.consumed.insert(key, (attempt, when));
     }
 
-    /// Reads what each message of a thread led to. For a child thread that was opened, this is the
-    /// child's first entry.
+    /// Reads what each message of a thread led to. If a message led to a child thread, its output
+    /// is the child's first entry.
     pub(super) async fn read(
         &mut self,
         log: &dyn Log,
@@ -152,7 +153,8 @@ impl Record {
 }
 
 impl Record {
-    /// Why a charge was refused when it was recorded. None if the charge would fit under `limits`.
+    /// Why a charge was refused when it was recorded, computed from the earlier charges and
+    /// `limits`. None if the charge would fit.
     pub(super) fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
         let tree = charge.id.thread.tree();
         let is_earlier =

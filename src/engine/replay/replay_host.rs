@@ -19,7 +19,8 @@ pub(super) struct ReplayHost {
     pub(super) capabilities: Capabilities,
     pub(super) limits: Limits,
     pub(super) recorded: Vec<Entry>,
-    /// Why charges were refused when they were recorded, by their index among the emissions.
+    /// Maps a charge's index among the emissions to the fault with which it was refused when it was
+    /// recorded.
     pub(super) refusals: HashMap<usize, Fault>,
     pub(super) sent: Mutex<Vec<Emit>>,
 }

@@ -31,10 +31,11 @@ use crate::wire::{Code, Fault, Payload};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// By listener: how many messages were handled again and compared.
+    /// Maps a listener to the number of messages that it handled again and whose emissions were
+    /// compared.
     pub compared: BTreeMap<Arc<str>, u64>,
-    /// By listener: how many messages were handled by listeners that are neither pure nor recorded.
-    /// Their emissions are taken from the log.
+    /// Maps a listener that is neither pure nor recorded to the number of messages that it handled.
+    /// Its emissions are taken from the log.
     pub taken: BTreeMap<Arc<str>, u64>,
     /// Messages of pure and recorded listeners that couldn't be compared with the log.
     pub skipped: Vec<Skipped>,
@@ -42,15 +43,15 @@ pub struct Replayed {
     pub difference: Option<Difference>,
 }
 
-/// A message that couldn't be replayed.
+/// A message that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {
     /// The message.
     pub message: EntryId,
-    /// The listener that handled it.
+    /// The listener that handled the message.
     pub listener: Arc<str>,
-    /// The reason why it couldn't be replayed.
+    /// Why the message was skipped.
     pub why: &'static str,
 }
 
@@ -60,7 +61,7 @@ pub struct Skipped {
 pub struct Difference {
     /// The message that the listener handled.
     pub message: EntryId,
-    /// The listener that handled it.
+    /// The listener that handled the message.
     pub listener: Arc<str>,
     /// The entry in the log that differs. None if the log has fewer emissions.
     pub entry: Option<EntryId>,
@@ -167,7 +168,7 @@ impl<P: Port> Replay<'_, P> {
         Ok(())
     }
 
-    /// Finds the listeners that handle a message again. Messages that can't be replayed are
+    /// Finds the listeners that are to handle a message again. Messages that can't be replayed are
     /// skipped.
     async fn entry(
         &mut self,
@@ -267,8 +268,8 @@ impl<P: Port> Replay<'_, P> {
         None
     }
 
-    /// Why charges were refused when they were recorded, by their index among the emissions. None
-    /// if one of them would fit now.
+    /// Maps a refused charge's index among the emissions to its fault. None if one of the refused
+    /// charges would fit now.
     fn refusals(&self, before: &RecordedOutcome<'_>) -> Option<HashMap<usize, Fault>> {
         let refused = before.recorded().enumerate().filter(|(_, output)| {
             output.entry.name == Charge::NAME && output.entry.flags.contains(Flags::REFUSED)
@@ -435,7 +436,8 @@ impl<'a> RecordedOutcome<'a> {
                 name: checked.name().clone(),
                 body: checked.element().canonical(),
             };
-            // The reason why no listener takes a payload is told only to some senders.
+            // Only some senders are told why no listener takes a payload, so such faults may
+            // differ.
             let is_explained = |it: &Output| ready.sought.is_some() && it.entry.name == Huh::NAME;
             if then.is_none_or(|it| !now.is(&it.entry) && !is_explained(it)) {
                 return Some(different(then, Some(now)));
@@ -447,7 +449,7 @@ impl<'a> RecordedOutcome<'a> {
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));
         }
-        // Other faults were added to emissions by the pump. They don't count.
+        // The other faults are the pump's own remarks on emissions. They don't count.
         let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
         let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);

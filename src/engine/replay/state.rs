@@ -1,5 +1,5 @@
 //! Computes the state of a tree of threads at any position of the log: folds, budget and unconsumed
-//! entries. This reads only the log, so it needs no running pump.
+//! entries. The functions read only the log, except `Pump::folds`, which also asks a running pump.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,7 +68,7 @@ pub struct FoldState {
     pub fold: &'static str,
     /// The fold's state as `Debug` shows it, or why there is none.
     pub shown: Result<String, String>,
-    /// BLAKE3 over that text.
+    /// BLAKE3 over the text in `shown`.
     pub digest: [u8; 32],
 }
 
@@ -83,7 +83,8 @@ pub struct Waiting {
     /// The listener that hadn't consumed the entry.
     pub listener: Arc<str>,
     /// The time that the entry waits for, in microseconds since the epoch. [`u64::MAX`] if it waits
-    /// for another entry. A parked entry has one of the three largest numbers.
+    /// for another entry. A parked entry has one of the three largest numbers. None if the entry
+    /// doesn't wait.
     pub until_us: Option<u64>,
     /// How often the listener started on the entry. Starts of pure listeners aren't recorded.
     pub attempts: u32,
@@ -115,9 +116,9 @@ impl Plan {
     /// The state of a thread and its descendants after an entry, or at the end of the log: the
     /// folds of this plan's listeners, the budget and the unconsumed entries.
     ///
-    /// The state is that at one position of the whole log. The log has consumption only by commit,
-    /// so entries count as consumed if that was recorded up to the end of the commit that holds the
-    /// entry. None if the thread has no such entry.
+    /// The state is that at one position of the whole log. The log records consumption by commit.
+    /// So an entry counts as consumed if its consumption was recorded up to the end of the commit
+    /// that holds the given entry. None if the thread has no such entry.
     ///
     /// # Errors
     /// If the log can't be read, or has no such thread.
@@ -198,7 +199,7 @@ impl Plan {
     }
 }
 
-/// What was read of a thread up to the cut, a position of the log.
+/// The part of a thread up to the cut, a position of the log.
 struct ThreadReading {
     state: ThreadState,
     is_meant: bool,
@@ -213,7 +214,7 @@ impl ThreadReading {
     }
 }
 
-/// Reads a thread up to the cut. None if it didn't exist yet.
+/// Reads a thread up to the cut. None if the thread didn't exist at the cut.
 async fn read_thread(
     log: &dyn Log,
     routes: &Routes,
@@ -343,8 +344,8 @@ impl<'a> Folding<'a> {
 }
 
 impl Pump {
-    /// The folds of all listeners in a thread, as of the thread's last entry. They are taken from
-    /// the pump's memory as far as it has them, and computed from the log otherwise.
+    /// The folds of all listeners in a thread, as of the thread's last entry. Folds that the pump
+    /// has in memory are brought up to that entry. Other folds are computed from the log.
     ///
     /// [`Plan::state`] computes the same folds from the log alone.
     ///

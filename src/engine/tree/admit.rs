@@ -69,7 +69,8 @@ impl Thread {
         self.settle(seq, world, out);
     }
 
-    /// Gives an entry its number, appends it to the thread, and queues it for its receivers.
+    /// Gives an entry its number, appends it to the thread, and queues a delivery for each
+    /// receiver. With `until`, the deliveries aren't queued, but wait until that time.
     pub(crate) fn append(
         &mut self,
         sending: Sending<'_>,
@@ -136,7 +137,8 @@ impl Thread {
         entry
     }
 
-    /// Whether an entry's cause, and the entry that it answers, come before it.
+    /// Whether a draft's cause, and the entry that the draft answers, come before the draft.
+    /// Entries of other threads always do.
     fn follows(&self, draft: &Draft) -> bool {
         let is_before = |id: &EntryId| id.thread != self.id || id.seq < draft.id.seq;
         draft.cause.as_ref().is_none_or(is_before) && draft.reply_to.as_ref().is_none_or(is_before)
@@ -152,7 +154,7 @@ impl Thread {
         out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
     }
 
-    /// If the receiver's listener waits for entries: notes that it has this message to handle.
+    /// If the receiver's listener has `wakes`: notes that the listener has this message to handle.
     /// `since` has the entries after the message, if the message came before a restart.
     pub(crate) fn note_asked(
         &self,
@@ -169,7 +171,7 @@ impl Thread {
         }
     }
 
-    /// If the listener waits for entries: notes that it has handled the message, or never will.
+    /// If the listener has `wakes`: notes that the message is handled, or never will be.
     pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
         if world.routes.listeners[listener].wakes.is_some() {
             out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
@@ -192,8 +194,8 @@ impl Thread {
     }
 }
 
-/// Records the receivers of an entry that names no receiver. The organism may change which
-/// listeners share a payload's name, but the receivers of this entry stay the same.
+/// Records the receivers of an entry that names no receiver. After a restart other listeners may
+/// share the payload's name, but the receivers of this entry stay the same.
 fn note_receivers(entry: &Entry, receivers: &[Receiver], world: &World<'_>, out: &mut Step) {
     if entry.to().is_none() {
         out.batch.marks.extend(receivers.iter().map(|receiver| Mark::Started {

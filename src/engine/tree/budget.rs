@@ -28,8 +28,8 @@ pub(crate) struct Ledger {
     used: [u64; BudgetKey::ALL.len()],
     /// For each budget: the highest percentage that was warned of.
     warned: [u8; BudgetKey::ALL.len()],
-    /// By thread and listener: how many turns were taken, and the highest percentage that was
-    /// warned of.
+    /// Maps a thread and a listener to the number of turns that the listener took in the thread,
+    /// and to the highest percentage that was warned of.
     turns: FxHashMap<(ThreadId, Arc<str>), (u64, u8)>,
     /// When the session was opened; 0 while it has no entry.
     opened_us: u64,
@@ -37,25 +37,28 @@ pub(crate) struct Ledger {
     unsaid: Vec<BudgetWarning>,
 }
 
-/// A budget that has less left than was asked for.
+/// A budget that has no room for the amount that was asked for. All amounts are in the unit of
+/// `key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short {
     pub(crate) key: BudgetKey,
     pub(crate) asked: u64,
     pub(crate) used: u64,
     pub(crate) limit: u64,
-    /// The part of `used` that running handlers have reserved. Some of it may come back.
+    /// The part of `used` that other running handlers have reserved. Their settlements may give
+    /// some of this part back.
     pub(crate) reserved: u64,
 }
 
 impl Short {
-    /// Whether the budget is spent for good. Depth and children come back when threads end.
+    /// Whether nothing of the budget is left before an operator raises it. Depth and children never
+    /// count as spent: threads that end give them back.
     pub(crate) fn is_spent(self) -> bool {
         let comes_back = matches!(self.key, BudgetKey::Depth | BudgetKey::Children);
         !comes_back && self.left() == 0
     }
 
-    /// How much is left, not counting reservations as spent.
+    /// How much is left if the reserved part doesn't count as spent.
     fn left(self) -> u64 {
         self.limit.saturating_sub(self.used.saturating_sub(self.reserved))
     }
@@ -140,7 +143,7 @@ impl Ledger {
         self.used[key as usize]
     }
 
-    /// The turns of each listener in each thread, in their order.
+    /// The turns of each listener in each thread, sorted by thread and listener.
     pub(crate) fn turns(&self) -> Vec<(&ThreadId, &str, u64)> {
         let turns = self.turns.iter();
         let mut turns: Vec<_> = turns.map(|((id, name), (used, _))| (id, &**name, *used)).collect();
@@ -156,7 +159,7 @@ impl Ledger {
         }
     }
 
-    /// Whether `asked` more of a budget fits, after `used`.
+    /// Whether `asked` more of a budget fits if `used` of it are used.
     pub(crate) fn fits(&self, key: BudgetKey, asked: u64, used: u64) -> Result<(), Short> {
         let limit = self.limit(key);
         if used.checked_add(asked).is_some_and(|it| it <= limit) {
@@ -180,7 +183,8 @@ impl Ledger {
         Err(Short { key: BudgetKey::Seconds, asked: 1, used, limit, reserved: 0 })
     }
 
-    /// Counts an entry. It is a message if a listener gets it and the pump didn't send it.
+    /// Counts an entry of the tree. The entry is a message if a listener gets it and the pump
+    /// didn't send it. The time of the tree begins with its first entry.
     pub(crate) fn count(&mut self, is_message: bool, now_us: u64) {
         if self.opened_us == 0 {
             self.opened_us = now_us;
@@ -191,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Notes a warning if a budget nears its limit.
+    /// Notes a warning if the usage of a budget has reached a further percentage of `WARNED_AT`.
     pub(crate) fn look_at(&mut self, key: BudgetKey, used: u64) {
         let limit = self.limit(key);
         let warned = &mut self.warned[key as usize];
@@ -202,7 +206,7 @@ impl Ledger {
         }
     }
 
-    /// Checks the tree's time, and notes a warning if it nears its limit.
+    /// Checks the tree's time, and notes a warning if the time nears its limit.
     pub(crate) fn look_at_clock(&mut self, now_us: u64) -> Result<(), Short> {
         if self.limit(BudgetKey::Seconds) < UNLIMITED {
             self.look_at(BudgetKey::Seconds, self.seconds(now_us));
@@ -222,7 +226,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a charge fits if the reservations `without` aren't counted. A settlement always
+    /// Whether a charge fits if the amounts `without` don't count as used. A settlement always
     /// fits.
     pub(crate) fn fits_charge(
         &self,
@@ -256,7 +260,7 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                // There is no warning for the reservation of a model's turn: it isn't spent yet,
+                // There is no warning for the reservation of a model's turn, which isn't spent yet
                 // and is settled soon.
                 if charge.settled || charge.tokens_out.is_none() {
                     self.look_at(key, used);
@@ -327,7 +331,7 @@ impl Ledger {
 }
 
 /// Reads the ledger of a tree from the log, as far as a running tree needs it. Messages are counted
-/// only if they are bounded.
+/// only if their number is bounded.
 pub(crate) async fn read(
     log: &dyn Log,
     threads: &[ThreadRecord],
@@ -340,8 +344,8 @@ pub(crate) async fn read(
     charged(log, threads, limits, messages).await
 }
 
-/// The ledger of a tree that has had `messages` messages. If nothing was charged in the tree, this
-/// reads nothing.
+/// The ledger of a tree that has had `messages` messages. If nothing was charged in the tree,
+/// nothing is read from the log.
 pub(crate) async fn charged(
     log: &dyn Log,
     threads: &[ThreadRecord],
@@ -357,7 +361,8 @@ pub(crate) async fn charged(
     Ok(Ledger::kept(limits, opened_us, messages, entries.iter().map(|it| Entry::kept(it))))
 }
 
-/// The highest percentage of `WARNED_AT` that this usage has reached.
+/// The highest percentage of `WARNED_AT` that this usage has reached. None if it has reached none,
+/// or if the budget is unlimited or its limit is 0.
 fn level(used: u64, limit: u64) -> Option<u8> {
     if limit == UNLIMITED || limit == 0 {
         return None;
@@ -366,8 +371,8 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     WARNED_AT.into_iter().find(reached)
 }
 
-/// The fault for a request to raise a budget: the wrong attribute, what is wrong with it, and what
-/// to say instead.
+/// The fault for a request to raise a budget. `place` is the path of the wrong attribute, or empty.
+/// `text` says what is wrong, and `advice` what to send instead.
 fn unraised(place: &str, text: impl Into<String>, advice: &str) -> Fault {
     let path = Some(format!("/{}{place}", RaiseBudget::NAME.local()));
     Fault { path, advice: Some(advice.to_owned()), ..Fault::new(Code::Invalid, text) }
@@ -399,7 +404,7 @@ mod tests {
         Entry::fresh(&Draft { flags: Flags::CHARGES, ..draft }, element)
     }
 
-    /// What may happen to a ledger.
+    /// A change of a ledger.
     #[derive(Clone, Debug)]
     enum Deed {
         Charge(u8, u8, Charge),

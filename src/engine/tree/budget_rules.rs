@@ -1,5 +1,5 @@
-//! The rules of budgets and of the loop guard: what is refused and charged, what the pump records
-//! about that, and what continues once an operator raises a budget.
+//! The rules of budgets and of the loop guard: which messages are refused, how charges are booked,
+//! what the pump records of both, and which threads continue once an operator raises a budget.
 
 use bytes::Bytes;
 
@@ -25,8 +25,8 @@ fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
 }
 
 impl Tree {
-    /// Checks the tree's time before an event is handled. If the time is up, the tree's threads are
-    /// to be held.
+    /// Checks the tree's time before an event is handled. If the time is up, asks the tree to hold
+    /// its threads.
     pub(crate) fn look_at_clock(&self, world: &World<'_>, out: &mut Step) {
         if let Err(short) = out.ledger.look_at_clock(world.now_us)
             && self.threads.values().any(|it| it.state == State::Open && it.kept)
@@ -56,13 +56,14 @@ impl Tree {
             let open = |it: &&mut Thread| it.state == State::Open && it.kept;
             if let Some(thread) = self.threads.get_mut(&id).filter(open) {
                 thread.note(&what, State::OverBudget, None, world, out);
-                // Listeners that only settle work continue.
+                // Listeners that only settle earlier work continue.
                 thread.start_all(world, out);
             }
         }
     }
 
-    /// Raises a budget, records that, and lets the held threads continue.
+    /// Raises a budget, records the raise, and lets the held threads continue. If the sender isn't
+    /// an operator, it gets a fault instead.
     pub(crate) fn raise(&mut self, raising: &RaiseRequest, world: &World<'_>, out: &mut Step) {
         let (part, message) = (&raising.part, &raising.part.message);
         let Some(own) = self.threads.get_mut(message.thread()) else { return };
@@ -113,7 +114,7 @@ impl Tree {
 
 impl Thread {
     /// The budget that has no room for a push, if there is one. Pushes for listeners that steer
-    /// always have room, so that the owner of a tree can end it.
+    /// threads always have room, so that the owner of a tree can end it.
     pub(crate) fn shortage(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
         if push.message.receivers.iter().all(|it| steers(it.listener)) {
@@ -128,9 +129,13 @@ impl Thread {
         self.run_out(short, None, out);
     }
 
-    /// The budget that has no room for an emission, if there is one. Three kinds of emissions
-    /// always have room: those that no listener of this thread gets, those that settle earlier
-    /// work, and those of a listener that steers threads.
+    /// The budget that has no room for an emission, if there is one. These emissions always have
+    /// room:
+    ///
+    /// - those that no listener of this thread gets;
+    /// - those for or from a listener that only settles earlier work;
+    /// - answers to a listener that parks messages;
+    /// - those of a listener that steers threads.
     pub(crate) fn shortage_for(
         &self,
         part: &Part,
@@ -191,7 +196,7 @@ impl Thread {
     }
 
     /// Books a charge of a listener, and appends its entry. If the charge doesn't fit, it is
-    /// recorded as refused, and the fault is kept for the handler that waits.
+    /// recorded as refused, and the fault is kept in `out.uncharged` for the handler.
     pub(crate) fn charge(
         &mut self,
         part: &Part,
@@ -219,7 +224,7 @@ impl Thread {
         }
     }
 
-    /// Asks the tree to raise a budget for the sender of the message, who must be an operator.
+    /// Asks the tree to raise a budget for the sender of the message at hand.
     pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
         let Ok(raise) = RaiseBudget::decode(checked.element()) else { return };
         self.hold(part.root);
@@ -276,9 +281,10 @@ impl Thread {
         }
     }
 
-    /// Stops a message that goes round in a circle. The message is recorded as refused. The
-    /// sender that waits for an answer gets a fault: a listener that passes results on, the parent
-    /// thread, or the identity that pushed.
+    /// Stops a message that goes round in a circle. The message is recorded as refused. One of
+    /// these gets the fault: the receiver of the message, if the message is an answer and the
+    /// receiver's listener has the trait `settles`; else the parent of a child thread, since the
+    /// child ends with the fault; else the identity that pushed.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
@@ -313,8 +319,8 @@ impl Thread {
         }
     }
 
-    /// Tells the identity that sent a handling's push why the push leads to nothing more, unless
-    /// the push is answered.
+    /// Tells the identity that sent a handling's push why the push leads to nothing more. If the
+    /// push is answered already, the fault is only traced.
     fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
         let origin = self.origins.get(&part.root).filter(|it| !it.answered);
         let Some(identity) = origin.map(|it| it.identity.clone()) else {

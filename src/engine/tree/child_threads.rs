@@ -1,5 +1,5 @@
-//! Opens child threads, hands their results to the parent, and ends, pauses and resumes branches: a
-//! thread with all threads below it.
+//! Opens child threads, hands their results to the parent, and ends, pauses and resumes branches. A
+//! branch is a thread with all threads below it.
 
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ impl Tree {
         }
     }
 
-    /// Ends a thread because its parent has ended.
+    /// Ends a thread because a thread above it has ended.
     fn cancel_below(&mut self, id: &ThreadId, cause: &EntryId, world: &World<'_>, out: &mut Step) {
         let Some(mut thread) = self.threads.remove(id) else { return };
         let why = ThreadCancelled {
@@ -248,7 +248,7 @@ impl Tree {
     }
 }
 
-/// The fault for a request to pause or end the organism's own thread. Nobody may do that, since
+/// The fault for a request to pause or end the organism's own thread. In a paused or ended thread
 /// starts and stops could no longer be recorded.
 fn organism_thread_fault(state: State) -> Fault {
     let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
@@ -256,8 +256,8 @@ fn organism_thread_fault(state: State) -> Fault {
     Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
 }
 
-/// Whether the budget has room for a child of `parent`. `live` is the number of live threads in the
-/// tree.
+/// Whether the budget has room for a child of `parent`. Returns the fault if it has none. `live` is
+/// the number of live threads in the tree.
 fn room_for(
     parent: &mut Thread,
     live: u64,
@@ -279,7 +279,7 @@ fn room_for(
     })
 }
 
-/// The receivers of a child's first message, if the child may be opened.
+/// The receivers of a child's first message, or the fault if the child may not be opened.
 fn may_open(
     opening: &ChildRequest,
     spawner: &Spawner,
@@ -309,7 +309,8 @@ fn may_open(
 
 impl Thread {
     /// Records that a child is opened, and tells its opener. Returns the number of the entry that
-    /// led to the child.
+    /// the loop guard takes for the child: the message that asked for the child, or the entry of
+    /// `thread-spawned`.
     fn opened(
         &mut self,
         id: &ThreadId,
@@ -371,7 +372,8 @@ impl Thread {
         self.start_all_of(receivers, world, out);
     }
 
-    /// Hands a child's result to its opener.
+    /// Hands a child's result to the opener of the child. If `is_answered_by` says so, this thread
+    /// ends with the result instead.
     fn result(&mut self, child: &Thread, ended: ThreadEnd, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
@@ -393,8 +395,8 @@ impl Thread {
         self.let_go(root, world, out);
     }
 
-    /// Whether this thread passes a child's result on as its own result. It does if its first
-    /// message asked to open the child, for the opener of this thread.
+    /// Whether this thread ends with the result of a child. It does if the handling of this
+    /// thread's first message opened the child for the opener of this thread.
     fn is_answered_by(&self, child: &Spawner) -> bool {
         let own = self.spawner.as_ref().filter(|_| self.state.is_live());
         own.is_some_and(|own| {
@@ -499,13 +501,13 @@ impl Thread {
             && self.children.is_empty()
     }
 
-    /// Whether the thread keeps its state: it has the new one already, or its budget is spent and
-    /// only a raise may let it continue.
+    /// Whether the thread keeps its present state. It does if it has the state `state` already, or
+    /// if it is over budget and isn't to be cancelled, since only a raise lets it continue.
     fn stays(&self, state: State) -> bool {
         self.state == state || self.state == State::OverBudget && state != State::Cancelled
     }
 
-    /// Gives a thread of a branch its new state, and records that.
+    /// Gives the thread its new state, and records the payload that says why.
     fn set_state(&mut self, steering: &Steering, world: &World<'_>, out: &mut Step) -> EntryId {
         self.state = steering.state;
         let flags = steering.state.flag();

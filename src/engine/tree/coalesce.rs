@@ -1,6 +1,8 @@
-//! Joins pushes that are answered together. There are two cases. A listener that takes its queue
-//! took messages of several pushes in one handling. Or it handled a message of one push without an
-//! emission, after its last emission for another push that isn't settled.
+//! Joins pushes that are answered together. There are two cases:
+//!
+//! - A listener that takes its queue took messages of several pushes in one handling.
+//! - A listener that takes its queue handled a message of one push without an emission, and its
+//!   last emission was for another push that isn't settled.
 
 use std::sync::Arc;
 
@@ -55,8 +57,8 @@ impl Thread {
     }
 
     /// Sends the answer of one push to the senders of the pushes that are answered together with
-    /// it. Each identity gets one entry, and each connection hears the answer once, however many of
-    /// its pushes are answered.
+    /// it. Each identity gets one entry, and each connection hears the answer once, even if the
+    /// answer is for several of its pushes.
     pub(crate) fn tell_others(
         &mut self,
         root: u64,

@@ -1,5 +1,5 @@
-//! The life of a delivery: its handler starts, emits and returns, the delivery may wait for a time
-//! or an entry, and its push is settled.
+//! Carries deliveries through their life: starts their handlers, takes emissions and returns, has
+//! deliveries wait for a time or an entry, and settles pushes.
 
 use std::collections::VecDeque;
 
@@ -156,8 +156,8 @@ impl Thread {
     ) {
         let Some(mut running) = self.running.remove(&(key.seq, key.listener)) else { return };
         let (ready, park) = parked::split(ready);
-        // If the handling failed, the messages that it had parked stay parked. Otherwise only those
-        // stay that its `Park` names.
+        // If the handling failed, the parked messages stay parked. Otherwise only the messages that
+        // its `Park` names stay parked.
         let has_failed = ready.iter().any(|it| it.payload.is_err());
         let park = park.or_else(|| (!has_failed).then(Park::default));
         running.emitted += ready.len();
@@ -182,8 +182,8 @@ impl Thread {
         self.consume(running, key.listener, park, world, out);
     }
 
-    /// Sets the token that tells a handler to stop. An inline handler gets it when it becomes a
-    /// task.
+    /// Sets the token that tells a handler to stop. An inline handler gets its token when it
+    /// becomes a task.
     pub(crate) fn cancel_by(&mut self, key: &Key, cancel: CancellationToken) {
         if let Some(running) = self.running.get_mut(&(key.seq, key.listener)) {
             running.cancel = Some(cancel);
@@ -202,7 +202,7 @@ impl Thread {
     }
 
     /// Ends the thread's work: handlers are told to stop, deliveries are consumed, waiting pushes
-    /// are refused and accepted ones settled.
+    /// are refused, and accepted pushes are settled.
     pub(crate) fn stop(&mut self, world: &World<'_>, out: &mut Step) {
         let name = |listener: usize| world.routes.listeners[listener].name.clone();
         let mut over: Vec<(u64, usize, u32)> = Vec::new();
@@ -263,9 +263,12 @@ impl Thread {
         self.later.insert((seq, listener), later);
     }
 
-    /// Sends a waiting message again, since its time or its entry has come. The new entry says when
-    /// and why the wait ended, and folds include it. If the budget has no room for the message, the
-    /// delivery is overdue: it stays until a budget is raised.
+    /// Sends a waiting message again, since its time or its entry has come. The new entry shows
+    /// when and why the wait ended, also to folds. If the budget has no room for the message, the
+    /// delivery is overdue and waits until a budget is raised. Listeners that steer threads or only
+    /// settle earlier work get the message in any case.
+    ///
+    /// `because` is the entry that the delivery waited for, or None if its time has come.
     pub(crate) fn due(
         &mut self,
         key: &Key,
@@ -338,7 +341,8 @@ impl Thread {
         }
     }
 
-    /// Notes that one thing that a push caused is done. If it was the last, the push is settled.
+    /// Notes that one delivery, child thread or request to the tree that a push caused is done.
+    /// After the last one the push is settled.
     pub(crate) fn let_go(&mut self, root: u64, world: &World<'_>, out: &mut Step) {
         if let Some(origin) = self.origins.get_mut(&root) {
             debug_assert!(origin.open > 0, "{}/{root} is let go of once too often", self.id);
@@ -347,7 +351,7 @@ impl Thread {
         }
     }
 
-    /// Settles a push once all that it caused is done, and tells its sender so. If the push got no
+    /// Settles a push if all that it caused is done, and tells its observer. If the push got no
     /// answer, `report_end` may add a last entry for the sender. Pushes that are answered together
     /// are settled together.
     pub(crate) fn settle(&mut self, root: u64, world: &World<'_>, out: &mut Step) {

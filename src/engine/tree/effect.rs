@@ -21,7 +21,7 @@ use crate::log::Batch;
 use crate::name::Name;
 use crate::wire::Fault;
 
-/// What a step may read: the routes, free places, limits and the time.
+/// What a step may read beside its tree: the routes, free places, limits and the time.
 pub(crate) struct World<'a> {
     pub(crate) routes: &'a Routes,
     pub(crate) places: &'a dyn Places,
@@ -39,7 +39,7 @@ pub(crate) trait Places {
 }
 
 impl Push {
-    /// Tells the push's observers that the push is refused.
+    /// Adds the effects that tell the push's observers of the refusal.
     pub(crate) fn refuse(self, fault: Fault, effects: &mut Vec<Effect>) {
         let fault = fault.of_client(self.client_id());
         let claim = self.client_id.map(|own| own.claim);
@@ -49,10 +49,11 @@ impl Push {
     }
 }
 
-/// A change for a delivery that waits for a time or an entry, or may come to wait.
+/// A change that concerns deliveries that wait for a time or an entry.
 pub(crate) enum Timing {
-    /// A listener that may wait for entries has this message to handle. After a restart, the list
-    /// has the entries that came after the message and before the stop; otherwise it is empty.
+    /// A listener with `wakes` has this message to handle, and may send itself a delivery that
+    /// waits for an entry. After a restart, the list has the entries that came after the message
+    /// and before the stop. Otherwise the list is empty.
     Asked(Key, Vec<Entry>),
     /// The listener has handled the message, or never will.
     Done(Key),
@@ -67,8 +68,8 @@ pub(crate) enum Timing {
 pub(crate) struct Step {
     pub(crate) batch: Batch,
     pub(crate) effects: Vec<Effect>,
-    /// How many places the handlers of this batch will take, by listener. An inline handler takes
-    /// none.
+    /// Maps a listener to the number of places that its handlers in this batch will take. An inline
+    /// handler takes none.
     pub(crate) promised: BTreeMap<usize, usize>,
     /// Listeners without a free place, each with a thread that waits for one.
     pub(crate) starving: Vec<(usize, ThreadId)>,
@@ -76,15 +77,15 @@ pub(crate) struct Step {
     pub(crate) later: Vec<Timing>,
     /// Requests of threads to their tree. Empty between events.
     pub(crate) requests: VecDeque<TreeRequest>,
-    /// The entries that this event led to, if some listener of the organism waits for entries.
+    /// The entries that this event led to. None if no listener of the organism has `wakes`.
     pub(crate) came: Option<Vec<Entry>>,
-    /// The tree's budget, while the tree handles an event.
+    /// The tree's budget while the tree handles an event.
     pub(crate) ledger: Ledger,
     /// The first charge of this event that didn't fit the budget: its entry, and the fault.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
     /// While a handler charges something: what the other running handlers have reserved.
     pub(crate) others: ReservedAmounts,
-    /// The faults of this handling's emissions that no listener got.
+    /// The faults of emissions that no listener got, for the handling at hand.
     pub(crate) undelivered: Vec<Fault>,
 }
 
@@ -98,7 +99,7 @@ impl Step {
         step
     }
 
-    /// Promises a place of a listener to a handler. False if none is free.
+    /// Promises a place of a listener to a handler. Returns false if none is free.
     pub(crate) fn promise(&mut self, listener: usize, world: &World<'_>) -> bool {
         let promised = self.promised.entry(listener).or_default();
         let is_free = world.places.free(listener) > *promised;
@@ -107,7 +108,7 @@ impl Step {
     }
 
     /// The size of this step, up to `Room::MAX` of each kind. The next step is allocated with this
-    /// capacity, since growing would copy everything several times.
+    /// capacity, since vectors that grow copy their elements several times.
     pub(crate) fn room(&self) -> Room {
         let bounded = |len: usize| len.min(Room::MAX);
         Room {
@@ -133,7 +134,8 @@ impl Room {
 
 /// An action that a worker carries out once the log has the batch.
 pub(crate) enum Effect {
-    /// Tells the observer of a push.
+    /// Tells the observer of a push what became of the push. The number is the sender's own number
+    /// for the push.
     Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),

@@ -20,8 +20,8 @@ use crate::wire::core::{Done, ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault};
 
 impl Thread {
-    /// Sends the emissions of a handler, up to `emissions_max` for one message. If there are more,
-    /// the sender of the message is told.
+    /// Sends the emissions of a handler, up to `emissions_max` for one handling. Emissions beyond
+    /// this bound are dropped, and the sender of the message is told.
     pub(crate) fn emit_all(
         &mut self,
         part: &Part,
@@ -206,8 +206,8 @@ impl Thread {
         out.requests.push_back(TreeRequest::Open(Box::new(opening)));
     }
 
-    /// Whether an answer to `answered` ends the thread: it is the first message of a live child
-    /// thread.
+    /// Whether an answer to `answered` ends the thread. It does if `answered` is the first message
+    /// of this thread, and the thread is a live child.
     pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
@@ -215,8 +215,9 @@ impl Thread {
             && *answered.thread() == self.id
     }
 
-    /// Delivers the thread's result. A child thread ends with it; a session sends it to the
-    /// identity that pushed.
+    /// Delivers the thread's result. A child thread ends with the result. A session sends the
+    /// result to the identity that pushed, or, if no identity is known, to the sender of the
+    /// message at hand.
     fn end_with(&mut self, part: &Part, checked: Checked, world: &World<'_>, out: &mut Step) {
         let from = &world.routes.listeners[part.listener].name;
         if self.spawner.is_some() {
@@ -237,7 +238,7 @@ impl Thread {
         }
     }
 
-    /// Sends a message to its receiver, or refuses the message if it has none.
+    /// Sends a message to its receiver. Without a receiver the message is refused.
     fn forward(
         &mut self,
         part: &Part,
@@ -291,7 +292,8 @@ impl Thread {
         self.answer(part, answered, sending, world, out);
     }
 
-    /// Sends an answer to the sender of `answered`: an identity, a listener, or nobody.
+    /// Sends an answer to the sender of `answered`, which is an identity or a listener. If the pump
+    /// itself sent `answered`, the answer is recorded as refused.
     pub(crate) fn answer(
         &mut self,
         part: &Part,
@@ -322,7 +324,8 @@ impl Thread {
     }
 
     /// Records an entry for an identity, and tells the observer of the push `pushed`. If this push
-    /// is settled, the observer of the identity's last push is told, if it still exists.
+    /// is settled, the observer of the identity's last push is told instead, if that observer still
+    /// exists.
     pub(crate) fn tell(
         &mut self,
         identity: &Arc<str>,
@@ -342,8 +345,8 @@ impl Thread {
         entry
     }
 
-    /// Tells the sender of the message at hand what went wrong. A fault about a child thread's
-    /// first message ends that thread.
+    /// Sends a fault to the sender of the message at hand. A fault about a child thread's first
+    /// message ends that thread.
     pub(crate) fn complain(
         &mut self,
         part: &Part,
@@ -368,7 +371,7 @@ impl Thread {
         self.answer(part, &part.message, sending, world, out);
     }
 
-    /// Tells the sender of a request that nothing came of it.
+    /// Answers a request with `done`, since its handler emitted nothing.
     pub(crate) fn nothing_came(&mut self, part: &Part, world: &World<'_>, out: &mut Step) {
         let Some(checked) = word(&Done {}) else { return };
         let sending = self.sending(part, checked, Some(part.message.sender().clone()), world);
@@ -377,7 +380,7 @@ impl Thread {
         self.answer(part, &part.message, sending, world, out);
     }
 
-    /// Records an emission of a listener as refused, and tells the listener why nobody got it.
+    /// Records an emission of a listener as refused, and tells the listener why.
     pub(crate) fn refuse(
         &mut self,
         part: &Part,

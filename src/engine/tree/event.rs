@@ -1,5 +1,5 @@
-//! The events of a tree: pushes, emissions and returns of handlers, timers, free places, and
-//! unfinished work after a restart.
+//! The events of a tree, such as pushes, emissions and returns of handlers, timers, free places,
+//! and unfinished work after a restart.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,14 +31,15 @@ pub(crate) struct Pusher {
     /// The observer of the push.
     pub(crate) observer: Arc<dyn PushObserver>,
     pub(crate) number: u64,
-    /// Whether this is the sender's only unanswered push, if that is known.
+    /// Whether this is the sender's only unanswered push. None if that isn't known.
     pub(crate) is_alone: Option<bool>,
 }
 
-/// A client's own id for a push. Of all pushes of an identity with the same id, one is accepted.
+/// A client id. Of all pushes of an identity with the same client id, one is accepted.
 pub(crate) struct ClientId {
     pub(crate) id: Arc<str>,
-    /// A second observer of the push. It frees the id once the push is accepted or refused.
+    /// A second observer of the push. This observer frees the id once the push is accepted or
+    /// refused.
     pub(crate) claim: Arc<dyn PushObserver>,
 }
 
@@ -66,10 +67,10 @@ pub(crate) struct Unfinished {
     pub(crate) sent: Vec<Entry>,
     /// The later entries of the thread, if the entry's listener may wait for one of them.
     pub(crate) since: Vec<Entry>,
-    /// The push that led to the entry, if continuing needs it.
+    /// The push that led to the entry, if continuing the entry needs the push.
     pub(crate) asked: Option<Entry>,
-    /// The number of the listener's last emission before the entry, if the listener takes its
-    /// queue; otherwise 0.
+    /// If the listener takes its queue: the number of its last emission before it began to handle
+    /// the entry. Otherwise 0.
     pub(crate) last_emission: u64,
 }
 
@@ -80,12 +81,13 @@ pub(crate) struct Ready {
     pub(crate) flags: Flags,
     /// The content of the entry's `<meta>`.
     pub(crate) meta: Option<Bytes>,
-    /// If no listener takes the payload: the payload's name. Some senders are told the reason.
+    /// If no listener takes the payload: the payload's name. Senders that may know the reason are
+    /// told it.
     pub(crate) sought: Option<Name>,
 }
 
 impl Ready {
-    /// A fault for the sender of the message.
+    /// An emission that tells the sender of the message a fault.
     pub(crate) fn fault(fault: Fault) -> Ready {
         let (target, flags) = (Target::Sender, Flags::NONE);
         Ready { target, payload: Err(fault), flags, meta: None, sought: None }
@@ -93,12 +95,12 @@ impl Ready {
 
     /// Whether this emission repeats the next one of an earlier attempt. If so, the earlier entry
     /// stands, and nothing is sent again. `sent` holds the emissions of the earlier attempt in
-    /// order; this takes the next one from it.
+    /// order. The call removes the next one from `sent`.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let emitted = match &self.payload {
             Ok(checked) => {
-                // Two kinds of entries are skipped: those of the pump itself, and refused charges.
-                // A refused charge spent nothing and is decided anew.
+                // Two kinds of entries in `sent` are skipped: those of the pump itself, and refused
+                // charges. A refused charge spent nothing and is decided anew.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
                 let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
                 while sent.front().is_some_and(aside) {
@@ -113,7 +115,8 @@ impl Ready {
             Target::Listener(name) => first.to() == Some(name),
             Target::Oneself | Target::Note(None) => first.to() == Some(first.from()),
             Target::Note(Some(name)) => first.to() == Some(name),
-            // For these targets the receiver follows from the log, so it is the same.
+            // For these targets the receiver follows from the log, so both attempts have the same
+            // receiver.
             Target::Opener | Target::Along | Target::Above | Target::Askers(..) => true,
             it => first.reply_to() == it.answered(message),
         };
@@ -134,7 +137,8 @@ pub(crate) enum Event {
     Return(Key, Vec<Ready>),
     /// A handler's time is up.
     Overtime(Key),
-    /// The pump has started again. The thread had these unfinished entries when the pump stopped.
+    /// The pump has started again. These entries of the thread were unfinished when the pump
+    /// stopped.
     Resume(ThreadId, Vec<Unfinished>),
     /// A listener that a thread waits for has a free place.
     Room(ThreadId, usize),
@@ -159,13 +163,13 @@ impl Event {
     }
 }
 
-/// A handler to run.
+/// A handler that a worker is to run.
 pub(crate) struct Start {
     pub(crate) entry: Entry,
     pub(crate) receiver: Receiver,
     pub(crate) attempt: u32,
     pub(crate) queue: Vec<Entry>,
-    /// The last entry that history and folds include.
+    /// The number of the last entry that history and folds include.
     pub(crate) as_of: u64,
     pub(crate) cancel: Option<CancellationToken>,
     /// Tells the handler of messages that come while it runs.

@@ -14,27 +14,28 @@ pub(crate) struct Source {
     pub(crate) lineage: Lineage,
 }
 
-/// The last shared entry of each thread that a fork continues, the nearest first.
+/// The last shared entry of each thread that a fork continues. The fork's own source comes first,
+/// then the source's source, and so on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage(Arc<[EntryId]>);
 
 impl Lineage {
-    /// Reads the lineage of a thread whose last shared entry is `fork`. A thread that is no fork
-    /// shares nothing.
+    /// Reads the lineage of a thread whose last shared entry is `fork`. `fork` is None for a thread
+    /// that is no fork; its lineage is empty.
     pub(crate) async fn read(log: &dyn Log, fork: Option<&EntryId>) -> Result<Lineage, log::Error> {
         let mut all: Vec<EntryId> = Vec::new();
         let mut next = fork.cloned();
         while let Some(at) = next {
             let source = log.thread(&at.thread).await?.and_then(|it| it.fork);
-            // The source may be a fork itself. This fork shares no entries after `at`, even if its
-            // source does.
+            // The source may be a fork itself. The fork at hand shares no entries after `at`, even
+            // if its source does.
             next = source.map(|it| EntryId { seq: it.seq.min(at.seq), ..it });
             all.push(at);
         }
         Ok(Lineage(all.into()))
     }
 
-    /// The threads that share entries.
+    /// The threads whose entries are shared.
     pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadId> {
         self.0.iter().map(|it| &it.thread)
     }

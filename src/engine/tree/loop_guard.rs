@@ -1,5 +1,5 @@
-//! Detects messages that go round in a circle of listeners. A guard's size doesn't grow with the
-//! thread.
+//! Detects messages that go round in a circle of listeners. The size of a guard doesn't grow with
+//! its thread.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
-/// How many senders are watched for repeating themselves. A new sender takes the place of the one
-/// whose noted message is the oldest.
+/// How many senders are watched for repeating themselves. A new sender takes the place of the
+/// sender whose last counted message is the oldest.
 const WATCHED: usize = 4;
 
 /// How many earlier messages a chain remembers. A circle of more than [`WATCHED`] listeners
@@ -19,14 +19,15 @@ const REMEMBERED: usize = WATCHED - 1;
 /// The guard of a thread. It remembers messages since the last push or timer.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// How many pushes and timers the thread has had since it was loaded. The number tells old
-    /// chains from new ones.
+    /// How many pushes and timers the thread has had since it was loaded. By this number the guard
+    /// knows the chains that began before the last push or timer.
     calls: u32,
     is_warned: bool,
     last: [Option<Last>; WATCHED],
 }
 
-/// The message from which the repetitions of a sender are counted, and their number.
+/// The last counted message of a sender, and how many times in a row the sender has sent the same
+/// body.
 struct Last {
     from: Arc<str>,
     body: Bytes,
@@ -34,13 +35,13 @@ struct Last {
     times: usize,
 }
 
-/// What is remembered of the messages that led to a message: how many of them went from one
-/// listener to another, and the numbers of the newest.
+/// The chain of messages that led to a message. It counts the messages that went from one listener
+/// to another, and remembers the numbers of the newest messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
-    /// The numbers of the last messages that led here, the newest first. 0 where there is none.
+    /// The numbers of the last messages of the chain, the newest first. 0 where there is none.
     last: [u64; REMEMBERED],
 }
 
@@ -49,12 +50,12 @@ pub(crate) struct Hop<'a> {
     pub(crate) from: &'a Arc<str>,
     pub(crate) to: &'a str,
     pub(crate) chain: Chain,
-    /// The number of the message that caused it.
+    /// The number of the message that caused this one.
     pub(crate) cause: u64,
 }
 
 impl Hop<'_> {
-    /// Whether the message with this number led to this one, as far as the chain remembers.
+    /// Whether the message with the number `seq` led to this one, as far as the chain remembers.
     fn comes_of(&self, seq: u64) -> bool {
         self.cause == seq || self.chain.last.contains(&seq)
     }
@@ -88,7 +89,7 @@ impl Bound {
 }
 
 impl Guard {
-    /// Notes a push or a timer. The messages that follow from it form a new chain.
+    /// Notes a push or a timer. Returns the new chain, to which the messages that follow belong.
     pub(crate) fn called(&mut self) -> Chain {
         self.calls = self.calls.wrapping_add(1);
         self.is_warned = false;
@@ -111,14 +112,14 @@ impl Guard {
         self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
     }
 
-    /// The chain of work that goes on once a child's result or an awaited entry has come. `at` is
-    /// the number of the entry at which the work began to wait. Going on counts as one hop.
+    /// The chain of work that continues after waiting for a child's result or for an entry. `at` is
+    /// the number of the entry at which the work began to wait. The continuation counts as one hop.
     pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
         self.grown(chain, 1, at)
     }
 
-    /// The chain as it continues in a child thread. It keeps the count of hops and forgets the
-    /// messages, since the child's entries have numbers of their own.
+    /// The chain as it continues in a child thread, whose guard is `below`. The new chain keeps the
+    /// count of hops and forgets the messages, since the child's entries have numbers of their own.
     pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
         Chain { hops: self.hops(chain), ..below.here() }
     }
@@ -146,8 +147,8 @@ impl Guard {
         (often && last.body == body()).then(|| Bound::repeats(limits))
     }
 
-    /// Notes a message. Returns the bound that the message reaches, unless there was a warning
-    /// since the last push or timer.
+    /// Notes a message. Returns the bound that the message reaches, so that the caller warns of it.
+    /// After that this returns None until the next push or timer.
     pub(crate) fn note(
         &mut self,
         hop: &Hop<'_>,
@@ -167,8 +168,8 @@ impl Guard {
         (!std::mem::replace(&mut self.is_warned, true)).then_some(reached)
     }
 
-    /// Counts a message. Returns how often its sender has sent the same body in a row, each time as
-    /// a consequence of the time before.
+    /// Counts a message. Returns how many times in a row its sender has sent this body, each time
+    /// as a consequence of the time before.
     fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {

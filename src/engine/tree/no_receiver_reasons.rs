@@ -1,5 +1,5 @@
 //! Says why a payload has no receiver. Most senders get a fault that is the same for every reason.
-//! A sender that may know the organism gets the reason.
+//! A sender that may know which listeners there are gets the reason.
 
 use crate::engine::tree::route::{Registered, Routes};
 use crate::name::Name;
@@ -13,8 +13,8 @@ const NAME_MAX: usize = 100;
 const NAMES_MAX: usize = 8;
 
 impl Routes {
-    /// Why a listener's message has no receiver. The fault is the same whether the name is unknown
-    /// or the listener may not address it.
+    /// Why a listener's message has no receiver. A listener that doesn't exist and one that `from`
+    /// may not address give the same fault.
     pub(crate) fn misaddressed(&self, from: &Registered, to: &str, name: &Name) -> Fault {
         let (own, shown) = (&from.name, short(to));
         if self.may_name(from, to) {
@@ -33,8 +33,8 @@ impl Routes {
         Fault { advice: Some(advice), ..Fault::new(Code::Undeliverable, text) }
     }
 
-    /// If the fault says that no listener takes the payload: the fault with the reason as its
-    /// message. Any other fault stays as it is.
+    /// If the fault says that no listener takes the payload, its message is replaced by the reason.
+    /// Any other fault stays as it is.
     pub(crate) fn explained(&self, fault: Fault, to: Option<&str>, name: &Name) -> Fault {
         if fault.code != Code::Undeliverable {
             return fault;

@@ -7,10 +7,10 @@ use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::wire::Fault;
 
-/// Hears what becomes of pushes, for a connection or for a program that asks. A worker calls
-/// `hear`, so `hear` must neither wait nor panic.
+/// Hears what becomes of pushes, for a connection or for a program. Workers call `hear` between
+/// their steps, and so do tasks that push. So `hear` must neither wait nor panic.
 pub trait PushObserver: Send + Sync {
-    /// Hears an event of a push. `push` is the number that the sender gave the push.
+    /// Hears an event of a push. `push` is the sender's own number for the push.
     fn hear(&self, push: u64, news: PushEvent);
 }
 
@@ -37,8 +37,9 @@ pub enum PushEvent {
     /// The push was accepted, and then the log failed. Entries that the push caused may be lost,
     /// and nobody is told which. `Settled` follows.
     Lost(Fault),
-    /// An entry for the sender: an answer, or a later message of the thread.
+    /// An entry for the identity that pushed: an answer, or another message of the thread to this
+    /// identity.
     Reply(Entry),
-    /// All that the push caused is done.
+    /// The push is settled: nothing that it caused is left to do.
     Settled,
 }

@@ -1,6 +1,6 @@
 //! Ends handlings: the finished messages are consumed, and the others are parked, which means that
-//! the listener keeps them for later handlings. A listener that asked for it is told when nothing
-//! else is left to do in the thread.
+//! the listener keeps them for later handlings. A listener that asked for it gets
+//! `nothing-under-way` when nothing else is left to do in the thread.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl Running {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// The pushes that the handler's messages beside the first belong to.
+    /// The pushes of the handler's messages except the first one.
     pub(crate) fn taken(&self) -> Vec<u64> {
         self.more.iter().map(|it| it.root).collect()
     }
@@ -55,9 +55,9 @@ impl Running {
 
 impl Thread {
     /// Ends a handling: consumes its finished messages, parks the others, and starts the next
-    /// handler. Without a `park` the handler failed or its time was up. Then the messages that it
-    /// had parked stay parked. If its listener parks messages, those that it took from its queue
-    /// are parked, too.
+    /// handler. Without a `park` the handler failed or its time was up. In that case messages that
+    /// were parked before stay parked. If the listener parks messages, those that the handler took
+    /// from the queue are parked, too.
     pub(crate) fn consume(
         &mut self,
         done: Running,
@@ -110,7 +110,7 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
-            // After a restart, other messages may have been parked meanwhile. They stay.
+            // After a restart, `park_again` may have parked other messages meanwhile. They stay.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
@@ -129,7 +129,7 @@ impl Thread {
         }
     }
 
-    /// Parks a message again that was parked before a stop. This starts no handler.
+    /// Parks a message again that was parked before the pump stopped. This starts no handler.
     pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, delivery: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
@@ -138,7 +138,7 @@ impl Thread {
         let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.all.push(Delivery { parked: Some(until_us), ..delivery });
         lane.parked.settles |= until_us == SETTLES;
-        // The work belongs to the push of its oldest message.
+        // What the listener emits for its work belongs to the push of the work's oldest message.
         if until_us != OTHER {
             lane.parked.root.get_or_insert(root);
         }
@@ -150,8 +150,9 @@ impl Thread {
         self.deliveries.contains_key(&listener)
     }
 
-    /// Tells listeners with parked messages that nothing else is left to do in the thread, if they
-    /// asked to be told. A listener that was told is told again only after another message.
+    /// Sends `nothing-under-way` to listeners with parked messages if nothing else is left to do in
+    /// the thread and they asked for it. A listener that was told is told again only after another
+    /// message.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -161,7 +162,8 @@ impl Thread {
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
         let is_quiet = |parked: &Parked| {
-            // The work belongs to the pushes of all its messages.
+            // A waiting delivery delays `nothing-under-way` if its push is that of any message of
+            // the work.
             let work = parked.all.iter().filter(|it| it.parked != Some(OTHER));
             let mut own = work.map(|it| it.root).chain(parked.root);
             let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);

@@ -28,14 +28,15 @@ pub(crate) enum TreeRequest {
 
 /// A child thread that is to be opened.
 pub(crate) struct ChildRequest {
-    /// The handling that opens it.
+    /// The handling that opens the child.
     pub(crate) part: Part,
     pub(crate) label: String,
     pub(crate) first: Checked,
     pub(crate) purpose: ChildPurpose,
 }
 
-/// Why a child is opened. This decides who is told of the child and of its result.
+/// Why a child is opened. The purpose decides which sender or listener is told of the child and of
+/// its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildPurpose {
     /// The sender of the message asked for the child.
@@ -61,7 +62,8 @@ pub(crate) struct OpenerNote {
     pub(crate) element: Element,
 }
 
-/// A thread whose branch gets a new state, and the payload that says why.
+/// A thread that gets a new state together with all threads below it, and the payload that says
+/// why.
 pub(crate) struct Steering {
     pub(crate) part: Part,
     pub(crate) thread: ThreadId,
@@ -69,7 +71,8 @@ pub(crate) struct Steering {
     pub(crate) why: Checked,
 }
 
-/// A budget that is spent. It bounds the whole tree, or only the thread that is given.
+/// A budget that is spent. If `thread` is None, the budget bounds the whole tree; otherwise only
+/// this thread.
 pub(crate) struct SpentBudget {
     pub(crate) short: Short,
     pub(crate) thread: Option<ThreadId>,

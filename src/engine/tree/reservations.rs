@@ -1,6 +1,7 @@
 //! Reservations: parts of a budget that running handlers charge before they know what they will
-//! spend. A handler holds its reservation until it settles or ends. A new reservation may fit the
-//! budget alone, but not beside the reservations of others; then it waits for these.
+//! spend. A handler holds its reservation until the handler settles it or ends. A new reservation
+//! may fit the budget alone, but not beside the reservations of others. In that case it waits until
+//! others are settled.
 
 use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{Event, Key, Ready};
@@ -11,8 +12,8 @@ use crate::wire::budget::Charge;
 use crate::wire::{Code, Fault, Payload as _};
 
 impl Tree {
-    /// Handles the emissions that a handler sends before it returns. If a reservation has to wait,
-    /// so do all these emissions.
+    /// Handles the emissions that a handler sends before it returns. If one of the emissions is a
+    /// reservation that has to wait, all of them wait.
     pub(crate) fn sent(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
         let Event::Sent(key, ready, done) = event else { return };
         self.look_at_others(&key, &ready, out);
@@ -29,7 +30,8 @@ impl Tree {
         }
     }
 
-    /// If a handler charges something: sums what the other handlers of the tree have reserved.
+    /// If a handler charges something: sets `out.others` to the sum of what the other handlers of
+    /// the tree have reserved.
     pub(crate) fn look_at_others(&self, key: &Key, ready: &[Ready], out: &mut Step) {
         if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
             return;
@@ -76,7 +78,7 @@ impl Tree {
     /// Tries the waiting reservations again, in the order in which they came.
     pub(crate) fn look_at_pending(&mut self, world: &World<'_>, out: &mut Step) {
         for reservation in std::mem::take(&mut self.pending) {
-            // A handler that gave up or was stopped needs no reservation.
+            // A handler that no longer waits, or was stopped, needs no reservation.
             if !reservation.done.is_closed() && self.wants(&reservation.key) {
                 self.sent(
                     Event::Sent(reservation.key, reservation.ready, reservation.done),

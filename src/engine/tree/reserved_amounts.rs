@@ -1,4 +1,4 @@
-//! The amounts of a budget that running handlers have reserved, and reservations that wait.
+//! The parts of a budget that running handlers have reserved, and reservations that wait.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use crate::listener::Entry;
 use crate::wire::Fault;
 use crate::wire::budget::{BudgetKey, Charge};
 
-/// The tokens and the money that a handler has reserved and not settled. A settlement of the
-/// handler ends all of its reservations.
+/// The tokens and the money (in millionths) that a handler has reserved and not settled. A
+/// settlement of the handler ends all of its reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReservedAmounts {
     tokens: u64,

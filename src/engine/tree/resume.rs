@@ -1,5 +1,5 @@
-//! After a restart: unfinished entries of a thread are handled, handled again, wait on, or are
-//! given up.
+//! Continues a thread after a restart: unfinished entries are handled, are handled again, continue
+//! to wait, or are given up.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Thread {
     /// Continues unfinished entries. A parked entry is parked again, and a waiting one waits again.
     /// An entry that no handler had begun is handled. An entry that a handler had begun is handled
     /// again if its listener is idempotent. Otherwise the entry's sender is told that the outcome
-    /// is unknown.
+    /// is unknown. If the listener no longer exists, the sender is told so.
     pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
         for Unfinished { open, sent, since, asked, last_emission } in left {
             let entry = Entry::kept(&open.entry);

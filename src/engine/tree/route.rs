@@ -1,5 +1,5 @@
-//! Finds the receivers of a payload: by the payload's name, by a listener's name, or as a reply.
-//! Routes depend on the organism alone, not on threads or time.
+//! Finds the receivers of a payload: by the payload's name, by a listener's name, or because the
+//! payload is a reply. Routes depend on the organism alone, not on threads or time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Registered {
     pub(crate) grants: Arc<BTreeSet<String>>,
     pub(crate) folds: Vec<(FoldId, FoldOf)>,
     pub(crate) takes_queue: bool,
-    /// Whether the listener's handlers hear of messages that come while they run.
+    /// Whether a running handler is told of messages that come for its listener.
     pub(crate) takes_arrivals: bool,
     /// Whether the listener itself decides when its thread ends.
     pub(crate) ends_itself: bool,
@@ -81,7 +81,7 @@ impl Registered {
         }
     }
 
-    /// Whether the listener may send to a listener of this name, if there is one.
+    /// Whether the listener may send to listeners of this name.
     pub(crate) fn may_reach(&self, name: &str) -> bool {
         let is_there = |names: &[String]| names.iter().any(|it| it == name);
         *self.name == *name
@@ -104,11 +104,12 @@ pub(crate) struct Receiver {
     pub(crate) handler: usize,
 }
 
-/// A payload that fits its schema, and whose receivers are known.
+/// A payload that fits its schema, with its receivers.
 pub(crate) struct Addressed {
     pub(crate) checked: Checked,
     pub(crate) receivers: Vec<Receiver>,
-    /// The listener that the sender named, or the only listener that takes the payload.
+    /// The listener that the sender named, or the only listener that takes the payload. None if the
+    /// sender named none and several listeners take the payload.
     pub(crate) to: Option<Arc<str>>,
     pub(crate) flags: Flags,
 }
@@ -118,7 +119,8 @@ pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
     pub(crate) capabilities: Capabilities,
-    /// Whether some listener waits for entries.
+    /// Whether some listener has `wakes`: the function that says whether an entry ends the wait of
+    /// one of the listener's deliveries.
     pub(crate) any_wakes: bool,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
@@ -140,7 +142,7 @@ impl Routes {
     }
 
     /// The listeners that an entry of the log was for, each with its handler if the organism still
-    /// has one. `noted` has the recorded receivers of an entry that names no receiver.
+    /// has one. If the entry names no receiver, `noted` has its recorded receivers.
     pub(crate) fn left_to(
         &self,
         entry: &Entry,
@@ -155,19 +157,19 @@ impl Routes {
         noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
     }
 
-    /// The handler of a listener for an entry of the log that was for it, if it still has one.
+    /// The handler of a listener for an entry of the log, if the listener still has one.
     pub(crate) fn handler_of(&self, listener: usize, entry: &Entry) -> Option<Receiver> {
         let name = entry.name();
         match entry.reply_to() {
             Some(_) => self.reply(listener, name),
-            // A message of the pump itself may go to a reply's handler without being a reply.
+            // A message of the pump itself may go to a handler of replies although it has no
+            // `reply_to`.
             None => self.route(listener, name).or_else(|| self.reply(listener, name)),
         }
     }
 
-    /// Checks a payload from outside against its schema. A payload without a namespace gets that of
-    /// the only payload with its local name that a listener takes. The pump's own payloads are
-    /// refused.
+    /// Checks a payload from outside against its schema. A payload without a namespace gets one if
+    /// listeners take exactly one payload with its local name. The pump's own payloads are refused.
     pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
@@ -207,8 +209,8 @@ impl Routes {
         receivers.iter().any(|it| self.handler(*it).takes_folds)
     }
 
-    /// Whether a handler may run before the log has its message: it is inline, does nothing but
-    /// answer, and reads nothing from the log.
+    /// Whether a handler may run before the log has its message. Such a handler is inline, does
+    /// nothing but answer, and reads nothing from the log.
     pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
         let traits = &self.listeners[receiver.listener].traits;
         traits.inline && traits.pure && !self.handler(receiver).reads_log
@@ -218,7 +220,8 @@ impl Routes {
         self.by_name.get(listener).copied()
     }
 
-    /// The receivers of a push: the listener that it names, or all that own its payload's name.
+    /// The receivers of a push: the listener `to`, or, without `to`, every listener that owns the
+    /// payload's name.
     pub(crate) fn receivers(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
         match to {
             Some(to) => Ok(vec![self.address(None, to, name)?]),
@@ -226,7 +229,7 @@ impl Routes {
         }
     }
 
-    /// A push with its receivers: the listener that it names, or all that own its payload's name.
+    /// The payload of a push with its receivers.
     pub(crate) fn addressed(
         &self,
         checked: Checked,
@@ -242,6 +245,7 @@ impl Routes {
     }
 
     /// The receiver of a payload for the listener `to`, if the sender may address this listener.
+    /// `from` is None for a push, which may address every listener.
     pub(crate) fn address(
         &self,
         from: Option<&Registered>,
@@ -264,8 +268,9 @@ impl Routes {
         Some(Receiver { listener, handler })
     }
 
-    /// A listener's handler for a reply, if it takes the reply: the handler for this reply, else
-    /// the handler for any reply, else the handler for this name if the listener owns it.
+    /// A listener's handler for a reply of this name: the handler for replies of this name, else
+    /// the handler for any reply, else the handler for messages of this name. None if the listener
+    /// has none of them.
     pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let registered = &self.listeners[listener];
         let handler = registered.replies.get(name).copied().or(registered.any_reply);

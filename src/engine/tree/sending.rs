@@ -20,6 +20,7 @@ use crate::wire::{Checked, Payload};
 pub(crate) struct Part {
     pub(crate) message: Entry,
     pub(crate) listener: usize,
+    /// The number of the push that the emissions belong to, or 0 if they belong to none.
     pub(crate) root: u64,
     pub(crate) chain: Chain,
     /// The push that the listener's next message to itself belongs to, if that isn't `root`.
@@ -53,7 +54,7 @@ impl Part {
         self.message.from() == CORE_NAME
     }
 
-    /// The status of a thread that ends with the emission that is being sent.
+    /// The status of a child thread that ends with the emission that is being sent.
     pub(super) fn ending(&self) -> ThreadStatus {
         match self.flags.contains(Flags::ERROR) {
             true => ThreadStatus::Failed,
@@ -74,6 +75,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) receivers: &'a [Receiver],
     pub(crate) client_id: Option<Arc<str>>,
     pub(crate) meta: Option<Bytes>,
+    /// The number of the push that the entry belongs to, or 0 if it belongs to none.
     pub(crate) root: u64,
     /// The chain of messages that led to the entry.
     pub(crate) chain: Chain,
@@ -81,7 +83,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) until: Option<Until>,
 }
 
-/// Encodes a payload of the pump itself. If that fails, the error is traced.
+/// Encodes a payload of the pump itself. If encoding fails, the error is traced, and the result is
+/// None.
 pub(crate) fn word<P: Payload>(payload: &P) -> Option<Checked> {
     match payload.encode() {
         Ok(element) => Some(Checked::typed(P::NAME, element)),

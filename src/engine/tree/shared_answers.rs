@@ -64,8 +64,8 @@ impl Thread {
             }
         }
         let status = match outcome {
-            // After a partial answer a child continues. The answer is recorded here, and isn't
-            // handed to the parent.
+            // After a partial answer a child continues. The answer is recorded in the child, and
+            // isn't handed to the parent.
             Outcome::Partial if is_end || asked.is_empty() => {
                 let sending = self.sending(part, checked, None, world);
                 drop(self.append(sending, world, out));
@@ -84,8 +84,8 @@ impl Thread {
         }
     }
 
-    /// Tells the connection that sent one more message of an identity the answer that the identity
-    /// has, unless that connection has heard it.
+    /// Passes an identity's answer on to the connection that sent another message of the identity,
+    /// unless that connection has heard the answer.
     fn tell_too(&mut self, asked: &Entry, told: &mut AnsweredIdentity, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
         origin.answered = true;

@@ -23,12 +23,12 @@ use crate::listener::Entry;
 use crate::log::{Flags, NewThread, State, ThreadRecord};
 use crate::wire::Fault;
 
-/// A message for a listener that waits for entries, until the listener has handled it.
+/// A message that a listener with `wakes` hasn't handled yet.
 struct UnhandledMessage {
     /// After a restart: the entries that came after the message and before the stop.
     before: Vec<Entry>,
-    /// The first entry after the message, as an index into `Tree::since`. The index counts the
-    /// entries that `since` no longer holds, too.
+    /// The first entry after the message, as an index into `Tree::since`. The index also counts the
+    /// entries that were dropped from `since`.
     from: usize,
 }
 
@@ -38,15 +38,16 @@ pub(crate) struct Tree {
     pub(crate) threads: FxHashMap<ThreadId, Thread>,
     /// The threads that have ended, with their final states.
     pub(crate) over: FxHashMap<ThreadId, State>,
-    /// The last number that was appended to a child's id.
+    /// Maps a child's id to the last number that was appended to the id to make it unique.
     pub(crate) suffixes: FxHashMap<ThreadId, u32>,
-    /// The waiting deliveries of listeners that wait for entries.
+    /// The waiting deliveries of listeners with `wakes`. An entry may end their wait.
     pub(crate) wakeable: FxHashSet<Key>,
-    /// The messages that listeners which wait for entries still have to handle. While such a
-    /// listener handles a message, the entry that it is going to wait for may already come.
+    /// The messages that listeners with `wakes` still have to handle. The handling of such a
+    /// message may send a delivery that waits for an entry, and this entry may come before the
+    /// delivery is sent.
     unhandled: FxHashMap<Key, UnhandledMessage>,
-    /// The entries that came while `unhandled` wasn't empty. `let_go` is the number of earlier
-    /// entries that were dropped from it.
+    /// The entries that came while `unhandled` wasn't empty. `let_go` is the number of entries that
+    /// were dropped from `since`.
     since: VecDeque<Entry>,
     let_go: usize,
     /// The tree's budget. During a step it is moved into `Step::ledger`.
@@ -205,9 +206,9 @@ impl Tree {
         }
     }
 
-    /// Applies the timings of this step from index `from` on: which deliveries began and stopped
-    /// waiting. The entry that a delivery waits for may have come while its listener was still at
-    /// work. In that case the delivery is due at once. Returns the index of the next timing.
+    /// Applies the timings of this step from index `from` on. The entry that a delivery waits for
+    /// may have come while the listener's handler still ran. In that case the delivery is due at
+    /// once. Returns the index of the next timing.
     fn note_timings(&mut self, from: usize, world: &World<'_>, out: &mut Step) -> usize {
         let came = out.came.as_deref().unwrap_or_default();
         let first = self.let_go + self.since.len();
@@ -242,8 +243,8 @@ impl Tree {
         noted
     }
 
-    /// The entry that a delivery waits for, if that entry has already come, after the message whose
-    /// handling asked for the wait.
+    /// The entry that a delivery waits for, if that entry has already come. Entries before the
+    /// message whose handling sent the delivery don't count.
     fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
         let wakes = world.routes.listeners[key.listener].wakes?;
         let later = &self.threads.get(&key.thread)?.later;
@@ -257,7 +258,7 @@ impl Tree {
         Some(because.id().clone())
     }
 
-    /// Notes a waiting delivery, if its listener waits for entries.
+    /// Notes a waiting delivery, if its listener has `wakes`.
     pub(crate) fn note_wakeable(&mut self, key: &Key, routes: &Routes) {
         if routes.listeners[key.listener].wakes.is_some() {
             self.wakeable.insert(key.clone());
@@ -329,8 +330,8 @@ impl Tree {
     }
 }
 
-/// Whether the entry `came` ends the wait of the message `waiting`. A panic of the listener's
-/// function counts as no.
+/// Whether the entry `came` ends the wait of the message `waiting`. If the listener's function
+/// panics, the wait goes on.
 fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
     if came.id() == waiting.id() || came.is_refused() {
         return false;

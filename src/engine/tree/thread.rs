@@ -19,11 +19,12 @@ use crate::log;
 use crate::log::State;
 use crate::wire::{Code, Fault};
 
-/// How many of a thread's first entries stay in memory while the thread has something to do. Few
-/// threads have more entries before their first action.
+/// How many of a thread's first entries stay in memory while the thread has something to do. A fold
+/// that begins in this time needs no reading from the log. Few threads have more entries before an
+/// agent's first action, at which the fold of the listener `action` begins.
 const FIRST_AT_HAND_MAX: usize = 32;
 
-/// How many bytes the bodies of these first entries may have together.
+/// How many bytes the bodies of these first entries may have in total.
 const FIRST_BYTES_MAX: usize = 64 * 1024;
 
 /// A thread in memory.
@@ -36,7 +37,7 @@ pub(crate) struct Thread {
     pub(crate) record: log::NewThread,
     /// If the thread is a fork: the entries that it shares with other threads.
     pub(crate) lineage: Lineage,
-    /// Whether the thread's record is in the log or in a batch for it.
+    /// Whether `record` is in the log or in a batch for the log.
     pub(crate) kept: bool,
     /// Deliveries that are not consumed yet.
     pub(crate) unconsumed: usize,
@@ -46,17 +47,19 @@ pub(crate) struct Thread {
     pub(crate) running: FxHashMap<(u64, usize), Running>,
     /// Pushes that wait until the thread has fewer unconsumed deliveries.
     pub(crate) held: VecDeque<Box<Push>>,
-    /// Pushes that aren't settled, by the number of the push's entry.
+    /// Maps the number of a push's entry to the push, until the push is settled.
     pub(crate) origins: FxHashMap<u64, Origin>,
-    /// Pushes that are answered together with an older one: maps the newer push to the older.
+    /// Maps a push to an older push with which it is answered together. Each push is given by the
+    /// number of its entry.
     pub(crate) joined: FxHashMap<u64, u64>,
-    /// The sender of each push that was unfinished at the last stop, and of the newest push.
+    /// Maps the number of a push's entry to the push's sender, for the newest push and for pushes
+    /// that were unfinished at the last stop.
     pub(crate) askers: BTreeMap<u64, Arc<str>>,
     pub(crate) newest_push: u64,
-    /// For each listener that takes its queue: the number of its last emission, and the push that
-    /// led to this emission.
+    /// Maps a listener that takes its queue to the number of its last emission, and to the push
+    /// that led to this emission.
     pub(crate) last_emissions: FxHashMap<usize, (u64, u64)>,
-    /// For each identity: the observer and the number of its last push.
+    /// For each identity: the observer of its last push, and the sender's own number for that push.
     pub(crate) observers: Vec<(Arc<str>, Weak<dyn PushObserver>, u64)>,
     pub(crate) folds: FxHashMap<usize, Folds>,
     /// Entries that some fold hasn't seen yet, and the first entries of a young thread.
@@ -64,16 +67,17 @@ pub(crate) struct Thread {
     pub(crate) state: State,
     /// How many ancestors the thread has.
     pub(crate) depth: usize,
-    /// Its live child threads.
+    /// The live child threads.
     pub(crate) children: FxHashSet<ThreadId>,
     /// The opener of the thread, if it is a child.
     pub(crate) spawner: Option<Spawner>,
-    /// If the thread is a child: the push in the parent thread that it belongs to, or 0 if unknown.
+    /// If the thread is a child: the push in the parent thread that the child belongs to, or 0 if
+    /// that push is unknown.
     pub(crate) root_above: u64,
-    /// Deliveries that wait for a time or an entry.
+    /// Deliveries that wait for a time or an entry, by the number of the entry and the listener.
     pub(crate) later: FxHashMap<(u64, usize), Later>,
-    /// Deliveries that became due while the budget was spent. Each has the entry that it waited
-    /// for, if any.
+    /// Deliveries that became due while the budget was spent. Each has the id of the entry that it
+    /// waited for, or None if it waited for a time.
     pub(crate) overdue: Vec<(Key, Option<EntryId>)>,
     pub(crate) guard: Guard,
 }
@@ -111,14 +115,14 @@ impl Spawner {
 pub(crate) struct Later {
     pub(crate) entry: Entry,
     pub(crate) receiver: Receiver,
-    /// The push that waits for the delivery, or [`Later::FOR_NONE`].
+    /// The push that isn't settled before this delivery is done, or [`Later::FOR_NONE`].
     pub(crate) root: u64,
     /// The chain of messages that led to the delivery.
     pub(crate) chain: Chain,
 }
 
 impl Later {
-    /// Stands in `root` if no push waits for the delivery.
+    /// The value of `root` if no push waits for the delivery.
     pub(crate) const FOR_NONE: u64 = u64::MAX;
 
     /// A delivery from the log, after a restart or after its tree was unloaded.
@@ -132,7 +136,7 @@ impl Later {
 pub(crate) struct Deliveries {
     pub(crate) running: usize,
     pub(crate) waiting: VecDeque<Delivery>,
-    /// Whether the waiting deliveries need a free place of the listener.
+    /// Whether the waiting deliveries can't start because no place of the listener is free.
     pub(crate) starving: bool,
     pub(crate) parked: Parked,
 }
@@ -143,13 +147,14 @@ pub(crate) struct Parked {
     pub(crate) all: Vec<Delivery>,
     /// The push that the work on the parked messages belongs to, if it is known.
     pub(crate) root: Option<u64>,
-    /// Whether the listener wants to be told when nothing else is left to do.
+    /// Whether the listener wants to be told when nothing is left to do in the thread but the
+    /// parked messages.
     pub(crate) quiet: bool,
     /// The listener's last `Park`. None after a restart.
     pub(crate) park: Option<Park>,
     /// Whether the listener continues in a thread that is over budget.
     pub(crate) settles: bool,
-    /// Whether the listener was told that nothing else is left, and has had no other message since.
+    /// Whether the listener was sent `nothing-under-way`, and has had no other message since.
     pub(crate) is_told: bool,
 }
 
@@ -165,11 +170,13 @@ pub(crate) struct Delivery {
     pub(crate) entry: Entry,
     pub(crate) handler: usize,
     pub(crate) attempt: u32,
+    /// The number of the push that the delivery belongs to, or 0 if it belongs to none.
     pub(crate) root: u64,
     pub(crate) chain: Chain,
     /// The emissions of an earlier attempt.
     pub(crate) sent: VecDeque<Entry>,
-    /// If the message is parked: the time that its mark in the log has. That time never comes.
+    /// If the message is parked: the time until which it waits by its mark in the log. This time
+    /// never comes.
     pub(crate) parked: Option<u64>,
 }
 
@@ -184,12 +191,13 @@ impl Delivery {
 
 /// A running handler and the messages that it handles.
 pub(crate) struct Running {
-    /// The message that started the handler, with the emissions of an earlier attempt that this one
-    /// hasn't repeated yet.
+    /// The message that started the handler, with the emissions of an earlier attempt that this
+    /// attempt hasn't repeated yet.
     pub(crate) first: Delivery,
     /// The other messages that the handler handles: those that a serial listener took from its
     /// queue, and those that it had parked.
     pub(crate) more: Vec<Delivery>,
+    /// The number of the push that the emissions belong to, or 0 if they belong to none.
     pub(crate) root: u64,
     pub(crate) emitted: usize,
     /// How many of the emissions answer nobody: notes, charges, raises of a budget, and emissions
@@ -221,7 +229,7 @@ impl Running {
     }
 }
 
-/// A push and its consequences.
+/// An accepted push that isn't settled.
 pub(crate) struct Origin {
     pub(crate) identity: Arc<str>,
     pub(crate) observer: Arc<dyn PushObserver>,
@@ -237,8 +245,8 @@ pub(crate) struct Origin {
     pub(crate) undelivered: Option<Box<Fault>>,
 }
 
-/// The folds of one listener: their states, with the number of the last entry that they have seen.
-/// While they are loaded: the handlers that wait to start.
+/// The folds of one listener. `Awake` has their states, and the number of the last entry that they
+/// have seen. `Waking` has the handlers that start once the folds are loaded.
 pub(crate) enum Folds {
     Awake { seq: u64, states: Vec<Awake> },
     Waking(VecDeque<Box<Start>>),
@@ -309,8 +317,8 @@ impl Thread {
             && running == self.running.len()
     }
 
-    /// A push and the identity that sent it. If the identity of this push is unknown, this returns
-    /// the newest push.
+    /// The push `root` and the identity that sent it. If that identity is unknown, this returns the
+    /// newest push and its identity.
     pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
         let of = |seq: u64| {
             let origin = self.origins.get(&seq).map(|it| &it.identity);
@@ -396,8 +404,8 @@ impl Thread {
         }
     }
 
-    /// Called when a fold has seen more entries: drops those that all folds have seen, except the
-    /// first entries of a young thread.
+    /// Called when a fold has seen more entries. Drops the entries that all folds have seen, unless
+    /// the thread is young.
     pub(crate) fn note_seen(&mut self, at_hand_max: usize) {
         if !self.is_young(at_hand_max) {
             self.trim();
@@ -416,8 +424,8 @@ impl Thread {
         }
     }
 
-    /// Whether the thread is young: it has so few entries that they stay in memory even if every
-    /// fold has seen them.
+    /// Whether the thread is young: all its entries are in memory, and they are few and small.
+    /// Entries of a young thread stay in memory even if every fold has seen them.
     fn is_young(&self, at_hand_max: usize) -> bool {
         let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
         self.has_all_at_hand()
@@ -449,7 +457,8 @@ mod tests {
     use crate::xml::Element;
 
     /// How many of `count` entries stay in memory, in a thread whose next number is `from`. Each
-    /// entry has about `bytes` bytes; each fold has seen the entries up to a number in `folds`.
+    /// entry has about `bytes` bytes. `most` is `at_hand_max`. Each fold has seen the entries up to
+    /// a number in `folds`.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
         for (listener, seq) in folds.iter().enumerate() {
@@ -486,7 +495,7 @@ mod tests {
             (1, 33, 9, 1_024, &[], 0),
             (1, 5, 30_000, 1_024, &[], 0),
             (1, 6, 9, 5, &[], 0),
-            // A thread that was loaded, or is a fork, has no first entries.
+            // A thread that was loaded, or is a fork, doesn't have its first entries in memory.
             (2, 3, 9, 1_024, &[], 0),
             // Entries that a fold hasn't seen stay, up to `most`.
             (1, 40, 9, 1_024, &[0], 40),

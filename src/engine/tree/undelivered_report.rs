@@ -21,7 +21,8 @@ impl Ready {
 }
 
 impl Running {
-    /// Takes the faults of this handling that the step has noted, and keeps the first of all.
+    /// Takes the faults that the step has noted for this handling. Their emissions count as silent,
+    /// and the handling keeps its first fault.
     pub(crate) fn take_undelivered(&mut self, out: &mut Step) {
         let faults = std::mem::take(&mut out.undelivered);
         self.silent += faults.len();
@@ -32,14 +33,15 @@ impl Running {
 }
 
 impl Thread {
-    /// Whether the sender of a handling's push may know why no listener takes a payload.
+    /// Whether the sender of the message at hand may know why no listener takes a payload. Only the
+    /// identity that pushed may know the reason.
     pub(crate) fn may_know_why(&self, part: &Part) -> bool {
         let origin = self.origins.get(&part.root);
         origin.is_some_and(|it| it.may_know_why && it.identity == *part.message.sender())
     }
 
-    /// The fault that a payload has no receiver, with the reason if the sender of the handling's
-    /// push may know it.
+    /// Adds to the fault the reason why no listener takes the payload `name`, if the sender of the
+    /// message at hand may know the reason. Without `name` the fault stays as it is.
     pub(crate) fn with_reason(
         &self,
         part: &Part,
@@ -53,8 +55,8 @@ impl Thread {
         }
     }
 
-    /// Tells the sender of a message that an emission of its handler failed. `sought` is the
-    /// emission's name if no listener takes it.
+    /// Tells the sender of a message that an emission of its handler failed. `sought` is the name
+    /// of the emitted payload if no listener takes it.
     pub(crate) fn fail_emission(
         &mut self,
         part: &Part,
@@ -84,7 +86,8 @@ impl Thread {
 
     /// Tells the sender of a message that the handler's emissions reached nobody, if none of them
     /// answers anybody. If the handler's listener takes faults, only this listener is told. An
-    /// identity is told later, once its push is settled.
+    /// identity is told later, once its push is settled, unless the message is the first of a child
+    /// thread.
     pub(crate) fn report_undelivered(
         &mut self,
         part: &Part,
@@ -100,8 +103,8 @@ impl Thread {
         }
     }
 
-    /// Tells an identity how its push ended, if the push got no answer: why an emission reached
-    /// nobody, or, if the identity waits for an answer, that all is done.
+    /// Tells an identity how its push ended, if the push got no answer. If an emission reached
+    /// nobody, the identity gets the fault. Otherwise it gets `done` if it asked for an answer.
     pub(crate) fn report_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
         let word = match origin.undelivered.take() {

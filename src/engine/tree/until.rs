@@ -14,7 +14,7 @@ pub(crate) enum Until {
 
 impl Until {
     /// The time as the log has it: by the wall clock, since the monotonic clock differs after a
-    /// restart.
+    /// restart. `ahead_us` is how many microseconds the wall clock is ahead of the monotonic clock.
     pub(crate) fn kept(self, ahead_us: i64) -> u64 {
         match self {
             Until::Passed(NEVER) => NEVER,

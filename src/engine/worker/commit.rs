@@ -27,11 +27,11 @@ const BATCHES_AHEAD: usize = 2;
 /// loaded more often.
 const STEPS_IN_TURN_MIN: usize = 16;
 
-/// The same while the priority lane is in use: a push and its follow-up.
+/// The same minimum while the priority lane is in use. Two steps are a push and its follow-up.
 const STEPS_IN_TURN_HURRIED: usize = 2;
 
 impl<P: Port> Worker<P> {
-    /// Steps trees, a few events each, and sends the results to the log. If the lower lane has
+    /// Steps trees, a few events each, and sends the batches to the log. If the lower lane has
     /// batches on their way, light trees are stepped into a batch of the priority lane. Then the
     /// next trees of the run queue are stepped into a batch of the lower lane. Returns whether any
     /// tree was stepped.
@@ -83,7 +83,7 @@ impl<P: Port> Worker<P> {
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
-        // If the time is more than `HURRY_US` ahead, the clock was set back since, and the time
+        // If `until_us` is more than `HURRY_US` ahead, the clock was set back since, and `until_us`
         // doesn't count.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.window.hurried_room() } else { usize::MAX };
@@ -128,12 +128,13 @@ impl<P: Port> Worker<P> {
             slot.tree.step(event, &world, step);
             steps += 1;
             self.start_early(before, shared, step);
-            // A push may lead to further events at once: returns of handlers that ran early. These
-            // events come next. The events that follow from them wait for their turn.
+            // A push may add events to the queue at once: returns of handlers that ran early. These
+            // returns move to the front of the queue. Events that follow from the returns stay at
+            // the end.
             if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(&id).filter(|_| is_push) {
                 let came = slot.queue.len() - waiting;
                 slot.queue.rotate_right(came);
-                // The first of these events is in the same batch as the push, even if the turn is
+                // The first of these returns is in the same batch as the push, even if the turn is
                 // over.
                 most = most.max(steps + came.min(1));
             }
@@ -209,8 +210,8 @@ impl<P: Port> Worker<P> {
         self.lanes.send(lane, flight);
     }
 
-    /// Carries out the effects of every batch that the log has written by now. If the log has
-    /// failed, the senders of the batches are told.
+    /// Carries out the effects of every batch that has landed by now. If the log has failed, the
+    /// senders of pushes in these batches are told.
     pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {
@@ -232,7 +233,7 @@ impl<P: Port> Worker<P> {
                     self.dead = Some(fault);
                 }
             }
-            // First the senders of all batches on their way are told, then the senders of the
+            // First the senders of pushes in batches on their way are told, then the senders of
             // pushes that still wait.
             if let (Some(fault), true) = (self.dead.clone(), self.lanes.is_empty()) {
                 self.abandon(&fault);

@@ -1,5 +1,6 @@
 //! The worker's loop. A worker owns its trees, steps them in turn, and carries out effects once the
-//! log has their batch. The loop is one poll function, so that none of its parts waits for another.
+//! log has their batch. The loop is one poll function, so that no part of the loop waits for
+//! another.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -50,7 +51,8 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) trees: HashMap<ThreadId, TreeSlot, KeyedHash>,
     /// Trees that have events to handle.
     pub(crate) run_queue: RunQueue,
-    /// Trees that had nothing to do when they were last looked at. The longest resting comes first.
+    /// Trees that had nothing to do when they were last checked. The tree that has rested longest
+    /// comes first.
     pub(crate) resting: VecDeque<ThreadId>,
     /// The average usage of trees, by which light trees are found.
     pub(crate) typical_usage: TypicalUsage,
@@ -58,18 +60,20 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) lanes: Lanes,
     /// The flow-control window: how many steps may be on their way to the log.
     pub(crate) window: Window,
-    /// The size of the last batch.
+    /// The capacity for the next batch: the size of the last one.
     pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Loaded> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
-    /// No handler's time is up before this. It may be the deadline of a handler that has ended
+    /// No handler's time is up before this time. A handler with this deadline may have ended
     /// already: one needless check costs less than a timer for each handler.
     pub(crate) soonest_us: u64,
-    /// Places that batches on their way to the log have promised to handlers, by listener.
+    /// For each listener: how many places are promised to handlers of batches on their way to the
+    /// log.
     pub(crate) promised: Vec<usize>,
-    /// Handlers that wait for a place because another worker took the promised one.
+    /// Maps a listener to handlers that wait for a place because another worker took the promised
+    /// one.
     crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
-    /// Threads that wait for a free place of a listener.
+    /// Maps a listener to threads that wait for a free place of it.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
     /// Deliveries that wait for a time or an entry, of all trees of this worker, loaded or not.
     pub(crate) waits: Waits,
@@ -95,12 +99,12 @@ pub(crate) struct Task {
 /// While a delivery waits for a time of the wall clock, that clock is read at least this often.
 const LOOK_AT_CLOCK_US: u64 = 500_000;
 
-/// If the wall clock moves less than this against the monotonic one, that is drift. Otherwise it
-/// was set.
+/// If the wall clock moves less than this against the monotonic clock, the move is drift. Otherwise
+/// the wall clock was set.
 const SET_US_MIN: u64 = 100_000;
 
-/// If the wall clock is set back by at least this, deliveries that wait for a time of it are due at
-/// once.
+/// If the wall clock is set back by at least this, deliveries that wait for a time of the wall
+/// clock are due at once.
 const SET_BACK_US: i64 = 1_000_000;
 
 /// How long a handler whose time is up may take to stop before it is reported.
@@ -138,7 +142,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs the worker until it is told to stop.
     pub(crate) async fn run(mut self) {
         poll_fn(|context| self.poll(context)).await;
     }
@@ -166,8 +170,8 @@ impl<P: Port> Worker<P> {
         Poll::Pending
     }
 
-    /// Notices that the wall clock was set. Deliveries that wait for a time of it become due
-    /// earlier or later.
+    /// Notices that the wall clock was set. Deliveries that wait for a time of the wall clock
+    /// become due earlier or later.
     fn look_at_clock(&mut self) {
         let ahead_us = set_by(&self.port);
         if ahead_us.abs_diff(self.ahead_us) < SET_US_MIN {
@@ -245,8 +249,8 @@ impl<P: Port> Worker<P> {
         match self.trees.get_mut(thread.tree_str()) {
             Some(TreeSlot::Awake(slot)) => {
                 if !std::mem::replace(&mut slot.is_ready, true) {
-                    // A push may say whether it is its client's only unanswered one. That decides
-                    // whether the tree is light; otherwise the tree's usage does.
+                    // Whether the tree is light is decided by `is_alone` of the push, if it is
+                    // known, and otherwise by the tree's usage.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
                     let typical = || self.typical_usage.is_light(&slot.usage, self.now_us);
                     let is_light = known.unwrap_or_else(typical);
@@ -254,14 +258,14 @@ impl<P: Port> Worker<P> {
                 }
                 slot.queue.push_back(event);
             }
-            // A tree that isn't in memory has no running handlers, so this is the event of a timer.
+            // A tree that isn't in memory has no running handlers, so the event is that of a timer.
             Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
         }
     }
 
-    /// Moves a tree's newest event to the front of its queue. Entries that a stop left unfinished
-    /// come before pushes since then.
+    /// Moves a tree's newest event to the front of its queue: entries that a stop left unfinished
+    /// are handled before pushes that came since.
     fn move_newest_to_front(&mut self, tree: &ThreadId) {
         if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(tree.tree_str())
             && let Some(newest) = slot.queue.pop_back()
@@ -364,7 +368,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Whether a handler is still to begin. Its thread may have ended meanwhile.
+    /// Whether a handler is still to begin. Its thread may have ended since the step that started
+    /// the handler.
     pub(crate) fn is_wanted(&self, start: &Start) -> bool {
         let id = start.entry.id();
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };
@@ -570,7 +575,8 @@ pub(crate) fn set_by(port: &impl Port) -> i64 {
     wall.cast_signed().saturating_sub(now.cast_signed())
 }
 
-/// Drops the effects of a batch that the log doesn't have. Senders are told that the log failed.
+/// Drops the effects of a batch that the log doesn't have, and tells senders that the log failed.
+/// Handlers that were to be cancelled are cancelled anyway.
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {

@@ -17,8 +17,8 @@ thread_local! {
     static POLLED: Cell<Option<Polled>> = const { Cell::new(None) };
 }
 
-/// A handler that is being polled: its pump, the task that it runs in, and as bits, the workers
-/// that have got mail from it.
+/// A handler that is being polled: its pump, the task that it runs in, and, as bits, the workers
+/// that got mail from the handler.
 #[derive(Clone, Copy)]
 struct Polled {
     pump: *const Shared,

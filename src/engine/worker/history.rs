@@ -15,8 +15,8 @@ use crate::wire::{Fault, Payload};
 /// How many entries are read at a time at most.
 const PAGE: usize = 1_024;
 
-/// The entries of the thread of a handler's message: those after the number `after`, up to the last
-/// entry that the handler may see.
+/// Entries of the thread that a handler's message is in: those after the number `after`, up to the
+/// last entry that the handler may see.
 pub(crate) async fn history(
     log: &dyn Log,
     call: &HandlerCall,
@@ -39,7 +39,8 @@ pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     entry(log, id).await
 }
 
-/// For an answer: the message that the handler's listener was handling when it sent the request.
+/// If the message at hand is an answer: the message that the listener was handling when it sent the
+/// request.
 pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
@@ -56,8 +57,8 @@ pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     };
     let Some(by) = by else { return Ok(None) };
     let asked = entry(log, &by).await?;
-    // If the listener asked the listener `thread` to open the child, `asked` is that request. What
-    // the listener was handling is then the request's cause.
+    // If the listener asked the listener `thread` to open the child, `asked` is this request. The
+    // listener was handling the cause of the request.
     let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
     let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
     match request.and_then(|it| it.cause()) {
@@ -72,12 +73,13 @@ async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
     Ok(found.map(|entry| Entry::kept(&entry)))
 }
 
-/// The emissions of a message's handling, in order.
+/// The entries whose cause is this message, in order: emissions of its handlers, and entries of the
+/// pump.
 pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }
 
-/// The wanted entries of a message's thread after the message, in order.
+/// The entries after a message in its thread that `is_wanted` accepts, in order.
 pub(crate) async fn came_after(
     shared: &Shared,
     message: &Entry,

@@ -1,5 +1,5 @@
 //! The engine's side of handler arguments: sends emissions, shows live payloads, and reads history
-//! for them.
+//! for handlers.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThread
 use crate::wire::{Code, Fault};
 use crate::xml::Element;
 
-/// The `Host` of running handlers: it answers what their arguments ask of the engine.
+/// The `Host` of running handlers: serves their arguments.
 pub(crate) struct EngineHost(pub(crate) Arc<Shared>);
 
 impl listener::Host for EngineHost {

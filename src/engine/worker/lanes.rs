@@ -1,8 +1,9 @@
 //! Batches on their way to the log, in two lanes. In the priority lane, trees with low recent usage
-//! overtake bulk writers. The batches of one lane land in their order.
+//! overtake bulk writers. A batch lands when the log has written or refused it. The batches of one
+//! lane land in their order.
 //!
-//! A tree with a batch on its way in the lower lane may not use the priority lane: its entries
-//! would overtake each other.
+//! A tree with a batch on its way in the lower lane may not use the priority lane: its later
+//! entries would overtake its earlier ones.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -15,7 +16,7 @@ use crate::log;
 pub(crate) enum Lane {
     /// The priority lane: light trees.
     Ahead,
-    /// The lane of all other trees.
+    /// The lower lane: all other trees, and light trees while there is no batch to overtake.
     Behind,
 }
 

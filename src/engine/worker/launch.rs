@@ -23,7 +23,7 @@ use crate::listener::{Awake, Boxed, Emit, HandlerCall, Run};
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
-    /// Calls a handler. An inline handler is polled at once, any other becomes a task.
+    /// Calls a handler. An inline handler is polled at once. Any other handler becomes a task.
     pub(crate) fn launch(&mut self, start: Start, folds: Vec<Awake>, is_kept: bool) {
         let registered = &self.shared.routes.listeners[start.receiver.listener];
         let listener = start.receiver.listener;
@@ -60,8 +60,8 @@ impl<P: Port> Worker<P> {
                 let ready = ready(&self.shared, listener, ended);
                 let tree = key.thread.clone();
                 let event = Event::Return(key, ready);
-                // If the handler sent something before it returned, that lies in the inbox, and
-                // must be handled before the return.
+                // Emissions that the handler sent before it returned are in the inbox, and must be
+                // handled before the return.
                 if call.sent.load(Ordering::Relaxed) == 0 {
                     self.give(&tree, event);
                 } else {

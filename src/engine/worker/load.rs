@@ -46,8 +46,8 @@ pub(super) async fn find(
 ) -> Result<LoadedTree, log::Error> {
     let mut threads = log.tree(tree).await?;
     let mut lineage = Lineage::default();
-    // The sender of the opening entry owns the tree, even after the session has ended. For a fork
-    // that is its first own entry, not the first entry that it shares.
+    // The sender of the opening entry owns the tree, even after the session has ended. The opening
+    // entry of a fork is its first own entry, not the first entry that it shares.
     if let Some(session) = threads.first_mut().filter(|it| it.first.is_none() || it.fork.is_some())
     {
         session.first = log.opening(session).await?;
@@ -82,7 +82,8 @@ pub(super) fn apply(
     })
 }
 
-/// Loads folds: applies the entries after the number that they have seen, up to the entry `upto`.
+/// Loads folds: applies to `states` the entries after the number `seq`, up to the entry `upto`.
+/// Returns the number of the last applied entry with the states.
 pub(crate) async fn read_folds(
     shared: Arc<Shared>,
     listener: usize,

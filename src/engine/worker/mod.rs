@@ -16,7 +16,7 @@
 //! - `load`: reads trees and folds from the log.
 //! - `driver`: the worker's loop.
 //! - `launch`: calls handlers.
-//! - `wake`: has trees and folds loaded before they are needed.
+//! - `wake`: has trees and folds loaded that aren't in memory.
 //! - `commit`: steps trees into batches, sends batches to the log, and carries out effects.
 //!
 //! Each module uses only the modules that stand above it in this list, and the modules of the

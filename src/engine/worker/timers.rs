@@ -14,10 +14,10 @@ use crate::id::ThreadId;
 #[derive(Default)]
 pub(crate) struct Waits {
     /// Times and the numbers of their deliveries, the earliest first. A delivery that waits no more
-    /// may still stand here.
+    /// may still be in the heap.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     by_number: FxHashMap<u64, Key>,
-    /// By the tree's id: the tree's waiting deliveries, each with its number and its time.
+    /// Maps a tree's id to the tree's waiting deliveries, each with its number and its time.
     by_tree: FxHashMap<ThreadId, FxHashMap<Key, (u64, u64)>>,
     /// Deliveries that wait for a time of the wall clock, each with that time.
     by_clock: FxHashMap<Key, u64>,
@@ -27,7 +27,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// No timers, with a wall clock that is `ahead_us` ahead.
+    /// No timers, with a wall clock that is `ahead_us` ahead of the monotonic clock.
     pub(crate) fn since(ahead_us: i64) -> Waits {
         Waits { ahead_us, ..Waits::default() }
     }
@@ -68,8 +68,8 @@ impl Waits {
         !self.by_clock.is_empty()
     }
 
-    /// Notes that the wall clock was set, and how far it is ahead now. If it was set back, the
-    /// deliveries that wait for a time of it are due at once.
+    /// Notes that the wall clock was set, and how far it is ahead now. With `is_back` it was set
+    /// back by much, and the deliveries that wait for a time of the wall clock are due at once.
     pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
         self.ahead_us = ahead_us;
         let mut all: Vec<(Key, u64)> = std::mem::take(&mut self.by_clock).into_iter().collect();

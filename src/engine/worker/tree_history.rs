@@ -21,8 +21,8 @@ pub(crate) async fn tree(log: &dyn Log, call: &HandlerCall) -> Result<Vec<Thread
     Ok(all.into_iter().map(|it| it.id).collect())
 }
 
-/// The next threads after `after` in other trees, if the identity that opened the message's tree
-/// opened these trees, too.
+/// The next threads after `after` that are in other trees of the identity that opened the message's
+/// tree.
 pub(crate) async fn others(
     log: &dyn Log,
     call: &HandlerCall,
@@ -51,7 +51,7 @@ pub(crate) async fn others(
 
 /// The entries of a thread after the number `after` that the log got before the message at hand.
 /// The thread must be in the message's tree, or, with the grant, in another tree of the same
-/// identity. Of any other thread, there are no entries.
+/// identity. For any other thread the result is empty.
 pub(crate) async fn read(
     log: &dyn Log,
     call: &HandlerCall,

@@ -39,7 +39,7 @@ pub(crate) struct AwakeTree {
     pub(crate) tree: Tree,
     pub(crate) queue: VecDeque<Event>,
     pub(crate) is_ready: bool,
-    /// Whether the tree is in `Worker::resting`, from which trees are unloaded.
+    /// Whether the tree is in `Worker::resting`. Only trees there are unloaded.
     pub(crate) is_resting: bool,
     /// The last batches that the tree is part of.
     pub(crate) last_batches: LastBatches,

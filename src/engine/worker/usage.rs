@@ -1,4 +1,4 @@
-//! How much work each tree took lately, and whether that is little compared with the other trees.
+//! How many steps each tree took lately, and whether a tree took few compared with the other trees.
 //! The caller gives the time.
 
 /// After this time, a tree's steps count an eighth less. They count half after about 0.2 s, which
@@ -12,13 +12,14 @@ const EIGHTHS: u64 = 128;
 /// a tree that happened to have one turn less would be light.
 const LIGHT_PART: u64 = 3;
 
-/// What one step adds to a usage. The number is large so that fading can take fractions of a step.
+/// What one step adds to a usage. The number is large, so that a usage that fades keeps fractions
+/// of a step.
 const STEP: u64 = 1 << 8;
 
 /// How many turns the typical usage is an average of.
 const TURNS: u64 = 1 << 8;
 
-/// How many steps a tree took lately; older steps fade.
+/// How many steps a tree took lately. The older a step is, the less it counts.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     steps: u64,
@@ -38,7 +39,7 @@ impl Usage {
         now_us.saturating_sub(self.at_us) / EIGHTH_US
     }
 
-    /// The steps after fading by an eighth this often.
+    /// The steps after they were reduced by an eighth `eighths` times.
     fn faded(&self, eighths: u64) -> u64 {
         if eighths >= EIGHTHS {
             return 0;

@@ -1,4 +1,4 @@
-//! Loads trees and folds that aren't in memory from the log. Mail and handlers wait meanwhile.
+//! Loads from the log the trees and folds that aren't in memory. Mail and handlers wait meanwhile.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::log;
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
-    /// Has a tree loaded, and keeps this mail for it.
+    /// Has a tree loaded, and keeps this mail until the tree is in memory.
     pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
         self.trees.insert(tree.clone(), TreeSlot::Waking(vec![mail]));
         let log = self.shared.log.clone();
@@ -136,9 +136,9 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// The folds that a handler takes, with the entries up to `Start::as_of`. None if they have to
-    /// be loaded first: then the handler waits for them. Also none if a fold panicked: then the
-    /// handler has failed.
+    /// The folds that a handler takes, with the entries up to `Start::as_of`. None if the folds
+    /// have to be loaded first, and the handler waits for them. Also none if a fold panicked, and
+    /// the handler has failed.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let id = EntryId::new(start.entry.thread(), start.as_of);
         let listener = start.receiver.listener;

@@ -1,6 +1,6 @@
-//! A flow-control window: how many steps of one worker may be on their way to the log at once. It
-//! grows while batches land in time and shrinks when they don't, so that new work doesn't wait
-//! behind a long queue. The caller gives the time.
+//! A flow-control window: how many steps of one worker may be on their way to the log at once. The
+//! window grows while batches land in time and shrinks when they don't, so that new work doesn't
+//! wait behind a long queue. The caller gives the time.
 
 /// The window never shrinks below this. If each commit takes long, many steps have to share one.
 const STEPS_MIN: usize = 128;
@@ -38,7 +38,7 @@ impl Window {
         Window { target_us, steps_max, room: steps_max, under_way: 0, shared_us: 0, last_judged: 0 }
     }
 
-    /// How many steps the next batch may have. If that is less than a quarter of the window, 0.
+    /// How many steps the next batch may have. 0 if less than a quarter of the window is left.
     pub(crate) fn room(&self) -> usize {
         let left = self.room.saturating_sub(self.under_way);
         if left * 4 < self.room { 0 } else { left }
@@ -61,7 +61,7 @@ impl Window {
         usize::try_from(self.shared_us / STEP_US).unwrap_or(usize::MAX).max(STEPS_IN_HURRY)
     }
 
-    /// Notes that the log has a batch, and how long that took. The window grows if it was full and
+    /// Notes that the log has a batch, which took `took_us`. The window grows if it was full and
     /// the batch landed in time, and shrinks if the batch took too long. `last` is the number of
     /// the last batch that was sent.
     pub(crate) fn landed(&mut self, number: u64, steps: usize, took_us: u64, last: u64) {

@@ -35,7 +35,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(10);
 
 /// What happens to a file that exists at the copy's path already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive, since there is no third way.
+// Exhaustive, since a file can only stay or be replaced.
 pub enum Existing {
     /// The file stays, and nothing is copied.
     Keep,

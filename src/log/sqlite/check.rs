@@ -14,8 +14,8 @@ use crate::log::{Error, Identity};
 /// How many findings about pages are reported at most.
 const PAGES_MAX: usize = 100;
 
-/// Finds where a log ends. It is an error if its tables were changed or its last commit isn't
-/// sound.
+/// Finds where a log ends. Returns an error if the log's tables were changed or its last commit
+/// isn't sound.
 pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
         if kind == "table" {
@@ -144,7 +144,7 @@ fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     uncovered(reader, verifier)
 }
 
-/// Checks the next commits. False if there are none.
+/// Checks the next commits. Returns false if there are none.
 fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Error> {
     let number = verifier.head().number.cast_signed();
     let some = reader.commits(number, COMMITS_AT_ONCE)?;
@@ -281,7 +281,8 @@ fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), E
     Ok(())
 }
 
-/// Whether an entry exists before a position, as its thread's own or through a link.
+/// Whether a thread has an entry with this number before a position, as its own or as one that it
+/// shares as a fork.
 fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bool, Error> {
     let (mut thread, mut hops) = (thread, 0);
     loop {
@@ -319,7 +320,7 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
-    // The shares are counted before the commits, so that a writer that goes on meanwhile is
+    // The shares are counted before the commits, so that a writer that adds some meanwhile is
     // noticed.
     let shares = reader.shares_beyond(position)?;
     let count = reader.db.query_row(

@@ -1,6 +1,6 @@
-//! Checkpoints: copies of the write-ahead log into the database file. A thread of their own makes
-//! most of them, so that the writer needn't wait. Where appends don't sync, that thread also syncs
-//! the write-ahead log about once a second.
+//! Checkpoints: copies of the write-ahead log into the database file. The checkpointer thread makes
+//! most of them, so that the writer needn't wait. With [`Durability::Normal`], appends don't sync,
+//! and the checkpointer thread also syncs the write-ahead log about once a second.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -23,11 +23,12 @@ use crate::log::{Durability, Error};
 /// only. Left to itself, the system may keep the data there for half a minute.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
-/// Pages of the write-ahead log (128 MiB) at which the checkpointer thread begins to copy them. A
-/// page that is written many times before that, such as an index page, is copied only once.
+/// The length of the write-ahead log, in pages (128 MiB), at which the checkpointer thread begins
+/// to copy it. A page that is written many times before that, such as an index page, is copied only
+/// once.
 const CHECKPOINT_PAGES: i64 = 32_768;
-/// Pages (256 MiB) at which writing waits for the copy, so that the write-ahead log doesn't grow
-/// without bound.
+/// The length in pages (256 MiB) at which the writer waits for the copy, so that the write-ahead
+/// log doesn't grow without bound.
 const PAGES_MAX: i64 = 65_536;
 /// Pages (1 MiB) that the write-ahead log may always have, even if the disk is nearly full.
 const PAGES_LEAST: i64 = 256;
@@ -40,9 +41,10 @@ const PART_OF_ROOM: u64 = 4;
 pub(super) const MEASURE_PAGES: i64 = 256;
 /// How often the checkpointer thread checks that the log's files are still there.
 const LOOK_WAIT: Duration = Duration::from_millis(400);
-/// When at most this many pages are left to copy and the file is settled, the writer copies them
-/// itself. SQLite starts the write-ahead log from its beginning only when all of it is copied. A
-/// copy that runs during steady writing never quite reaches the end.
+/// When at most this many pages are left to copy and the database file is settled (see
+/// [`Settling`]), the writer copies them itself. SQLite starts the write-ahead log from its
+/// beginning only when all of it is copied. A copy that runs during steady writing never quite
+/// reaches the end.
 const PAGES_LEFT: i64 = 32;
 /// The longer the write-ahead log is, the more pages the writer copies itself: [`PAGES_LEFT`], and
 /// one more for each this many pages beyond the length at which copying begins. With large commits,
@@ -54,8 +56,8 @@ const QUICK_COPIES: u32 = 4;
 /// A copy that takes less than this many microseconds is quick. A copy of a few pages with its
 /// syncs takes half as long.
 const QUICK_US: u64 = 2_000;
-/// After this many copies the file counts as settled even if none was quick: on a slow disk none
-/// is.
+/// After this many copies the file counts as settled even if no copy was quick. On a slow disk no
+/// copy is.
 const COPIES_MAX: u32 = 32;
 /// Pages (4 MiB) by which the write-ahead log must grow before the writer copies its end again.
 /// This matters when a reader keeps the log from starting from its beginning.
@@ -92,7 +94,7 @@ impl Checkpointer {
         Ok(Checkpointer { requests, thread })
     }
 
-    /// Asks for a copy. While one is being made, at most one more is noted.
+    /// Asks for a copy. While a copy is being made, at most one further request is kept.
     pub(super) fn request(&self) {
         // Full: a copy is requested already. Disconnected: the log is poisoned, and says so itself.
         let _ = self.requests.try_send(());
@@ -127,7 +129,7 @@ impl CheckpointThread {
     }
 
     /// Like `run`, but also syncs the write-ahead log about once a second. The syncs of the copies
-    /// aren't enough: if a reader keeps a copy from copying anything, it doesn't sync.
+    /// aren't enough: if a reader keeps a copy from copying anything, the copy doesn't sync.
     fn run_and_sync(mut self, path: &Path, inbox: &Receiver<()>) {
         let wait_us = u64::try_from(SYNC_WAIT.as_micros()).unwrap_or(u64::MAX);
         let mut last_us = clock::now_us();
@@ -178,9 +180,10 @@ impl CheckpointThread {
 /// Estimates whether the pages that were copied into the database file are synced there. If so, the
 /// file is settled.
 ///
-/// SQLite syncs the file only in a copy that no commit overtook, and doesn't report the sync. So
-/// the first such copy takes long, because it syncs what all earlier copies wrote: 3 to 20 ms for
-/// 128 MiB. If the writer's own copy were the first, the writer would have to wait.
+/// A commit overtakes a copy if it is written while the copy is made. SQLite syncs the file only in
+/// a copy that no commit overtook, and doesn't report the sync. So the first such copy takes long,
+/// because it syncs what all earlier copies wrote: 3 to 20 ms for 128 MiB. If the writer's own copy
+/// were the first, the writer would have to wait.
 #[derive(Debug, Default)]
 struct Settling {
     /// Pages copied so far, and the number of copies since the write-ahead log last started from
@@ -210,7 +213,7 @@ impl Settling {
 
 /// Syncs what was written to the write-ahead log since the last time. A failure poisons the log.
 ///
-/// SQLite has its locks on other files, so the write-ahead log may be opened and closed here.
+/// SQLite has its locks on other files, so closing the write-ahead log here drops no lock.
 pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     if !shared.unsynced.swap(false, Ordering::AcqRel) {
         return Ok(());
@@ -253,7 +256,7 @@ pub(super) fn wal(db: &Connection) -> rusqlite::Result<Wal> {
     })
 }
 
-/// What the writer does about the write-ahead log between two commits.
+/// A copy of the write-ahead log that is due between two commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -262,7 +265,7 @@ pub(super) enum Due {
     /// The writer copies the few pages that are left, so that the next commit starts the
     /// write-ahead log from its beginning.
     End,
-    /// The writer copies all of it, however long that takes.
+    /// The writer copies all of the write-ahead log, however long that takes.
     All,
 }
 
@@ -349,8 +352,8 @@ mod tests {
             ((CHECKPOINT_PAGES, CHECKPOINT_PAGES), 0, Due::InBackground),
             ((CHECKPOINT_PAGES + 400, 100), 0, Due::InBackground),
             ((CHECKPOINT_PAGES + 480, 80), 0, Due::End),
-            // A reader keeps the write-ahead log from starting from its beginning, so it goes on
-            // growing.
+            // A reader keeps the write-ahead log from starting from its beginning, so the log grows
+            // further.
             ((CHECKPOINT_PAGES + 500, 20), CHECKPOINT_PAGES + 480, Due::Nothing),
             ((CHECKPOINT_PAGES + 1_480, 1_000), CHECKPOINT_PAGES + 480, Due::InBackground),
             ((CHECKPOINT_PAGES + 1_504, 24), CHECKPOINT_PAGES + 480, Due::End),

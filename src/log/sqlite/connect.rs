@@ -52,13 +52,15 @@ pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     Ok(db)
 }
 
-/// Sets whether the write-ahead log is left as it is when the connection is closed. Otherwise, the
-/// last connection that is closed copies and removes it, and doesn't report a failure.
+/// Sets whether the write-ahead log is left as it is when the connection is closed. If not, the
+/// last connection that is closed copies and removes the write-ahead log, and doesn't report a
+/// failure.
 pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
 }
 
-/// Lets a connection that wrote nothing remove an empty write-ahead log when it is closed.
+/// Lets a connection that wrote nothing remove an empty write-ahead log when the connection is
+/// closed.
 pub(super) fn leave_as_it_was(db: &Connection, path: &Path) {
     if std::fs::metadata(beside(path, "-wal")).is_ok_and(|it| it.len() == 0) {
         // If this fails, an empty file is left.
@@ -78,11 +80,13 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         // SQLite must not copy the write-ahead log by itself. The writer and the checkpointer
         // thread do it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // After a long read made the write-ahead log grow, its file is truncated again.
+        // If a long read made the write-ahead log grow, its file is truncated once the log starts
+        // from its beginning again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         db.pragma_update(None, "cache_size", -65_536)?;
-        // The triggers are for other programs. We only insert, never with REPLACE, and UNIQUE is
-        // checked for us, too. Without the triggers, a row takes two thirds of the time.
+        // The triggers protect the log from other programs. This connection only inserts, never
+        // with REPLACE, and SQLite checks UNIQUE here, too. Without the triggers, a row takes two
+        // thirds of the time.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(mode)
     };
@@ -168,9 +172,9 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock of a log. However the process ends, the system then frees the lock.
     ///
-    /// There are two locks. The first is on a file beside the log, which says which process has it.
-    /// On systems other than Linux it is the only one. The second is on the log's file itself, so
-    /// it holds whatever name the log is opened by.
+    /// There are two locks. The first is on a file beside the log, which has the id of the process
+    /// that holds the lock. On systems other than Linux this is the only lock. The second is on the
+    /// log's file itself, so it works whatever name the log is opened by.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
         let trouble =
@@ -218,8 +222,8 @@ impl Drop for Lock {
 }
 
 /// A file beside the log. It tells the next process that a write failed, so that the write-ahead
-/// log can't be trusted. A power cut may lose this file, but then the next process reads what the
-/// disk really has.
+/// log can't be trusted. A power cut may lose this file. After a power cut, however, the next
+/// process reads what the disk really has.
 #[derive(Debug)]
 pub(super) struct Mark(PathBuf);
 

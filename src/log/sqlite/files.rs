@@ -3,11 +3,11 @@
 //! whatever its names are.
 //!
 //! On Linux the lock is on the log's file itself, by `flock`. SQLite has POSIX locks on the same
-//! file, and the system drops all of those when the process closes any descriptor of the file. So
-//! one descriptor is opened for the lock, and closed only when no connection of this process has
-//! the file open. The connections are counted for this. On Linux the two kinds of locks ignore each
-//! other. On other systems they may not, so there the lock on the file beside the log is the only
-//! one.
+//! file, and the system drops all POSIX locks when the process closes any descriptor of the file.
+//! So one descriptor is opened for `flock`, and closed only when no connection of this process has
+//! the file open. For this purpose the connections are counted. On Linux the two kinds of locks
+//! ignore each other. On other systems they may not, and only the lock on the file beside the log
+//! is used.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, TryLockError};
@@ -25,7 +25,7 @@ use crate::log::sqlite::whole;
 /// The suffixes of the files beside a log.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
 
-/// A file, whatever its name is: its device and its inode number there.
+/// Identifies a file, whatever its name is: by its device and its inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileId(u64, u64);
 
@@ -138,8 +138,8 @@ impl Files {
 #[derive(Default)]
 struct OpenFile {
     connections: usize,
-    /// The descriptor for the lock. It stays open while there are connections; the head of this
-    /// module says why.
+    /// The descriptor for the lock. It stays open while there are connections: see the head of this
+    /// module.
     file: Option<File>,
     is_locked: bool,
 }

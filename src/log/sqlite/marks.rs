@@ -9,7 +9,8 @@ use crate::log::entry::Noted;
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::schema;
 
-/// Some marks, each with the last position before its commit, and the commit to continue from.
+/// Some marks, each with the last position before its commit. Also the number and the last position
+/// of the commit to continue after. None if there are no more commits.
 type Walked = (Vec<(u64, MarkRow)>, Option<(i64, u64)>);
 
 impl Reader {
@@ -36,7 +37,8 @@ impl Reader {
         Ok(noted)
     }
 
-    /// Reads the marks of some commits after `number`. `position` is the last one before them.
+    /// Reads the marks of some commits after `number`. `position` is the last position before these
+    /// commits.
     fn marks_in(&self, branch: &HashSet<i64>, number: i64, position: u64) -> Result<Walked, Error> {
         let (mut all, mut next, mut position) = (Vec::new(), None, position);
         for row in self.commits(number, COMMITS_AT_ONCE)? {

@@ -46,8 +46,8 @@ use schema::FileKind;
 use shared::Shared;
 use write::{Caches, Command, Commits, Writer};
 
-/// How many batches may wait in the channel to the writer. Later callers wait until there is room.
-/// The writer's own queue takes up to as many batches that aren't in the priority lane.
+/// How many batches may wait in the channel to the writer. If the channel is full, callers wait.
+/// The writer's own queue takes the same number of batches, not counting the priority lane.
 const BATCHES_MAX: usize = 1_024;
 /// If each half of a page has at least this many entries, two readers read the page.
 const PART_ENTRIES_MIN: usize = 256;
@@ -416,12 +416,13 @@ impl Drop for SqliteLog {
 
 /// Copies the write-ahead log into the database file and syncs it. This is done when a log is
 /// opened whose last write failed in the process before: the operating system may treat the
-/// write-ahead log as written though it isn't on the disk. Later commits would build on it and be
-/// lost with it.
+/// write-ahead log as written though it isn't on the disk. Later commits would follow the lost part
+/// of the write-ahead log, and be lost with it.
 fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     let copied = || -> rusqlite::Result<bool> {
-        // SQLite doesn't copy pages again that were copied before. Only another process that has
-        // the file open can have copied some. So the copy counts only if no page was copied yet.
+        // SQLite doesn't copy pages again that were copied before. If another process has the file
+        // open, it may have copied some pages, perhaps without the disk having them. So the copy
+        // counts only if no page was copied before.
         Ok(checkpoint::wal(db)?.copied() == 0 && checkpoint::truncate(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {

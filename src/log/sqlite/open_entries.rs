@@ -1,8 +1,10 @@
-//! Finds the entries that some receiver hasn't consumed yet. A pump reads them when it starts.
+//! Finds the entries that some receiver hasn't consumed yet. A pump reads these entries when it
+//! starts.
 //!
 //! Marks decide which handlers run again, and a damaged mark must not make a handler run twice. The
-//! chain covers the marks, so it is recomputed from the first open entry on. All older entries were
-//! consumed; `verify` checks those. An entry's own digest is checked when the entry is read.
+//! chain covers the marks, so the chain is recomputed from the first open entry on. All older
+//! entries were consumed, and only `verify` checks their commits. An entry's own digest is checked
+//! when the entry is read.
 
 use rusqlite::Rows;
 
@@ -98,7 +100,7 @@ impl Reader {
         Ok(Some(end))
     }
 
-    /// Recomputes the chain of all commits after one. If it doesn't fit, this is an error.
+    /// Recomputes the chain of all commits after `at`. Returns an error if the chain doesn't fit.
     fn prove(&self, mut at: CommitCursor) -> Result<(), Error> {
         loop {
             self.go_on()?;

@@ -11,7 +11,7 @@ use crate::log::entry::Receipt;
 use crate::log::sqlite::BATCHES_MAX;
 use crate::log::sqlite::write::Command;
 
-/// Once a commit has this many entries, no further batch is added. With more, the longer wait would
+/// Once a commit has this many entries, no further batch is added to it. The longer wait would
 /// outweigh the syncs that are saved.
 const GROUP_ENTRIES_MAX: usize = 16_384;
 /// Once the bodies of a commit have this many bytes, no further batch is added, for the same reason
@@ -53,8 +53,9 @@ pub(super) enum Next {
 pub(super) struct Queue {
     ahead: Vec<QueuedBatch>,
     behind: VecDeque<QueuedBatch>,
-    /// Set once the log is to be closed. No further batch is taken then, but those that wait are
-    /// still written.
+    /// Set once the log is to be closed. From then on no further batch is taken, but the batches
+    /// that wait are still written. The inner value is the channel of the caller that closes the
+    /// log, if there is one.
     close: Option<Option<Sender<Result<(), Error>>>>,
     /// Whether the last commit had batches of the priority lane only.
     was_ahead: bool,

@@ -21,7 +21,7 @@ use crate::name::Name;
 /// How many readers there are. While one of them is busy with a long walk over the log, the other
 /// answers.
 pub(super) const READERS: usize = 2;
-/// How many queries may wait. Later callers wait until there is room.
+/// How many queries may wait in the channel. If the channel is full, callers wait.
 const READ_REQUESTS_MAX: usize = 256;
 /// How many names and how many threads a reader caches.
 const REMEMBERED_MAX: usize = 65_536;
@@ -47,7 +47,7 @@ pub(super) enum ReadRequest {
     Stop,
 }
 
-/// The handle by which the readers are asked.
+/// The handle that sends queries to the readers.
 pub(super) struct Readers {
     read_requests: Sender<ReadRequest>,
 }
@@ -174,8 +174,8 @@ impl Reader {
         outcome.map_err(|error| schema::opening(&self.path, &error))
     }
 
-    /// Checks that rows come in order, each after `after`. Otherwise the file's pages are damaged,
-    /// and a walk might never end.
+    /// Checks that rows come in order, each after `after`. If they don't, the file's pages are
+    /// damaged, and a walk might never end.
     pub(super) fn in_order<T: Ord>(
         &self,
         after: T,

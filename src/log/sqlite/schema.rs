@@ -173,7 +173,7 @@ fn messages(words: &[(Flags, &str)], body: &str) -> String {
     MESSAGES.replace("FLAGS", &words.join("\n    || ")).replace("BODY", body)
 }
 
-/// What kind of file it is.
+/// The kinds of files that can be opened.
 pub(super) enum FileKind {
     /// An empty file, in which a log may be made.
     Nothing,
@@ -181,7 +181,7 @@ pub(super) enum FileKind {
     Log,
 }
 
-/// Finds out what kind of file it is, without changing it.
+/// Finds out what kind of file this is, without changing it.
 pub(super) fn inspect(db: &Connection, path: &Path) -> Result<FileKind, Error> {
     let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
@@ -285,11 +285,12 @@ struct Object {
     sql: String,
 }
 
-/// How a file has one of our objects.
+/// Whether a file has one of our objects as this version makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectStatus {
     AsMade,
-    /// As an older version made it, or not yet there. The data is the same.
+    /// As an older version made it, or missing because an older version didn't make it. The data is
+    /// the same.
     Older,
     Otherwise(&'static str),
 }
@@ -317,8 +318,8 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     Ok(wrong)
 }
 
-/// Upgrades a file of an older version. Its old indexes and its old view are made again, since they
-/// hold no data, and what it lacks is added. The file then has today's format.
+/// Upgrades a file of an older version. Its old view is made again, since it holds no data, and
+/// missing objects are added. After that the file has today's format.
 pub(super) fn upgrade(db: &Connection) -> rusqlite::Result<()> {
     let (theirs, format) = (objects(db)?, number(db, "user_version")?);
     let older = expected_objects()?

@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) unsynced: AtomicBool,
     /// Whether the pages that were copied into the database file are most likely synced.
     pub(super) is_settled: AtomicBool,
-    /// Whether the log is being closed. The writer then no longer waits for a full disk, and long
+    /// Whether the log is being closed. If so, the writer no longer waits for a full disk, and long
     /// reads end.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
@@ -40,8 +40,8 @@ impl Shared {
     }
 
     /// Checks that the log's files are still at their paths. If they aren't, the log takes no more
-    /// appends. If only the write-ahead log is gone, its pages are copied into the database file
-    /// while that is possible.
+    /// appends. If only the write-ahead log is gone, its pages are copied into the database file,
+    /// since SQLite still has it open.
     pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
         let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.missing()?))) else {
             return Ok(());
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Notes that there was room, and traces it if the disk had been full.
+    /// Notes that the disk has room, and traces it if the disk was full before.
     pub(super) fn note_room(&self, file: &Path) {
         if self.full.swap(false, Ordering::Relaxed) {
             let file = file.display();

@@ -1,6 +1,6 @@
 //! Deduplication: text that an entry's body shares with an earlier body of its thread is stored
-//! once. The entry's row has the rest of the body. Rows of the table `shares` say what belongs
-//! between the pieces of that rest.
+//! once. The entry's row has the rest of the body. Rows of the table `shares` say which text
+//! belongs between the pieces of that rest.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -18,8 +18,8 @@ pub(super) const SHARES_MAX: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) at: usize,
-    /// The position of the source, an earlier entry of the same thread. The bytes are in its own
-    /// row, so there are no chains of shares.
+    /// The position of the source, an earlier entry of the same thread. The bytes are in the
+    /// source's own row, so no share leads to another share.
     pub(super) source: u64,
     pub(super) start: usize,
     pub(super) length: usize,

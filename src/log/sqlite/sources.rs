@@ -20,13 +20,13 @@ const CONTENT_BYTES_MIN: usize = 512;
 const BODIES_MAX: usize = 16;
 /// How many bytes the bodies of all threads may have. Beyond that, the cache is emptied.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Text is searched by its first bytes, so that long text needs no preparation.
+/// A text is searched for by this many of its first bytes, so that long text needs no preparation.
 const BEGINNING_BYTES: usize = 32;
 /// How many places with the same first bytes are compared. This bounds the search in a body that is
 /// full of such places.
 const PLACES_MAX: usize = 8;
 
-/// Recent bodies, by the numbers of their threads.
+/// The cache: maps the number of a thread to recent bodies of the thread.
 #[derive(Default)]
 pub(super) struct Sources {
     threads: FxHashMap<u64, VecDeque<Source>>,
@@ -78,8 +78,8 @@ impl Sources {
         (shares, rest.into())
     }
 
-    /// Finds the ranges of a body that repeat text of earlier bodies, in order. Two ranges always
-    /// have some of the body's own text between them.
+    /// Finds the ranges of a body that repeat text of earlier bodies, in order. Between two ranges
+    /// there is always some of the body's own text.
     fn find(&self, thread: u64, body: &[u8]) -> Vec<Stretch> {
         let Some(sources) = self.threads.get(&thread) else { return Vec::new() };
         // A longer body may contain the whole content of this one.

@@ -1,4 +1,5 @@
-//! The writer thread. Batches that queued up during a commit make the next one (group commit).
+//! The writer thread. Batches that queued up during a commit are written together in the next one
+//! (group commit).
 
 #[cfg(test)]
 pub(super) mod trouble;
@@ -72,8 +73,8 @@ pub(super) struct Writer {
     pub(super) checkpointer: Checkpointer,
     /// The length of the write-ahead log, in pages, when the writer last copied its end.
     pub(super) ended_at: i64,
-    /// The lengths of the write-ahead log at which it is copied. They were last computed when its
-    /// length was `looked_at`.
+    /// The lengths at which the write-ahead log is copied. They were last computed when its length
+    /// was `looked_at`.
     pub(super) bounds: WalBounds,
     pub(super) looked_at: i64,
     pub(super) lock: Lock,
@@ -92,7 +93,7 @@ pub(super) struct Caches {
 type Outcomes = Vec<Result<u64, Error>>;
 
 impl Writer {
-    /// Runs until it is told to close.
+    /// Runs the writer until the log is closed.
     pub(super) fn run(mut self, inbox: &Receiver<Command>) {
         let _watch = Watch(self.shared.clone());
         let mut queue = Queue::default();
@@ -146,8 +147,8 @@ impl Writer {
     }
 
     /// Commits a group of batches, and answers their callers. If the disk is full or another
-    /// program holds the file, it waits and tries again. Any other error poisons the log: it takes
-    /// no more appends.
+    /// program holds the file, the writer waits and tries again. Any other error poisons the log:
+    /// it takes no more appends.
     fn commit(&mut self, mut group: Vec<QueuedBatch>) {
         let (outcomes, head) = loop {
             // While this group waited, the checkpointer thread may have poisoned the log.
@@ -260,7 +261,8 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// Copies the write-ahead log now. If another copy is under way, it waits for its end first.
+    /// Copies the write-ahead log now. If another copy is under way, the writer waits for its end
+    /// first.
     fn checkpoint(&self) -> rusqlite::Result<()> {
         while checkpoint::passive(&self.db)? {
             std::thread::park_timeout(COPY_WAIT);
@@ -333,7 +335,7 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// How many commits one shortest time is taken from.
+    /// The number of commits after which a new shortest time is begun.
     const LATE: u32 = 64;
 
     fn add(&mut self, took_us: u64) {
