@@ -1,7 +1,7 @@
 //! An XML message pump for agents.
 //!
-//! Everything is a namespaced XML payload, routed by the pump between *listeners* and recorded in
-//! a *thread*; the thread's history is the only memory there is.
+//! The pump routes namespaced XML payloads between *listeners*, and records them in *threads*. A
+//! thread's history is the only memory of the listeners in it.
 //!
 //! ```
 //! use pumphouse::prelude::*;

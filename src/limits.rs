@@ -1,4 +1,4 @@
-//! Every bound, with its name, its default and its reason. A refusal names the bound that it hit.
+//! Every bound, with its name, its default and its reason. A refusal names the exceeded bound.
 
 use std::fmt;
 use std::str::FromStr;
@@ -80,7 +80,7 @@ pub struct Bound<'a> {
     pub name: &'static str,
     /// What the bound is for. A manifest's JSON Schema shows it.
     pub text: &'static str,
-    /// The smallest value with which the pump can still work. For a time, in milliseconds. 0 if
+    /// The smallest value with which the pump can still work, in milliseconds if it is a time. 0 if
     /// every value will do.
     pub least: u64,
     /// The value, to be read or changed.
@@ -125,33 +125,33 @@ impl<'a> From<&'a mut XmlLimits> for Amount<'a> {
     }
 }
 
-/// Bytes of a manifest. That is enough for some thousands of listeners.
+/// The most bytes of a manifest: enough for some thousands of listeners.
 pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
 /// How deep lists and maps may be nested in a manifest, settings of listeners included.
 pub const MANIFEST_DEPTH_MAX: usize = 32;
-/// Values of a manifest. A YAML alias counts as many values as it expands to.
+/// The most values in a manifest. A YAML alias counts as many values as it expands to.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 
-/// Bytes of a table of prices: ten times the table that ships.
+/// The most bytes of a table of prices: more than ten times the size of the table that ships.
 pub const PRICES_BYTES_MAX: usize = 512 * KIB;
 
-/// How many client ids of one connection are looked up in the log at once. It is enough to keep the
+/// The most client ids of one connection that are looked up in the log at once: enough to keep the
 /// log's readers busy, and few enough to leave some readers to other connections.
 pub const LOOK_UPS_MAX: usize = 64;
 
-/// Bytes of a file that holds an agent's prompt. Prompts are far shorter.
+/// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 
-/// Seconds that one run of `pumphouse eval` may take unless `--seconds` says otherwise. That is
-/// enough for a long answer of a model on a laptop.
+/// The most seconds of one run of `pumphouse eval`, unless `--seconds` says otherwise: enough for a
+/// long answer of a model on a laptop.
 pub const EVAL_SECONDS_MAX: u64 = 300;
 /// The most runs of a case in `pumphouse eval`: enough to measure a rate of 1 in 1,000.
 pub const EVAL_RUNS_MAX: u32 = 10_000;
 /// The most runs of `pumphouse eval` at once.
 pub const EVAL_AT_ONCE_MAX: usize = 1_024;
 
-/// How long batches and commits are kept small after a use of the priority lane, in microseconds. A
-/// client that pushes a few times a second then never waits for a large batch.
+/// How long batches and commits are kept small after a use of the priority lane, in microseconds.
+/// So a client that pushes a few times per second never waits for a large batch.
 pub(crate) const HURRY_US: u64 = 500_000;
 
 bounds! {
@@ -300,7 +300,7 @@ pub struct FeedLimits {
     pub timeout: Duration,
     /// The longest timeout that a feed may declare.
     pub timeout_max: Duration,
-    /// How long a feed that failed isn't fetched again, so that not every turn waits for it.
+    /// How long a failed feed isn't fetched again. So a failing feed doesn't delay every turn.
     pub pause: Duration,
     /// The shortest interval of a periodic feed. A shorter one would fill the log.
     pub interval_min: Duration,
@@ -525,7 +525,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A sentence for each bound that is less than its least value.
+    /// A sentence for each bound whose value is less than its [`least`](Bound::least).
     pub(crate) fn too_small(&self) -> Vec<String> {
         let mut limits = self.clone();
         limits.bounds().into_iter().flat_map(|it| too_small("", it)).collect()

@@ -10,7 +10,7 @@ use crate::error::{self, Errors};
 use crate::facets::Facets;
 use crate::parse::{Bare, Body, Field, Hold, Input, Options, Place};
 
-/// Namespaces that no payload may have: what XML and its schemas are made of.
+/// Namespaces that no payload may have, since they belong to XML or to XML Schema.
 const TAKEN: &[&str] = &[
     "http://www.w3.org/XML/1998/namespace",
     "http://www.w3.org/2000/xmlns/",
@@ -39,7 +39,7 @@ const START: &[RangeInclusive<char>] = &[
 const MORE: &[RangeInclusive<char>] =
     &['-'..='.', '0'..='9', '\u{B7}'..='\u{B7}', '\u{300}'..='\u{36F}', '\u{203F}'..='\u{2040}'];
 
-/// Complains about all that is wrong with the type.
+/// Reports every error of the type.
 pub(crate) fn input(input: &Input, errors: &mut Errors) {
     head(input, errors);
     match &input.body {
@@ -141,7 +141,7 @@ fn fields(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// At most one field is the value, and only a payload has one.
+/// Checks that at most one field has the option `value`, and only in a payload.
 fn value(fields: &[Field], is_payload: bool, errors: &mut Errors) {
     for (at, it) in fields.iter().filter_map(|it| it.options.value.as_ref()).enumerate() {
         match (is_payload, at) {
@@ -152,7 +152,8 @@ fn value(fields: &[Field], is_payload: bool, errors: &mut Errors) {
     }
 }
 
-/// A list in one text: a `Vec`, or where it isn't the element's text an `Option` of one.
+/// Checks a field with the option `list`. Its type must be a `Vec` or, unless the list is the
+/// element's text, an `Option` of a `Vec`.
 fn list(field: &Field, option: &syn::Path, errors: &mut Errors) {
     let inner = generic(&field.ty, "Option").filter(|_| field.place != Place::Text);
     match generic(inner.unwrap_or(&field.ty), "Vec") {
@@ -168,7 +169,7 @@ fn bare(it: &Bare, errors: &mut Errors) {
     narrowed(&it.facets, &it.ty, false, errors);
 }
 
-/// Checks that facets leave some value, and are within what the field's type can hold.
+/// Checks that facets leave some value, and that they are within the range of the field's type.
 fn narrowed(facets: &Facets, ty: &Type, is_list: bool, errors: &mut Errors) {
     if facets.is_empty() {
         return;
@@ -207,7 +208,7 @@ fn name(ident: &Ident, name: &str, options: &Options, errors: &mut Errors) {
     }
 }
 
-/// Where a name comes from: the option that gives it, or the identifier.
+/// The tokens that give a name: the value of `rename`, or the identifier.
 fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
     match &options.rename {
         Some(it) => it,
@@ -215,7 +216,7 @@ fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
     }
 }
 
-/// Checks the type of a field that is an element: one item, or an `Option` or a `Vec` of one.
+/// Checks the type of a field that is an element: an item, or an `Option` or a `Vec` of items.
 fn items(ty: &Type, errors: &mut Errors) {
     if let Some(inner) = generic(ty, "Option") {
         if generic(inner, "Option").is_some() {

@@ -158,7 +158,8 @@ pub(crate) const NO_EXAMPLE: Message = Message(
     "no example of this pattern was found in the lengths that are allowed",
     "give one with `example = \"…\"`",
 );
-/// Texts of assertions that fail in the compiler where an option doesn't fit a type.
+/// The text of an assertion that fails at compile time, if an option doesn't fit the field's type.
+/// The `FOR_…` constants below and `TWO_KEYS` are such texts, too.
 pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
 pub(crate) const FOR_TEXTS: &str =
     "`one_of` with texts is for a `String`, a `char`, or a struct around one";
@@ -247,7 +248,7 @@ impl Errors {
         }
     }
 
-    /// The code that has the compiler report the errors; none without errors.
+    /// The code with which the compiler reports the errors. None if there are no errors.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
         self.0.map(|it| it.to_compile_error())
     }

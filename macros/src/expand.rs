@@ -1,5 +1,5 @@
-//! Generates a type's implementations: its schema, its writing and its reading. The rules for a
-//! type are checked before.
+//! Generates the code for a type: its schema, its writer and its reader. The module `check` has
+//! checked the type before.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::spanned::Spanned as _;
 use crate::error;
 use crate::parse::{Bare, Body, Field, Hold, Input, Place, Variant};
 
-/// The implementations, in a block of their own so that their names stay private.
+/// The code, in a block of its own so that the names in it stay private.
 pub(crate) fn input(input: &Input) -> TokenStream {
     let parts = match &input.body {
         Body::Fields(fields) => structure(input, fields),
@@ -68,7 +68,8 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     }
 }
 
-/// The function `shape`. The shape of a payload is in its schema, and that of a part in a static.
+/// Generates the function `shape`. The shape of a payload is in the payload's schema, and the shape
+/// of a part is in a static.
 fn shape(Input { ident, options, .. }: &Input) -> TokenStream {
     let kept = match &options.namespace {
         Some(_) => quote!(&<#ident as derive::Payload>::schema().shape),
@@ -219,9 +220,10 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
     }
 }
 
-/// Implements `Part` and `Item` for a type that is a text, and the shape of a payload's root.
+/// Implements `Part` and `Item` for a type that is a text. For a payload, it also generates the
+/// function `describe`, which gives the shape of the root.
 ///
-/// `said` is the doc for a type whose scalar has none.
+/// `said` is the type's doc comment, or empty if the type's scalar has it.
 fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
@@ -458,8 +460,9 @@ fn described(fields: &[Field]) -> TokenStream {
     quote!((::std::vec![#(#attributes),*], #content))
 }
 
-/// The type of a field, as the trait that its place needs. Every use generates the same tokens with
-/// the same span, so that the compiler reports a wrong type once.
+/// Generates `<Type as Trait>` for a field's type, with the trait that the field's place needs.
+/// Every use generates the same tokens with the same span, so that the compiler reports a wrong
+/// type once.
 fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     match place {
         Place::Attribute if options.list.is_some() => {
@@ -477,8 +480,9 @@ fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
     }
 }
 
-/// Asserts that a reader can tell the elements apart, as choices bring names of their own. Asserts
-/// also that the options of each field fit its type.
+/// Asserts that a reader can tell the elements of the fields apart. A choice has element names of
+/// its own, and these must differ from the names of the other fields. Asserts also that the options
+/// of each field fit its type.
 fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     let narrowed = narrowed(fields);
     let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
@@ -531,7 +535,7 @@ fn narrowed(fields: &[Field]) -> TokenStream {
     all.collect()
 }
 
-/// Writes attributes, then content. `reach` generates the access to a field.
+/// Generates code that writes attributes, then content. `reach` generates the access to a field.
 fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStream {
     let all = in_order(fields).into_iter().map(|it| {
         let (part, value, name) = (part(it), reach(it), &it.name);
@@ -546,7 +550,8 @@ fn written(fields: &[Field], reach: impl Fn(&Field) -> TokenStream) -> TokenStre
     quote!(#unused #(#all)*)
 }
 
-/// Reads an element into one slot for each field, and then makes the value from the slots.
+/// Generates code that reads an element into one slot for each field, and then makes the value from
+/// the slots.
 fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStream {
     if fields.is_empty() {
         return quote! {
@@ -575,7 +580,7 @@ fn read(path: &TokenStream, fields: &[Field], shape: &TokenStream) -> TokenStrea
     }
 }
 
-/// Sorts attributes before content, which is the order in which a walk meets the fields.
+/// Sorts attributes before content, which is the order in which `derive::walk` finds the fields.
 fn in_order(fields: &[Field]) -> Vec<&Field> {
     let mut all: Vec<_> = fields.iter().collect();
     all.sort_by_key(|it| it.place != Place::Attribute);

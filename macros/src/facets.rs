@@ -1,4 +1,5 @@
-//! Facets of a field: their options as written, checks of those, and the data for the schema.
+//! Facets of a field: the options as written, their checks, and the code that builds the facets of
+//! the schema.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -231,8 +232,8 @@ impl Facets {
         is_within && self.has_digits(text)
     }
 
-    /// Counts digits as the schema does: zeros at either end don't count, and an exponent isn't
-    /// allowed.
+    /// Whether a number has no more digits than it may. This counts digits as the schema does:
+    /// zeros at either end don't count, and an exponent isn't allowed.
     fn has_digits(&self, text: &str) -> bool {
         let (digits, fraction) = (self.digits.map(|it| it.1), self.fraction_digits.map(|it| it.1));
         if digits.is_none() && fraction.is_none() {
@@ -311,7 +312,8 @@ impl Facets {
         quote!(derive::Facets { #(#fields,)* ..derive::Facets::NONE })
     }
 
-    /// The assertions that the type's form may have these options. The compiler checks them.
+    /// Generates assertions that a type of this form may have these options. The compiler checks
+    /// them.
     pub(crate) fn asserted(&self, form: &TokenStream, is_list: bool) -> TokenStream {
         let mut all = TokenStream::new();
         let mut say = |span: Option<Span>, takes: &str, message: &str| {
@@ -419,7 +421,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether something is wrong with options of a field.
+    /// Whether these options of a field cause an error.
     fn is_wrong(all: &[Meta]) -> bool {
         let (mut facets, mut errors) = (Facets::default(), Errors::default());
         for it in all {

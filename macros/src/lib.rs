@@ -1,6 +1,6 @@
 //! `#[derive(Payload)]`: makes the schema, the writer and the reader of a payload from its type.
-//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: let a struct be what a handler takes or
-//! returns.
+//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: let a struct be an argument or the return
+//! value of a handler.
 
 mod check;
 mod compose;
@@ -13,7 +13,7 @@ mod pattern;
 
 use proc_macro::TokenStream;
 
-/// Makes a type a payload, or a part of one.
+/// Makes a type a payload, or a part of payloads.
 ///
 /// ```text
 /// /// Adds two integers.
@@ -30,16 +30,17 @@ use proc_macro::TokenStream;
 /// A value is written as
 /// `<add xmlns="https://xml-pipeline.org/ns/calculator/v1"><a>1</a><b>2</b></add>`.
 ///
-/// Doc comments are the specification: a type has to have one, a field may.
-/// The names of types and variants become kebab-case; the names of fields stay as written.
-/// Elements are written in the order in which the fields are declared, and are read only in it.
+/// Doc comments become the descriptions in the schema. A type must have a doc comment, and a field
+/// may have one. The names of types and variants become kebab-case; the names of fields stay as
+/// written. Elements are written in the order in which the fields are declared, and are read only
+/// in this order.
 ///
 /// On a type:
 ///
 /// * `ns = "…"`: the namespace. With it, the type is a payload; without it, a part of payloads.
 /// * `rename = "…"`: another name for the root element.
 /// * `live`: the payload may be shown to current followers without an entry in the log.
-/// * `reserved`: sending the payload needs the grant `emit:core`, or one for this payload.
+/// * `reserved`: sending the payload needs the grant `emit:core`, or a grant for this payload.
 /// * `bookkeeping`: the payload records something about the work, as a charge does. No prompt shows
 ///   it, and `clear-context` doesn't count it.
 ///
@@ -52,19 +53,21 @@ use proc_macro::TokenStream;
 /// * `pattern = "…"`: a regular expression of XSD that the whole text has to match.
 /// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers that the field may hold.
 /// * `min = …`, `max = …`: the least and the greatest number.
-/// * `length = …`, `min_length = …`, `max_length = …`: characters of a text, bytes of `Bytes`,
-///   items of a `list`.
-/// * `digits = …`, `fraction_digits = …`: the most digits, and the most behind the point.
-/// * `example = "…"`: a right text for examples, where the derive finds none by itself.
+/// * `length = …`, `min_length = …`, `max_length = …`: the number of characters of a text, of bytes
+///   of `Bytes`, or of items of a `list`.
+/// * `digits = …`, `fraction_digits = …`: the most digits of a number, and the most digits behind
+///   its point.
+/// * `example = "…"`: a valid text for examples, if the derive finds none by itself.
 /// * `no_example`: examples of the payload leave the field out, if it is optional. This is for a
 ///   field that replaces another.
 /// * `value`: the field is the payload's value, which stands for the payload in `${id}`, in
-///   `action-result`, in feeds and in prompts. At most one field has this. Without it, the value of
-///   a payload with a single scalar is that scalar, and otherwise the whole payload as JSON.
+///   `action-result`, in feeds and in prompts. At most one field may have this option. Without the
+///   option, the value of a payload with a single scalar is that scalar. The value of any other
+///   payload is the whole payload as JSON.
 ///
-/// Options that narrow a `Vec` narrow each of its items. A struct or a variant around one unnamed
-/// scalar may be narrowed, too: `struct Percent(#[payload(max = 100)] u8);`. A value that breaks
-/// its own options isn't written: encoding it fails.
+/// Options that narrow values, such as `min`, narrow each item of a `Vec`. They may also narrow a
+/// struct or a variant around one unnamed scalar: `struct Percent(#[payload(max = 100)] u8);`.
+/// Encoding a value that breaks its options fails.
 ///
 /// A field is a `String`, `bool`, `char`, number, `Bytes` (base64), `Timestamp`, `SignedDuration`,
 /// `Uuid`, another type that derives `Payload`, an `Element` (any one element), a
@@ -99,7 +102,7 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
 /// async fn add(tally: Tally, Add { a, b }: Add) -> Sum { … }
 /// ```
 ///
-/// The struct needs the grants and the like that its fields need, and `build()` checks them. It has
+/// The struct has the needs of all its fields, such as grants, and `build()` checks them. It has
 /// named fields, each of which implements `FromContext`. With a field of type `State<T>`, the
 /// struct is only for listeners with a state of type `T`.
 #[proc_macro_derive(FromContext)]
@@ -117,8 +120,8 @@ pub fn derive_from_context(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The struct emits what its fields emit, and `build()` checks whether the listener may. It has
-/// named fields, each of which implements `IntoEmit`.
+/// The struct emits what its fields emit, and `build()` checks whether the listener may emit it. It
+/// has named fields, each of which implements `IntoEmit`.
 #[proc_macro_derive(IntoEmit)]
 pub fn derive_into_emit(input: TokenStream) -> TokenStream {
     composed(input, compose::into_emit)

@@ -1,4 +1,4 @@
-//! Reads the type that a derive stands on, with its options and doc comments.
+//! Reads the type below a derive, with its options and doc comments.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
@@ -17,15 +17,15 @@ pub(crate) struct Input {
     pub(crate) body: Body,
 }
 
-/// What a type holds.
+/// The fields or the variants of a type.
 pub(crate) enum Body {
     /// Fields with names, or none at all.
     Fields(Vec<Field>),
     /// One field without a name.
     Newtype(Box<Bare>),
-    /// Variants, at least one of which holds something.
+    /// Variants, at least one of which has data.
     Choice(Vec<Variant>),
-    /// Variants, none of which holds anything.
+    /// Variants without data.
     Words(Vec<Variant>),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Bare {
     pub(crate) facets: Facets,
 }
 
-/// What a variant holds.
+/// The data of a variant.
 pub(crate) enum Hold {
     Nothing,
     One(Box<Bare>),
@@ -121,7 +121,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
 /// The items that may have facets.
 const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
 
-/// Reads the type; none if it is of a kind that no payload can be, such as a union or a tuple.
+/// Reads the type. None for a type that can't be a payload, such as a union or a tuple.
 pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
     if !input.generics.params.is_empty() {
         errors.push(&input.generics, error::GENERIC);

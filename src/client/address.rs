@@ -91,7 +91,8 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Address {
-    /// Trusts the issuers whose certificates are in a file. Only TLS addresses use this.
+    /// Trusts the issuers whose certificates are in a file. Addresses of other kinds than TLS don't
+    /// change.
     #[must_use]
     pub fn trusting(self, authority: impl Into<PathBuf>) -> Address {
         match self {

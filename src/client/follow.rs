@@ -20,7 +20,7 @@ use crate::wire::meta::{self, Following};
 /// # Ok(()) }
 /// ```
 ///
-/// [`recv`](Client::recv) returns later what else comes meanwhile. To stop following, call
+/// Other messages that come meanwhile are kept for [`recv`](Client::recv). To stop following, call
 /// [`end`](Follow::end); dropping a `Follow` isn't enough.
 #[derive(Debug)]
 pub struct Follow<'a> {
@@ -67,7 +67,8 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// The number of the last entry that came. A new follow may go on after it.
+    /// The number of the last entry that came. A later [`follow`](Client::follow) can begin after
+    /// this number.
     #[must_use]
     pub fn after(&self) -> u64 {
         self.after

@@ -9,7 +9,7 @@ use crate::wire::{Fault, Payload};
 use crate::xml::{Element, View};
 
 /// A message of a pump, sorted by its kind. Pushes and other requests of a client are numbered
-/// together from 0, and each is answered by its number.
+/// together from 0, and an answer has the number of its request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incoming {
@@ -24,14 +24,14 @@ pub enum Incoming {
     Refused {
         /// The number of the push. `None` if the refusal is about the connection.
         push: Option<u64>,
-        /// Why it was refused.
+        /// The reason for the refusal.
         huh: Huh,
     },
     /// A push or a request named a thread that doesn't exist or that belongs to another identity.
     UnknownThread {
         /// The number of the push.
         push: u64,
-        /// The pump's message about it.
+        /// The pump's error, which names the thread.
         error: SystemThreadError,
     },
     /// The pump has accepted the token.
@@ -65,14 +65,15 @@ pub struct Message {
     pub to: Option<String>,
     /// The thread that the message belongs to.
     pub thread: Option<ThreadId>,
-    /// The message's entry in the log. Answers to pushes and live payloads have none.
+    /// The message's entry in the log. Direct answers of the pump, such as [`Accepted`], and live
+    /// payloads have none.
     pub entry: Option<EntryId>,
     /// The entry that caused the message.
     pub cause: Option<EntryId>,
     /// When the pump accepted the message, in ISO 8601.
     pub time: Option<String>,
-    /// Whether the message reports a failure: a fault, an `Err` of a listener, failed work, or an
-    /// agent that stopped although nothing interrupted it.
+    /// Whether the message is a failure, as [`is_failure`](crate::listener::Entry::is_failure) of
+    /// its entry says.
     pub failed: bool,
     /// Why the message came.
     pub shown: Shown,
@@ -164,12 +165,12 @@ impl Message {
         P::decode(&self.payload)
     }
 
-    /// Whether this message was caused by an accepted push and is for its sender.
+    /// Whether an accepted push caused this message, and the message is for this client's identity.
     pub(super) fn is_caused_by(&self, accepted: &Accepted) -> bool {
         self.is_sent() && self.comes_of(accepted)
     }
 
-    /// Whether an accepted push caused this message. Its receiver may be anyone.
+    /// Whether an accepted push caused this message, whichever receiver the message has.
     pub(super) fn comes_of(&self, accepted: &Accepted) -> bool {
         let is_it = |it: &EntryId| it.thread.as_str() == accepted.thread && it.seq == accepted.seq;
         self.cause.as_ref().is_some_and(is_it)
@@ -179,7 +180,7 @@ impl Message {
         self.shown == Shown::Sent
     }
 
-    /// Finds out what kind of message it is. If it is an answer, it gets the number `next`.
+    /// Sorts the message by its kind. A direct answer of the pump gets the number `next`.
     pub(super) fn sort(self, next: u64) -> Result<Incoming, Error> {
         if self.entry.is_some() || self.shown != Shown::Sent {
             return Ok(Incoming::Message(self));

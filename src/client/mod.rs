@@ -55,7 +55,8 @@ pub use message::{Incoming, Message, Shown};
 pub use push::Push;
 pub use resume::Resuming;
 
-/// How many answers are remembered that were found by following and may still come by themselves.
+/// How many answers the client remembers that it found by following a thread, and that the pump may
+/// still send directly.
 const FOUND_MAX: usize = 64;
 /// The size of the read buffer.
 const READ_BYTES: usize = 64 * 1024;
@@ -63,8 +64,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// A connection to a pump.
 ///
 /// Pushes are pipelined: [`push`](Client::push) only queues a push, and the next method that is
-/// awaited sends it. A client reads while it writes, so that the two sides can't wait for each
-/// other.
+/// awaited sends it. A client reads while it writes, so that the client and the pump can't block
+/// each other.
 pub struct Client {
     stream: Box<dyn Stream>,
     framing: Framing,
@@ -79,8 +80,8 @@ pub struct Client {
     answered: u64,
     /// The identity under which the pump knows this client.
     identity: Option<String>,
-    /// The entries of answers that were found by following a thread. The same answers may still
-    /// come by themselves, and are dropped then.
+    /// The entries of answers that [`ask`](Client::ask) found by following a thread. If the pump
+    /// also sends such an answer directly, the client drops it.
     found: VecDeque<EntryId>,
     is_over: bool,
 }
@@ -132,8 +133,8 @@ impl Client {
         }
     }
 
-    /// Authenticates by a token, and waits until the pump has accepted it. Returns the identity
-    /// that the token proves. This must come before any push.
+    /// Authenticates by a token, and waits until the pump has accepted the token. Returns the
+    /// identity that the token proves. Call this before any push.
     ///
     /// # Errors
     /// If the pump doesn't know the token, or if the connection breaks.
@@ -148,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Queues a push. Returns its number, which its answer will have, too.
+    /// Queues a push. Returns the push's number. The answer to the push has the same number.
     pub fn push(&mut self, push: &Push) -> u64 {
         let mut text = String::new();
         push.write(&mut text);
@@ -162,12 +163,12 @@ impl Client {
         self.pushed - 1
     }
 
-    /// Pushes, and waits until the push is in the log. [`recv`](Client::recv) returns later what
-    /// else comes meanwhile.
+    /// Pushes, and waits until the push is in the log. Other messages that come meanwhile are kept
+    /// for [`recv`](Client::recv).
     ///
     /// # Errors
     /// If the push was refused, or if the connection broke. In the second case it is unknown
-    /// whether the push was accepted. If it has an [id](Push::with_id), it may safely be sent again
+    /// whether the push was accepted. A push with an [id](Push::with_id) may safely be sent again
     /// with the same id.
     pub async fn tell(&mut self, push: &Push) -> Result<Accepted, Error> {
         let number = self.push(push);
@@ -179,8 +180,9 @@ impl Client {
         }
     }
 
-    /// Pushes, and waits for the first message that the push causes. A push with an
-    /// [id](Push::with_id) may be asked again: its answer is then looked for in the thread.
+    /// Pushes, and waits for the first message that the push causes. If the push has an
+    /// [id](Push::with_id), the client looks for the message in the thread. So a push that was sent
+    /// before gets its answer, too.
     ///
     /// # Errors
     /// As [`tell`](Client::tell). Also if the connection ended before an answer came.
@@ -206,7 +208,7 @@ impl Client {
     }
 
     /// Follows the thread of an accepted push to find the first answer. If the same push was sent
-    /// before, its answer is in the thread already and doesn't come again by itself.
+    /// before, its answer is in the thread already, and the pump doesn't send it again.
     async fn find(&mut self, accepted: &Accepted) -> Result<Message, Error> {
         let identity = self.identity.clone();
         let mut follow = self.follow(&ThreadId::new(&accepted.thread), accepted.seq).await?;
@@ -264,8 +266,9 @@ impl Client {
         }
     }
 
-    /// Keeps a message that came while the client waited for the answer to request `number`. If it
-    /// refuses that request, it becomes an error.
+    /// Keeps a message that came while the client waited for the answer to request `number`.
+    /// Returns an error instead if the message refuses that request, or says why the connection
+    /// ends.
     fn keep(&mut self, incoming: Incoming, number: u64) -> Result<(), Error> {
         match incoming {
             Incoming::Refused { push: Some(push), huh } if push == number => {
@@ -285,7 +288,7 @@ impl Client {
     /// Waits for the next message. `None` once the pump has closed the connection.
     ///
     /// # Errors
-    /// If the connection breaks, or if what comes isn't what a pump sends.
+    /// If the connection breaks, or if a message comes that pumps don't send.
     pub async fn recv(&mut self) -> Result<Option<Incoming>, Error> {
         match self.waiting.pop_front() {
             Some(it) => Ok(Some(it)),
@@ -304,8 +307,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sends everything that is queued, and closes the client's side. The pump ends the connection
-    /// once all that the pushes caused is done.
+    /// Sends everything that is queued, and closes the client's side of the connection. The pump
+    /// ends the connection once all that the pushes caused is done.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -315,7 +318,7 @@ impl Client {
         Ok(())
     }
 
-    /// How many pushes have no answer yet.
+    /// How many pushes and requests to follow have no answer yet.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.pushed - self.answered
@@ -337,16 +340,16 @@ impl Client {
         }
     }
 
-    /// Whether this answer was returned already, since it was found by following. If so, it is
-    /// forgotten.
+    /// Whether [`find`](Client::find) has returned this answer already. If so, the client forgets
+    /// the answer.
     fn take_known(&mut self, message: &Message) -> bool {
         let is_it = |it: &EntryId| message.is_sent() && message.entry.as_ref() == Some(it);
         let at = self.found.iter().position(is_it);
         at.and_then(|at| self.found.remove(at)).is_some()
     }
 
-    /// Gives an answer the number of its push: answers come in the order of the pushes. Other
-    /// messages are passed on.
+    /// Sorts a message by its kind, and gives an answer the number of its push. Answers come in the
+    /// order of the pushes.
     fn number(&mut self, message: Message) -> Result<Incoming, Error> {
         if message.entry.is_none() && message.is_sent() {
             self.identity = message.to.clone().or(self.identity.take());

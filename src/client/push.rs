@@ -48,7 +48,7 @@ impl Push {
         self
     }
 
-    /// Sends the push into a new fork of the entry's thread, which goes on after this entry.
+    /// Sends the push into a new fork of the entry's thread, which continues after this entry.
     #[must_use]
     pub fn fork_at(mut self, entry: &EntryId) -> Push {
         self.0.thread = Some(entry.to_string());
@@ -62,8 +62,8 @@ impl Push {
         self
     }
 
-    /// Sets a new client id, a UUID of version 7. If the push is sent again after a lost
-    /// connection, it is recorded once.
+    /// Sets a new client id, a UUID of version 7. With it, a push that is sent again after a lost
+    /// connection is recorded once.
     #[must_use]
     pub fn with_fresh_id(self) -> Push {
         let (millis, chance) = (clock::wall_us() / 1_000, clock::random_bytes());

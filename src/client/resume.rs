@@ -1,5 +1,5 @@
 //! A client that survives lost connections. It connects again, repeats unanswered pushes with their
-//! ids, and goes on following threads where it was.
+//! ids, and follows its threads again, each after the last entry that came.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::wire::Code;
 
 /// How many pushes may be unanswered. A further push has to wait.
 const UNANSWERED_MAX: usize = 1_024;
-/// How long the client waits before it connects again: the first time, and at most.
+/// How long the client waits before it connects again, in microseconds: at first, and at most.
 const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
 /// How long the client tries to connect before it gives up, unless the caller sets another time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,8 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A client that survives lost connections.
 ///
 /// Every push has an id, so that a repeated push is recorded once. The pump sends answers only over
-/// the connection that sent the push, so they are lost if it breaks. A program that needs all
-/// answers follows the thread: then it misses nothing and gets nothing twice.
+/// the connection that sent the push, so they are lost if that connection breaks. A program that
+/// needs all answers follows the thread. It misses none of the thread's entries, and gets none
+/// twice.
 ///
 /// ```no_run
 /// use pumphouse::client::{Incoming, Push, Resuming};
@@ -45,12 +46,12 @@ pub struct Resuming {
     client: Option<Client>,
     /// The pushes without an answer, with their numbers, in their order.
     unanswered: VecDeque<(u64, Push)>,
-    /// What the current connection was asked and hasn't answered, in order.
+    /// The requests of the current connection that have no answer yet, in order.
     pending: VecDeque<PendingRequest>,
     follows: BTreeMap<ThreadId, Position>,
     waiting: VecDeque<Incoming>,
     pushed: u64,
-    /// How often the client has connected.
+    /// How many times the client has connected.
     connections: u64,
 }
 
@@ -60,19 +61,20 @@ enum PendingRequest {
     Following(u64),
 }
 
-/// A followed thread, and how far its entries have come.
+/// A followed thread, with the number of the last entry that came.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     /// The number of the request to follow the thread.
     number: u64,
     after: u64,
     live: Option<bool>,
-    /// Whether the pump has agreed once.
+    /// Whether the pump has ever agreed to the request.
     begun: bool,
 }
 
 impl Resuming {
-    /// A client of the pump at an address. It connects when it is first asked for something.
+    /// A client of the pump at an address. The client connects once it has to wait for the pump,
+    /// mostly in the first [`recv`](Resuming::recv).
     #[must_use]
     pub fn new(address: Address) -> Resuming {
         Resuming {
@@ -102,7 +104,7 @@ impl Resuming {
     }
 
     /// Queues a push, and returns the number that its answer will have. A push without an id gets a
-    /// new one. If 1,024 pushes have no answer, this waits for one.
+    /// new one. If 1,024 pushes have no answer, this function waits until one of them has.
     ///
     /// # Errors
     /// If the pump can't be reached.
@@ -153,7 +155,7 @@ impl Resuming {
         Ok(number)
     }
 
-    /// The number of the last entry that came of a followed thread. `None` if the thread isn't
+    /// The number of the last entry that came from a followed thread. `None` if the thread isn't
     /// followed.
     #[must_use]
     pub fn after(&self, thread: &ThreadId) -> Option<u64> {
@@ -166,7 +168,7 @@ impl Resuming {
         self.unanswered.len()
     }
 
-    /// How often the client has connected.
+    /// How many times the client has connected.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections
@@ -242,8 +244,9 @@ impl Resuming {
         Ok(client)
     }
 
-    /// Decides which message to return. One that was returned before isn't returned again, nor one
-    /// about a request that is tried again.
+    /// Decides which message to return. Returns None for an entry that was returned before, for an
+    /// answer in a followed thread, which also comes by following, and for a refusal after which
+    /// the client connects again.
     fn take(&mut self, incoming: Incoming) -> Option<Incoming> {
         match incoming {
             Incoming::Accepted { accepted, .. } => {
@@ -273,7 +276,8 @@ impl Resuming {
                     return None;
                 };
                 let at = self.follows.values_mut().find(|it| it.number == push)?;
-                // The caller is told only once, and not again after a lost connection.
+                // The caller hears only of the first agreement, not of those after a lost
+                // connection.
                 let begun = std::mem::replace(&mut at.begun, true);
                 (!begun).then_some(Incoming::Following { push, following })
             }
@@ -295,7 +299,8 @@ impl Resuming {
         }
     }
 
-    /// Handles a refusal. It is the answer to a push, or a thread is no longer followed.
+    /// Removes the oldest pending request, which was refused, and returns its number. If it was a
+    /// request to follow a thread, the client no longer follows the thread.
     fn refused(&mut self) -> Option<u64> {
         if let Some(PendingRequest::Following(number)) = self.pending.front().copied() {
             self.pending.pop_front();
@@ -305,7 +310,7 @@ impl Resuming {
         self.answered()
     }
 
-    /// Removes the push that was answered, and returns its number.
+    /// Removes the oldest pending push, which was answered, and returns its number.
     fn answered(&mut self) -> Option<u64> {
         let Some(PendingRequest::Push(number)) = self.pending.pop_front() else { return None };
         let at = self.unanswered.iter().position(|(it, _)| *it == number);

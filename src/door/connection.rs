@@ -22,8 +22,8 @@ use crate::id::ThreadId;
 use crate::limits::LOOK_UPS_MAX;
 use crate::wire::Fault;
 
-/// The size of the read buffer. Each worker thread has one buffer, so that idle connections need
-/// none.
+/// The size of the read buffer. Each thread of the runtime has one buffer, so that connections need
+/// none of their own.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
@@ -38,8 +38,8 @@ pub(super) struct Connection<S> {
     pub(super) pump: Pump,
     pub(super) port: Tokio,
     pub(super) follows: Follows,
-    /// Pushes that wait for something, and those behind them. They may get ready in any order, but
-    /// are posted in the order in which they came.
+    /// Pushes that wait for the log or for another push, and the pushes that came after them. They
+    /// may get ready in any order. The connection posts them in the order in which they came.
     pub(super) waiting: FuturesOrdered<PendingPush>,
 }
 
@@ -218,8 +218,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Pending
     }
 
-    /// Waits for the next deadline. A timer may fire too early, which only costs a look at the
-    /// clock. To set a timer for each message would cost more.
+    /// Waits for the next deadline. When a deadline moves to a later time, the timer isn't set
+    /// again: it fires early, and the deadlines are checked in vain. That is cheaper than to set a
+    /// timer for each message.
     fn poll_timer(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         let Some(next) = self.session.deadline_us() else {
             *timer = None;
@@ -234,9 +235,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(())
     }
 
-    /// Ends the connection. It closes its side, then reads for a while and drops what comes: if
-    /// bytes stayed unread, the system would reset the connection, and the client might lose the
-    /// last answer.
+    /// Ends the connection: closes the pump's side, then reads for up to `linger_time_max` and
+    /// drops the bytes. If bytes stayed unread, the system would reset the connection, and the
+    /// client might lose the last answer.
     async fn leave(&mut self, now_us: u64) -> io::Result<()> {
         let limits = self.pump.limits();
         let wait = u64::try_from(limits.linger_time_max.as_micros()).unwrap_or(u64::MAX);

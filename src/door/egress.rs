@@ -1,5 +1,5 @@
-//! The bytes that wait to be written to a client: whole messages in two buffers. One of them is
-//! being written, the other takes new messages.
+//! The bytes that wait to be written to a client: whole messages in two buffers. One buffer is
+//! being written, and the other takes new messages.
 
 use std::io::Write;
 

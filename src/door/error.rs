@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::door::tokens;
 
-/// The errors of doors that can't be opened.
+/// Why a door can't be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     Address(io::Error),
     /// Other machines could reach the door, and clients would need no token.
     Exposed(SocketAddr),
-    /// Other machines could reach the door, and it asks for no tokens.
+    /// Other machines could reach the door, which shows metrics and asks for no tokens.
     Shown(SocketAddr),
     /// A Unix socket can't be made at the path.
     Socket {

@@ -1,5 +1,5 @@
-//! The threads that a connection follows: it gets their entries as they come. Each followed thread
-//! has a position, and is read only as fast as the client takes entries.
+//! The threads that a connection follows. The connection gets the entries of these threads as they
+//! come. A thread is read only as fast as the client takes its entries.
 
 use std::task::{Context, Poll};
 
@@ -15,7 +15,8 @@ use crate::wire::{Code, Fault};
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<FollowedThread>,
-    /// Whether the follows are to end: each with the last entry that the log had when this was set.
+    /// Whether the follows are to end, each with the last entry that the log had when this field
+    /// was set.
     ending: bool,
 }
 
@@ -25,8 +26,8 @@ struct FollowedThread {
     number: u64,
     /// Whether the pump has allowed the client to follow the thread.
     begun: bool,
-    /// Whether the client ended the follow before the pump had answered. Then only the answer is
-    /// still sent.
+    /// Whether the client ended the follow before the pump had answered. In that case, only the
+    /// answer is still sent.
     ended: bool,
     thread: ThreadId,
     /// The number of the last entry that was sent.
@@ -50,7 +51,8 @@ impl Follows {
         self.all.is_empty()
     }
 
-    /// Begins to follow a thread. Whether that is allowed, the session hears later.
+    /// Begins to follow a thread. The session hears later whether the client may follow the thread.
+    /// Fails if the connection follows too many threads.
     pub(super) fn begin(
         &mut self,
         number: u64,
@@ -140,8 +142,8 @@ impl Follows {
 }
 
 impl FollowedThread {
-    /// Whether the session takes more of this thread. It takes entries only after the answer was
-    /// sent.
+    /// Whether the session takes more updates of this thread. A session takes entries only after
+    /// the request to follow was answered.
     fn may_tell(&self, session: &Session) -> bool {
         session.has_outbound_room() && (!self.begun || session.is_answered(self.number))
     }
@@ -163,7 +165,7 @@ impl FollowedThread {
     }
 }
 
-/// The entries that the thread has, and those that follow.
+/// The entries that the thread has, and then all that come later.
 fn entries(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.next().await;

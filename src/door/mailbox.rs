@@ -11,10 +11,10 @@ use futures_util::task::AtomicWaker;
 use crate::door::silence::Silence;
 use crate::engine::{PushEvent, PushObserver};
 
-/// The events and orders for one connection. The number of events is bounded by what the connection
-/// has pushed and by what handlers may emit for it.
+/// The events and orders for one connection. The number of events is bounded by the number of the
+/// connection's pushes, and by the number of payloads that handlers may emit for them.
 pub(super) struct Mailbox {
-    /// The machine that the connection comes from; at a Unix socket, its user.
+    /// The client's machine, or at a Unix socket the client's user.
     pub(super) machine: Arc<str>,
     state: Mutex<MailboxState>,
     waker: AtomicWaker,

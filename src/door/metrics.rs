@@ -27,8 +27,7 @@ use crate::log::Health;
 use crate::model::{Asking, Load, Models};
 use crate::wire::{Code, Fault};
 
-/// How many connections there may be. That is enough for a few scrapers with a connection or two
-/// each.
+/// The most connections at once: enough for a few scrapers with a connection or two each.
 const CONNECTIONS_MAX: usize = 16;
 
 /// How long one connection may last. A client may connect again.
@@ -123,7 +122,7 @@ impl Metrics {
         Metrics { models, ..self }
     }
 
-    /// Also shows a gauge with the name `pumphouse_` and `name`.
+    /// Also shows a gauge whose name is `pumphouse_` followed by `name`.
     #[must_use]
     pub fn gauge(
         mut self,
@@ -169,7 +168,7 @@ impl Door for Metrics {
     }
 }
 
-/// Shows the metrics until the pump has finished its work, so that its stop can be watched, too.
+/// Shows the metrics until the pump has finished its work, so that scrapers can watch it stop.
 async fn serve(
     Metrics { listener, address, models, gauges }: Metrics,
     pump: Pump,
@@ -278,7 +277,7 @@ fn text(metrics: &engine::Metrics, tasks: usize) -> MetricsText {
     page
 }
 
-/// Adds how often each router asked each of its models.
+/// Adds how often each model of each router answered or failed.
 fn asking(page: &mut MetricsText, models: &Models) {
     let all = models.iter().map(|(name, model)| (name, model.asking()));
     let all: Vec<(&str, Vec<Asking>)> = all.filter(|(_, it)| !it.is_empty()).collect();

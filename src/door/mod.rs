@@ -1,9 +1,9 @@
 //! Doors: clients connect to them over TCP, TLS or a Unix socket and speak XML. One more kind of
 //! door shows metrics over HTTP.
 //!
-//! A session is a connection's state machine without a socket. Bytes go in; pushes, which are
-//! payloads from outside, and bytes for the client come out. A session knows no listeners and no
-//! log. The pump tells it what becomes of each push.
+//! A session is a connection's state machine without a socket. Bytes from the client go in. Pushes,
+//! which are payloads from outside, and bytes for the client come out. A session knows no listeners
+//! and no log. The pump's events tell the session how each push goes.
 
 mod connection;
 mod egress;

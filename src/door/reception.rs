@@ -1,5 +1,5 @@
-//! What doors for TCP and Unix sockets have in common: they accept connections, give each a place
-//! and a task, and end them when the pump stops.
+//! The common part of doors for TCP and for Unix sockets. It accepts connections, gives each a
+//! place and a task, and ends them when the pump stops.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,13 +31,13 @@ const PAUSE_US: u64 = 50_000;
 pub(super) trait Source: Send + Sync + 'static {
     /// A connection as the system gives it.
     type Accepted: Send + 'static;
-    /// A connection once messages can go over it.
+    /// A connection over which messages can go.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The address that the source listens at, for traces.
     fn place(&self) -> String;
 
-    /// Waits for the next connection. The text says where it comes from.
+    /// Waits for the next connection. The text says where the connection comes from.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Accepted, String)>> + Send;
 
     /// Prepares a connection for messages, for example by a TLS handshake. This may wait for the
@@ -101,9 +101,10 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
 /// The open connections.
 #[derive(Default)]
 struct Connected {
-    /// The mailboxes of connections that have a place, by the connections' numbers.
+    /// Maps the number of each connection that has a place to the connection's mailbox.
     sessions: DashMap<u64, Arc<Mailbox>>,
-    /// How many connections have a place. To count them in the map would lock all its shards.
+    /// How many connections have a place. Counting the entries of `sessions` would lock all its
+    /// shards.
     count: AtomicUsize,
     farewells: AtomicUsize,
 }
@@ -169,8 +170,8 @@ impl Reception {
         }
     }
 
-    /// Returns the next connection. If the system can't give one, silent connections are closed and
-    /// it tries again a little later.
+    /// Returns the next connection. If the system can't give one, this function closes silent
+    /// connections, waits and tries again.
     async fn accept<S: Source>(&self, source: &S) -> (S::Accepted, String) {
         let mut told = false;
         loop {
@@ -190,8 +191,9 @@ impl Reception {
         }
     }
 
-    /// Serves a connection in a task, or tells its client that there are too many. If too many are
-    /// being told so, the connection is just closed.
+    /// Serves a connection in a task, or tells its client that too many connections are open. If
+    /// `farewells_max` connections are being refused or replaced already, the connection is closed
+    /// without an answer.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.shared.limits;
         let now_us = self.port.now_us();
@@ -262,8 +264,8 @@ impl<S: Source> Guest<S> {
             }
             _ = stage.wait_for(|it| *it == Stage::Drained) => return,
         };
-        // Only the door keeps the source now, so that it can close its listener while connections
-        // are still served.
+        // From here on, only the door keeps the source, so that the door can close its listener
+        // while connections are still served.
         drop((source, stage));
         let Opened { stream, who, peer } = match opened {
             Ok(opened) => opened,
@@ -315,7 +317,7 @@ fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
 /// A connection's place. Dropping this value frees the place.
 struct Seat {
     connected: Arc<Connected>,
-    /// The connection's number. `None` if it is only told that there is no place.
+    /// The connection's number. `None` if the connection is only told that there is no place.
     number: Option<u64>,
 }
 

@@ -62,7 +62,7 @@ pub(super) struct Session {
     who: Option<Identity>,
     /// The token that proved the identity, if one did.
     proof: Option<Proof>,
-    /// The text that every acceptance of a push begins with, up to the thread.
+    /// The text with which every `<accepted>` message begins, up to `<thread>`.
     head: String,
     splitter: Splitter,
     input: Input,
@@ -75,13 +75,14 @@ pub(super) struct Session {
     pub(super) egress: Egress,
     /// The first push without an answer, and all pushes after it.
     window: VecDeque<Slot>,
-    /// The number and bytes of the pushes in the window, as a part of the door's numbers.
+    /// The number and the bytes of the pushes in the window, which the door's [`Share`] counts,
+    /// too.
     part: Part,
-    /// The session's part of what all connections of the pump share.
+    /// The session's unread bytes and its permit for a large message.
     room: Room,
     /// The number of the first push in the window.
     first: u64,
-    /// How many bytes the messages have that wait for the answers to earlier pushes.
+    /// The number of bytes of all `replies` in the window.
     held_bytes: usize,
     /// When something last happened, if the session has memory that it could free.
     busy_us: Option<u64>,
@@ -92,7 +93,8 @@ pub(super) struct Session {
     /// The number of accepted pushes that aren't settled.
     unsettled: u64,
     opened_us: u64,
-    /// Whether pushes wait for something, so that no later one may be taken.
+    /// Whether no more messages may be taken, since earlier pushes wait for the log or for other
+    /// pushes.
     held: bool,
     /// When the deadlines were last checked.
     now_us: u64,
@@ -116,13 +118,13 @@ enum Input {
     Done,
 }
 
-/// A push that waits for its own answer, or for the answer to an earlier push.
+/// A push or another request that waits for its own answer, or for the answer to an earlier one.
 #[derive(Default)]
 struct Slot {
     /// The length of the push.
     bytes: usize,
     answer: Option<Answer>,
-    /// Messages that the push caused. They may not be sent before its answer.
+    /// Messages that the push caused. They may not be sent before the answer to the push.
     replies: Vec<Entry>,
     /// The permit that a large message needed to arrive.
     _place: Option<OwnedSemaphorePermit>,
@@ -137,7 +139,8 @@ enum Answer {
 }
 
 impl Session {
-    /// A session of a client whose identity is known, or that has to authenticate first.
+    /// A session of a client with the identity `who`. If it is `None`, the client must authenticate
+    /// first.
     pub(super) fn new(shared: Arc<DoorShared>, who: Option<Identity>, now_us: u64) -> Session {
         let mut session = Session {
             who: None,
@@ -215,8 +218,8 @@ impl Session {
         }
     }
 
-    /// Returns what to do next with the pump. `None` until more bytes have arrived or were sent, or
-    /// until there is room.
+    /// Returns the next step. `None` if more bytes must arrive or be sent first, or if there is no
+    /// room.
     pub(super) fn next(&mut self) -> Option<Step> {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
@@ -267,7 +270,7 @@ impl Session {
         })
     }
 
-    /// Gives a number to a request, which waits for an answer from now on.
+    /// Gives a request a number and a slot in the window, where it waits for its answer.
     fn number(&mut self, bytes: usize) -> u64 {
         let _place = self.room.take();
         self.window.push_back(Slot { bytes, _place, ..Slot::default() });
@@ -286,7 +289,7 @@ impl Session {
         self.refuse(fault)
     }
 
-    /// Takes no more messages from the client until the pushes that wait have gone on.
+    /// Takes no more messages from the client until [`go_on`](Session::go_on) is called.
     pub(super) fn hold(&mut self) {
         self.held = true;
     }
@@ -335,8 +338,8 @@ impl Session {
         self.answer(number, Answer::Unfollowed(Unfollowed { thread: unfollow.thread }));
     }
 
-    /// Answers why a thread isn't followed. If the client was told before that it is, the
-    /// connection ends.
+    /// Refuses a request to follow a thread. If the request was already answered otherwise, the
+    /// fault ends the connection.
     pub(super) fn stop_following(&mut self, number: u64, fault: Fault) {
         if self.is_answered(number) {
             self.end(fault);
@@ -355,7 +358,8 @@ impl Session {
         self.window.get_mut(at)
     }
 
-    /// Notes an answer. Sends all answers that don't have to wait for an earlier one.
+    /// Notes an answer. Sends all answers that don't have to wait for the answer to an earlier
+    /// push.
     fn answer(&mut self, number: u64, answer: Answer) {
         let Some(slot) = self.slot(number) else { return };
         slot.answer = Some(answer);
@@ -375,7 +379,8 @@ impl Session {
         self.splitter.framing().unwrap_or(Framing::Element)
     }
 
-    /// Whether more may be queued for the client. It must not have too many bytes to read.
+    /// Whether more bytes may be queued for the client. They may if no bytes wait for it, or if few
+    /// enough bytes wait for it and for all clients together.
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
@@ -397,9 +402,9 @@ impl Session {
         self.part.turn()
     }
 
-    /// Whether to read from the client. Messages that have arrived must be taken first. Whether
-    /// there is room changes with other connections, too. So a session that read whenever there is
-    /// room would buffer more and more.
+    /// Whether to read from the client. Messages that have arrived must be taken first. Other
+    /// connections can make room at any time, so a session that read whenever there is room would
+    /// buffer more and more bytes.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }
@@ -429,13 +434,12 @@ impl Session {
         self.is_settled() && self.egress.is_empty()
     }
 
-    /// Whether the client may still send bytes. They must be read and dropped.
+    /// Whether the client may still send bytes, which must be read and dropped.
     pub(super) fn expects_bytes(&self) -> bool {
         !self.is_half_closed && !self.made_room
     }
 
-    /// Ends the session, since the pump has nothing more to tell. Bytes that wait may still be
-    /// sent.
+    /// Ends the session when the pump stops. Bytes that wait may still be sent.
     pub(super) fn stop(&mut self, now_us: u64) {
         self.input = Input::Done;
         self.forget();

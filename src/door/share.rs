@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::Limits;
 
-/// How many pushes a connection takes before others have their turn. That many take some tenths of
-/// a millisecond.
+/// The most pushes that a connection takes before other connections have their turn. Taking so many
+/// lasts some tenths of a millisecond.
 const IN_TURN: usize = 32;
-/// How many pushes all connections together take in a round, if there are many. So a connection
-/// with a single push waits for no more than these.
+/// How many pushes the connections with unanswered pushes take in one round, in which each has one
+/// turn. If there are up to four, each takes `IN_TURN`. If there are more than this number, each
+/// takes one. So a connection with a single push never waits long.
 const IN_ROUND: usize = 128;
 
 /// The numbers of unanswered pushes, and of their bytes, of all connections of a door.
@@ -74,7 +75,7 @@ impl Part {
     }
 
     /// How many pushes the connection may take before others have their turn. The more connections
-    /// have unanswered pushes, the fewer.
+    /// have unanswered pushes, the fewer pushes each may take.
     pub(super) fn turn(&self) -> usize {
         let busy = self.share.busy.load(Ordering::Relaxed);
         (IN_ROUND / busy.max(1)).clamp(1, IN_TURN)
@@ -82,10 +83,11 @@ impl Part {
 
     /// Whether the connection may take one more push.
     ///
-    /// A connection has bounds of its own. Besides, it may have as many pushes as the door has room
-    /// left. So a single connection gets half of the door, each of `n` connections about 1/(n+1),
-    /// and a new one always finds some room. A connection without an unanswered push may always
-    /// take one: only an answer makes a connection look for room again.
+    /// A connection has bounds of its own. Besides, it may not have more pushes than the door still
+    /// has room for. So a single connection gets half of the door's room, each of `n` connections
+    /// gets about 1/(n+1) of it, and a new connection always finds some room. A connection without
+    /// an unanswered push may always take one: only an answer makes a connection look for room
+    /// again.
     pub(super) fn has_room(&self, limits: &Limits) -> bool {
         let pushes = self.share.pushes.load(Ordering::Relaxed);
         let bytes = self.share.bytes.load(Ordering::Relaxed);

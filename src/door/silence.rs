@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many connections are closed at a time at most. Several are, since each time all connections
-/// are looked at.
+/// How many connections are closed at a time: one in 32 of the open ones, but at least 1 and at
+/// most 32. Several are closed, since each search examines all connections.
 const AT_ONCE: usize = 32;
 
-/// A connection that has sent no message isn't closed before this time, however many others wait
-/// for a place.
+/// The least age of a connection that is closed before it has sent a message, however many others
+/// wait for a place.
 const BEGINS_US: u64 = 500_000;
 
 /// The silence of a connection.
@@ -23,13 +23,13 @@ pub(super) enum Silence {
     Rests { since_us: u64 },
 }
 
-/// Returns the numbers of the connections to close. `seen` has each connection's number, machine
-/// and silence.
+/// Returns the numbers of the connections to close. `seen` has the number, the machine and the
+/// silence of each open connection.
 ///
 /// First come connections that were opened at least half a second ago and haven't sent a complete
 /// message, then those that have been silent for at least `silent_min`. Within each kind,
-/// connections of the machine with the most connections come first, and among those the ones that
-/// have been silent longest.
+/// connections of the machine with the most connections come first, and among these, connections
+/// that have been silent longest.
 pub(super) fn longest(
     seen: Vec<(u64, Arc<str>, Silence)>,
     silent_min: Duration,

@@ -16,7 +16,7 @@ use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
 use crate::wire::{Code, Fault};
 
-/// TCP keep-alive: how long a connection may be silent before the system probes it.
+/// How long a connection may be silent before the system probes it, by TCP keep-alive.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 /// The time between two probes of a silent connection.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -49,8 +49,8 @@ pub struct Tcp {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The tokens of clients. A TCP door that other machines can reach must have some, and then
-    /// every client needs one.
+    /// The tokens of clients. A TCP door that other machines can reach must have tokens, and each
+    /// of its clients needs one.
     pub tokens: Tokens,
     /// The certificate of a TCP door. With one, the door speaks TLS only.
     pub tls: Option<Tls>,
@@ -71,7 +71,7 @@ impl Options {
 }
 
 impl Tcp {
-    /// Listens at an address. Clients may connect from now on; they are served when the pump has
+    /// Listens at an address. Clients may connect from now on, and are served once the pump has
     /// started.
     ///
     /// # Errors

@@ -24,7 +24,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// A certificate and its private key. Clones share them, so several doors may have them. When the
-/// files are read again, only new connections use what they have now.
+/// files are read again, new connections use the new certificate and key, and open connections keep
+/// the old ones.
 ///
 /// ```no_run
 /// use pumphouse::door::{Options, Tcp, Tls};
@@ -45,8 +46,8 @@ pub struct Tls {
     seen: Arc<Mutex<[Look; 2]>>,
 }
 
-/// The state of a file: when it was written, its length, and who may read it. `None` if it isn't
-/// there.
+/// The state of a file: the time of its last change, its length and its permissions. `None` if it
+/// isn't there.
 type Look = Option<(SystemTime, u64, Permissions)>;
 
 impl Tls {
@@ -92,8 +93,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Reads the files again if they have changed since the last time. Returns whether they have.
-    /// So a file that can't be used is an error once, not each time.
+    /// Reads the files again if they have changed since the last time. Returns whether they have. A
+    /// file that can't be used causes one error, and the next only after the file has changed.
     ///
     /// # Errors
     /// If one of the files can't be used. In that case the old certificate and key stay in use.

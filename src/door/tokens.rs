@@ -21,11 +21,11 @@ const NONE_LEFT: &str = "it lists nobody any more; stop the pump to keep everybo
 /// The error if a list was empty and isn't any more.
 const NONE_BEFORE: &str = "it listed nobody when the pump started; start the pump again";
 
-/// The tokens that a door accepts. In memory are only their digests, which are computed with a
-/// random key.
+/// The tokens that a door accepts. The memory holds only digests of the tokens, which are computed
+/// with a random key.
 ///
-/// Clones share the same list, so several doors may have it. When the list is read again, it
-/// changes for all of them, and connections whose tokens are no longer in it end.
+/// Clones share the same list, so several doors may use it. When the list is read again, it changes
+/// for all these doors, and connections whose tokens are no longer in the list end.
 ///
 /// ```
 /// use pumphouse::door::Tokens;
@@ -59,7 +59,7 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Reads a token file. It must be a regular file. On Unix, only its owner may write it, and
+    /// Reads a token file, which must be a regular file. On Unix, only its owner may write it, and
     /// only its owner and its group may read it.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Tokens {
     }
 
     /// Finds the identity of a token. The time that this takes reveals nothing about the tokens:
-    /// the digest is compared with every known one, and to the end.
+    /// every known digest is compared, each to its last byte.
     pub(super) fn find(&self, token: &str) -> Option<Proof> {
         let (digest, known) = (digest(&self.key, token), self.known());
         let mut found = u64::MAX;
@@ -140,7 +140,7 @@ impl Tokens {
         Some(Proof { digest, identity: identity.clone() })
     }
 
-    /// Whether a token that was proven is still in the list, with the same identity.
+    /// Whether the token of a proof is still in the list, with the same identity.
     pub(super) fn has(&self, proof: &Proof) -> bool {
         let is_it = |(digest, identity): &([u8; 32], Identity)| {
             *digest == proof.digest && *identity == proof.identity
@@ -312,7 +312,7 @@ pub(super) fn check_access(_: &fs::Metadata) -> Result<(), String> {
 pub struct Wrong {
     /// The file, if the tokens came from one.
     pub path: Option<PathBuf>,
-    /// The number of the line, from 1, if it is about a line.
+    /// The number of the line, from 1, if the error is about a line.
     pub line: Option<usize>,
     /// What is wrong. It doesn't quote a token.
     pub why: String,
@@ -325,7 +325,7 @@ impl Wrong {
         Wrong { path: Some(path.to_owned()), line: None, why, more: Vec::new() }
     }
 
-    /// All that is wrong, a text for each line, with the file and the line's number.
+    /// All errors, a text for each wrong line, with the file and the line's number.
     pub fn all(&self) -> impl Iterator<Item = String> {
         let more = self.more.iter().map(|(line, why)| (Some(*line), why));
         [(self.line, &self.why)].into_iter().chain(more).map(|(line, why)| {

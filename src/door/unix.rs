@@ -85,8 +85,9 @@ fn check_length(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Removes a socket at which no process listens. It is first moved into the private folder and
-/// tried again there. So if two pumps start at the same time, neither removes the other's socket.
+/// Removes a socket at which no process listens. The socket is first moved into the private folder,
+/// and is tried again there. So if two pumps start at the same time, neither removes the other's
+/// socket.
 async fn clear(path: &Path, place: &Nest) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
@@ -141,12 +142,13 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // If this fails, what stays is a folder that is empty or holds an unused socket.
+        // If this fails, the folder stays. It is empty or holds an unused socket.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The file of a socket. Dropping this value removes the file, if it is still the same one.
+/// The file of a socket. Dropping this value removes the file, if the path still leads to the same
+/// file.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,

@@ -6,14 +6,15 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// From this many wrong tokens on, a machine has to wait. Fewer are free, since people mistype.
+/// From this many wrong tokens on, a machine has to wait. Fewer wrong tokens cause no wait, since
+/// people mistype.
 const DELAYED_FROM: u32 = 5;
 /// The first wait and the longest one. The wait doubles with each further wrong token.
 const WAIT_US: (u64, u64) = (1_000_000, 60_000_000);
 /// How long a machine is remembered after its last wrong token.
 const KEPT_US: u64 = 600_000_000;
-/// How many machines are remembered. Beyond that, the machine whose last wrong token is the oldest
-/// is forgotten.
+/// How many machines are remembered. If one more sends a wrong token, the machine whose last wrong
+/// token is the oldest is forgotten.
 const MACHINES_MAX: usize = 4_096;
 
 /// The machines that have sent wrong tokens.

@@ -59,9 +59,10 @@ use crate::wire::{Fault, Payload};
 /// # Ok(()) }
 /// ```
 ///
-/// An arrived message is in the log. A serial listener handles it once this handler has ended;
-/// another listener may be handling it already. An inline handler hears of no arrivals, since it
-/// ends before any could come. In a replay nothing arrives.
+/// An arrived message is in the log. A serial listener handles it once this handler has ended. A
+/// listener that isn't serial may be handling it already, in another handler. `build()` complains
+/// of an inline handler that takes `Arrivals`, since such a handler ends before a message could
+/// arrive. In a replay no message arrives.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Option<ArrivalSignal>);
 
@@ -101,8 +102,8 @@ impl Arrivals {
         }
     }
 
-    /// Awaits a future, and returns its output. If a `P` arrives first, this drops the future and
-    /// returns None.
+    /// Awaits a future, and returns its output. If a `P` arrives first, `unless` drops the future
+    /// and returns None.
     pub async fn unless<P: Payload, T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let (mut came, mut future) = (pin!(self.of::<P>()), pin!(future));
         poll_fn(|context| {

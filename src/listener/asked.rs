@@ -33,19 +33,21 @@ use crate::wire::{Code, Fault};
 /// assert!(pumphouse::builder().with((doubler, calculate())).build().is_ok());
 /// ```
 ///
-/// It is the right message even if several senders wait for answers, and after a restart. It goes
-/// back only one step: if a reply's handler sends a further request, then the `Asked` of the second
-/// reply is the first reply.
+/// `Asked` gives the right message even if several senders wait for answers, and after a restart.
+/// It goes back only one request: if a reply's handler sends a further request, the `Asked` of the
+/// second reply is the first reply.
 ///
-/// It is also there if the pump answers the request with a fault or a `<done/>`, for results of
-/// threads that the listener opened, and for a call that was refused. For a `thread-result` it is
-/// the message whose handling opened the thread, directly or by a request to the listener `thread`.
-/// If the listener was handling several messages with a [`Queue`](crate::listener::Queue), it is
-/// the first of them.
+/// Some further messages have an `Asked`, too: a fault or a `<done/>` with which the pump answers a
+/// request, a `thread-spawned` or a `thread-result` of a thread that the listener opened, and a
+/// fault for a request that was refused. The `Asked` of a `thread-result` is the message whose
+/// handling opened the thread, directly or with a request to the listener `thread`. If the listener
+/// was handling several messages with a [`Queue`](crate::listener::Queue), the `Asked` is the first
+/// of them.
 ///
 /// A message that answers nothing has no `Asked`. So `build()` complains of an `Asked` in the
-/// handler of an [`on`](crate::Listener::on); a handler that is used for both may take an
-/// `Option<Asked>`. The handler begins once the log has been read.
+/// handler of an [`on`](crate::Listener::on). A function that handles both replies and other
+/// messages may take an `Option<Asked>`. With either argument, the handler begins once the asked
+/// message has been read from the log.
 #[derive(Clone, Debug)]
 pub struct Asked(
     /// The message's entry.
@@ -91,8 +93,8 @@ impl Deref for Asked {
     }
 }
 
-/// Wraps a handler, so that its arguments are taken once the asked message has been read from the
-/// log.
+/// Wraps a handler, so that its arguments are taken only once the asked message has been read from
+/// the log.
 pub(super) fn once_read(run: Run) -> Run {
     Arc::new(move |call| {
         let run = run.clone();

@@ -1,6 +1,6 @@
 //! Capabilities: the listeners of an organism, and every payload that they take and emit. Handlers,
-//! plans, pumps and the command line use them to describe an organism and to find payloads by
-//! words.
+//! plans, pumps and the command line use them to describe an organism, and to find the payload that
+//! a word means.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
@@ -14,7 +14,7 @@ use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
 use crate::xml::{Element, Writer};
 
-/// The organism's listeners and their payloads. A handler takes them as an argument; a
+/// The organism's listeners and their payloads. A handler takes `Capabilities` as an argument. A
 /// [`Plan`](crate::engine::Plan) and a [`Pump`](crate::Pump) return them. Cloning them only raises
 /// a reference count.
 ///
@@ -51,8 +51,8 @@ pub struct Described {
     pub attachments: Vec<String>,
     /// The payloads that are routed to it.
     pub takes: Vec<Name>,
-    /// For each payload that is routed to it: the payloads that its handler may emit, by its
-    /// signature.
+    /// Maps each payload that is routed to it to the payloads that the payload's handler may emit,
+    /// by the handler's signature.
     pub emits: BTreeMap<Name, Vec<Name>>,
     /// The payloads that its handlers of replies may emit, by their signatures.
     pub emits_then: BTreeSet<Name>,
@@ -103,7 +103,7 @@ impl Capabilities {
         self.listeners().iter().find(|it| it.name == name)
     }
 
-    /// Every schema, with the pump's own, in the order of their names.
+    /// Every schema, including those of the pump's own payloads, in the order of their names.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
         self.0.catalog.all()
@@ -126,7 +126,8 @@ impl Capabilities {
     /// namespaces.
     ///
     /// # Errors
-    /// What is wrong with the payload, with the path to the place and its position in the text.
+    /// What is wrong with the payload, with the path to the wrong element and its position in the
+    /// text.
     pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
         let to = Writer::new(XmlLimits::INSIDE);
         let checked = match element.namespace() {
@@ -193,9 +194,10 @@ impl Capabilities {
         schema::prompt_with(schema, self.any())
     }
 
-    /// The schema that examples use where any element is allowed. It is the first payload, by name,
-    /// that a listener takes and that isn't the pump's or about agents. Payloads with content of
-    /// their own come before those that allow any element.
+    /// The schema of the payload that examples contain where any element is allowed. It is the
+    /// first payload, by name, that a listener takes and that isn't reserved and not in the
+    /// namespaces [`CORE`], [`META`] and [`AGENT`]. Payloads that don't allow any element come
+    /// before those that do.
     fn any(&self) -> Option<&Schema> {
         let taken = self.listeners().iter().flat_map(|it| &it.takes);
         let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
@@ -204,7 +206,8 @@ impl Capabilities {
     }
 
     /// The capabilities that a listener may know: the listener itself, its peers, the listeners
-    /// that it relies on, their payloads, and the pump's own payloads.
+    /// that it relies on, their payloads, and the payloads in the namespace [`CORE`]. If the
+    /// listener is unknown, or may address every listener, these are all capabilities.
     #[must_use]
     pub fn seen_by(&self, listener: &str) -> Capabilities {
         let Some(own) = self.listener(listener) else { return self.clone() };
@@ -256,7 +259,8 @@ impl Capabilities {
         nearest(word, words.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// The name with the most similar local part: in this namespace or, if there is none, in any.
+    /// The name with the most similar local part: in this namespace or, if no name there is
+    /// similar, in any namespace.
     fn nearest_name(&self, namespace: &str, local: &str) -> Option<&Name> {
         let all: Vec<&Name> = self.schemas().into_iter().map(|it| &it.name).collect();
         let beside: Vec<&Name> =
@@ -293,13 +297,13 @@ impl Described {
         self.said().any(|it| it == name)
     }
 
-    /// The payloads that the listener may emit, by its signatures. Some may come twice.
+    /// The payloads that the listener may emit, by its signatures. Some may come more than once.
     fn said(&self) -> impl Iterator<Item = &Name> {
         self.emits.values().flatten().chain(&self.emits_then)
     }
 
     /// The payloads that the listener may emit because of a payload that it takes: those that the
-    /// payload's handler emits and, if that emits anything, those that the handlers of replies
+    /// payload's handler may emit and, if there are any, those that the handlers of replies may
     /// emit.
     #[must_use]
     pub fn causes(&self, name: &Name) -> Vec<&Name> {

@@ -1,6 +1,6 @@
 //! The contexts of handlers: arguments beside the payload, such as the sender, a fold or the
 //! thread's history. A handler names them by type, and the engine takes them from the message's
-//! [`Context`]. Taking one never waits, since the engine has loaded the folds by then.
+//! [`Context`]. Taking a context never waits, since the engine has loaded the folds before.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ use crate::wire::{Code, Fault, Live};
             Limits, Message, Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
-    /// What the argument needs. `build()` complains if the listener doesn't have it.
+    /// The needs of the argument. `build()` complains if the listener doesn't meet them.
     #[must_use]
     fn needs() -> Vec<Need> {
         Vec::new()
@@ -52,7 +52,7 @@ pub trait FromContext<S>: Sized {
     /// Takes the argument.
     ///
     /// # Errors
-    /// A fault if the argument isn't available. The pump sends it to the message's sender.
+    /// A fault if the argument isn't available. The pump sends the fault to the message's sender.
     fn from_context(context: &Context<S>) -> Result<Self, Fault>;
 }
 
@@ -76,15 +76,16 @@ impl<S> Context<S> {
         &self.call.listener
     }
 
-    /// Whether the listener has this grant. A hand-written argument that needs a grant checks it
-    /// here, in case a hand-written argument around it forgot to pass on its `needs()`.
+    /// Whether the listener has this grant. `build()` checks the grants that `needs()` returns. A
+    /// hand-written argument should check its grant here, too: another hand-written argument that
+    /// contains it may have left out its `needs()`.
     #[must_use]
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
     }
 
-    /// The call, for an argument that reads the log. It fails if the log may not have the message
-    /// yet, which happens if a hand-written argument hasn't declared its needs.
+    /// The call, for an argument that reads the log. Fails if the log may not have the message yet.
+    /// This happens if a hand-written argument hasn't declared its needs.
     pub(super) fn log(&self, argument: &str) -> Result<Arc<HandlerCall>, Fault> {
         if self.call.is_kept {
             return Ok(self.call.clone());
@@ -174,7 +175,7 @@ impl<S> FromContext<S> for Role {
 /// The listeners that this one may address by name.
 #[derive(Clone, Debug)]
 pub struct Peers(
-    /// Their names. `None` means that it may address every listener.
+    /// The names of these listeners. `None` means every listener.
     pub Option<Arc<[String]>>,
 );
 
@@ -187,7 +188,7 @@ impl<S> FromContext<S> for Peers {
 
 /// Tells a handler to stop, because its time is up, its thread was cancelled or the pump is
 /// stopping. After that the handler is polled once more and then dropped, so it must finish what
-/// matters before its next `.await`. An inline handler is never told, since it ends before that.
+/// matters before its next `.await`. The `Cancel` of an inline handler is never cancelled.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<CancellationToken>);
 
@@ -269,7 +270,8 @@ impl Random {
     }
 }
 
-/// Which attempt to handle this message this is, from 1. After a crash it may be a higher number.
+/// The number of this attempt to handle the message, from 1. If the pump crashes during an attempt,
+/// the next attempt has a higher number.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt(
     /// The number.
@@ -288,7 +290,7 @@ impl<S> FromContext<S> for Attempt {
 /// elsewhere.
 #[derive(Clone, Debug)]
 pub struct Record(
-    /// The entries, in the order of their numbers.
+    /// The entries, in the order of their numbers. None if this is no replay.
     pub Option<Vec<Entry>>,
 );
 
@@ -299,9 +301,10 @@ impl<S> FromContext<S> for Record {
     }
 }
 
-/// The other messages that wait for a serial listener in this thread. They are consumed together
-/// with the message at hand. History and folds then include the last of them, and the listener's
-/// own last emission.
+/// The other messages that wait for a serial listener in this thread, with those that it parked.
+/// They are consumed together with the message at hand, unless the handler returns a
+/// [`Park`](crate::listener::Park). History and folds include the last of these messages, and the
+/// listener's own last emission.
 #[derive(Clone, Debug)]
 pub struct Queue(
     /// The entries, in the order of their numbers.
@@ -362,7 +365,7 @@ impl History {
         self.0.host.read(&self.0, after, limit).await
     }
 
-    /// All entries, with the message at hand.
+    /// All entries, up to the message at hand or further, as described [above](History).
     ///
     /// # Errors
     /// If the log can't be read.
@@ -370,9 +373,11 @@ impl History {
         all(|after| Box::pin(self.read(after, PAGE))).await
     }
 
-    /// The cause of the message at hand: the entry whose handling sent it, or which woke it if it
-    /// is a [`Later`](crate::listener::Later). A cause in another thread of the tree is only shown
-    /// if this listener sent the message itself. None if there is no cause to show.
+    /// The cause of the message at hand: the entry whose handling sent it. The cause of a delivered
+    /// [`Later`](crate::listener::Later) is the entry that woke it or, if its time came, the entry
+    /// with which it was sent. If the cause is in another thread of the tree, it is returned only
+    /// if this listener sent the message itself. None if there is no cause, or if the listener may
+    /// not see it.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -445,23 +450,24 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 }
 
 impl<E: IntoEmit> Outbox<E> {
-    /// Sends a payload. Its place in the order of emissions is fixed by this call, and it is sent
-    /// even if the handler fails later. It gets into the log after the handler's next `.await`;
-    /// await the returned future to be sure that it is there.
+    /// Sends a payload, even if the handler fails later. This call fixes the payload's place in the
+    /// order of the handler's emissions. The log gets the payload after the handler's next
+    /// `.await`. The returned future ends once the log has it.
     pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.host.commit(&self.0, payload.into_emit())
     }
 
-    /// Answers an earlier message of this thread. Otherwise it is like [`send`](Outbox::send).
+    /// Sends a payload as [`send`](Outbox::send) does, but as the answer to an earlier message of
+    /// this thread.
     pub fn reply_to(&self, message: &Entry, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         let target = Target::Entry(Box::new(message.clone()));
         self.0.host.commit(&self.0, aim(payload.into_emit(), &target))
     }
 
-    /// Shows a live payload to followers. The log doesn't have it, and it may be lost, so there is
-    /// nothing to await.
+    /// Shows a live payload to followers. The log doesn't get the payload, and followers may miss
+    /// it, so there is nothing to await.
     pub fn live(&self, payload: &E)
     where
         E: Live,

@@ -15,9 +15,9 @@ use crate::xml::Element;
 /// `()` emits nothing. A payload, an [`Element`] or a [`Fault`] answers the sender of the message.
 /// [`To`] names another receiver, [`Request`] wants an answer, and [`Reply`] answers an earlier
 /// message. [`Again`] and [`Later`] go to the listener itself; a [`Note`] is only recorded.
-/// [`Final`] ends the thread, [`Partial`] doesn't. [`Spawn`] and [`ThreadControl`] open and steer
-/// threads. `Option`, `Result`, `Vec` and tuples hold any of these. So does a struct, whose fields
-/// are emitted in order:
+/// [`Final`] ends a child thread, [`Partial`] doesn't. [`Spawn`] and [`ThreadControl`] open and
+/// steer threads. `Option`, `Result`, `Vec` and tuples hold any of these. So does a struct, whose
+/// fields are emitted in order:
 ///
 /// ```
 /// use pumphouse::listener::IntoEmit;
@@ -63,7 +63,7 @@ pub(crate) struct Marks {
     pub(crate) key: Option<String>,
 }
 
-/// A payload. `typed` is its name if its Rust type wrote it, so that it needn't be checked again.
+/// A payload. `typed` is the name of a payload that a Rust type wrote, which needs no check.
 pub(crate) struct EmittedPayload {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
@@ -80,7 +80,7 @@ pub enum Target {
     Oneself,
     /// The sender of the message.
     Sender,
-    /// The sender of the thread's first message. The emission ends the thread.
+    /// The parent thread, as [`Final`] says. In a session, the identity that pushed.
     Opener,
     /// No handler starts. The payload is recorded here and in the parent thread, for the opener.
     Above,
@@ -93,15 +93,15 @@ pub enum Target {
     },
     /// No handler starts. The payload is a note for a named listener, or for the listener itself.
     Note(Option<String>),
-    /// The sender of the thread's first message. The thread continues.
+    /// No receiver in a child thread, as [`Partial`] says. In a session, the identity that pushed.
     Along,
     /// The listener itself, at a later time.
     Later {
-        /// Microseconds since the epoch.
+        /// The time, in microseconds since the epoch. [`u64::MAX`] never comes.
         until_us: u64,
-        /// Whether the push that caused this message waits for it.
+        /// Whether the push that caused this message is settled only once this message is consumed.
         is_awaited: bool,
-        /// Whether the time is one of the wall clock.
+        /// Whether the time is a time of the wall clock.
         by_clock: bool,
     },
     /// The senders of these messages, as [`Answer`](crate::listener::Answer) says.
@@ -125,31 +125,31 @@ pub struct To<E, N = &'static str>(
     pub E,
 );
 
-/// Sends a message to the listener itself, in the same thread, as the next step of a chain.
+/// Sends a message to the listener itself, in the same thread, for example to continue its work.
 pub struct Again<E>(
     /// The payload.
     pub E,
 );
 
-/// Answers the sender of the thread's first message, and ends the thread.
+/// Ends a child thread with its result.
 ///
-/// If this is a child thread, its parent gets the payload within a `thread-result`. If any handler
-/// of a listener may return `Final`, the listener's other answers don't end a thread.
+/// The parent gets the payload in a `thread-result`. A session sends it to the identity that
+/// pushed, and stays open. If a listener's handler may return `Final`, plain answers end no thread.
 pub struct Final<E>(
     /// The result of the thread.
     pub E,
 );
 
-/// Answers the sender of the thread's first message, as [`Final`] does, but the thread continues.
+/// Sends part of a result. Unlike [`Final`], it doesn't end a child thread.
 ///
-/// In a child thread the payload is only recorded. It starts no handler there or in the parent.
+/// A child thread only records the payload. A session sends it to the identity that pushed.
 pub struct Partial<E>(
-    /// The result of the thread so far.
+    /// The part of the result.
     pub E,
 );
 
-/// Records a payload without starting a handler. It is a note for the listener itself, or with
-/// [`To`] for another. That listener can read it in the thread's history when it runs next.
+/// Records a payload without starting a handler. The note is for the listener itself, or with
+/// [`To`] for another. Its receiver can read it in the thread's history.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -193,7 +193,7 @@ impl<E> Spawn<E> {
         Spawn { first, label: String::new(), for_sender: false }
     }
 
-    /// Suggests the end of the thread's id: letters, digits, `_` and `-`.
+    /// Suggests the end of the thread's id. Characters except letters, digits and `_` become `-`.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Spawn<E> {
         Spawn { label: label.into(), ..self }
@@ -209,7 +209,7 @@ impl<E> Spawn<E> {
 /// Cancels, pauses or resumes a thread and its descendants. It needs a [grant](Threads).
 ///
 /// Each of these threads records `why`, and the sender of the message gets it. The thread must be
-/// the message's own thread or a descendant of that.
+/// the message's own thread or one of its descendants.
 pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
@@ -223,8 +223,8 @@ impl<E> ThreadControl<E> {
         ThreadControl { thread, state: State::Cancelled, why }
     }
 
-    /// Pauses threads: running handlers may end, but none begins, except where its listener has the
-    /// grant.
+    /// Pauses threads: running handlers may end, but no handler begins, except those of listeners
+    /// with the grant.
     pub fn pause(thread: ThreadId, why: E) -> ThreadControl<E> {
         ThreadControl { thread, state: State::Paused, why }
     }
@@ -254,8 +254,8 @@ impl<E> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
-    /// Makes the time one of the wall clock, even if that is set. If it is set back, the message
-    /// comes at once: compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
+    /// Makes the time a time of the wall clock. If the clock is set back, the message comes at
+    /// once: compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }
@@ -289,8 +289,8 @@ pub struct Cost {
 
 /// Charges the budget of the message's tree. It needs a [grant](Charges).
 ///
-/// Reserve before the work, settle after it. If a reservation that is sent with `out.send` doesn't
-/// fit, `send` returns an `Err` with `P0042` and the numbers, and nothing is spent.
+/// Reserve before the work, settle after it. If a reservation that `out.send` sends doesn't fit,
+/// awaiting the send returns an `Err` with `P0042` and the numbers, and nothing is spent.
 ///
 /// ```
 /// use pumphouse::listener::{Charge, Charges, Cost};
@@ -327,7 +327,7 @@ impl Charge {
         })
     }
 
-    /// Settles a reservation with what was spent. What was reserved and not spent is given back.
+    /// Settles a reservation with what was spent, and gives back the part that wasn't spent.
     /// Spending beyond the reservation counts even if the budget has no room for it.
     #[must_use]
     pub fn settle(reserved: Cost, spent: Cost) -> Charge {
@@ -342,7 +342,7 @@ impl Charge {
     }
 }
 
-/// A charge with details, such as the model and the kinds of its tokens.
+/// Makes a charge with details, such as the model and its kinds of tokens.
 impl From<budget::Charge> for Charge {
     fn from(charge: budget::Charge) -> Charge {
         Charge(charge)
@@ -574,7 +574,7 @@ fn wrong(mut emit: Emit) -> Emit {
     emit
 }
 
-/// Gives emissions a target. A fault always goes to the sender.
+/// Gives emissions a target, except faults, which always go to the sender of the message.
 pub(crate) fn aim(mut emit: Emit, target: &Target) -> Emit {
     for emission in emit.iter_mut().filter(|it| it.payload.is_ok()) {
         emission.target = target.clone();

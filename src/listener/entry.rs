@@ -14,8 +14,8 @@ use crate::xml::{Element, escape_text};
 /// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
 /// a reference count.
 ///
-/// The log may have entries that an older program wrote and that a changed type can't read any
-/// more. Decoding such an entry is an `Err`, never a panic.
+/// The log may have entries that an older program wrote, and whose payload type has changed since.
+/// If the type can't read such an entry, decoding it returns an `Err`, and never panics.
 #[derive(Clone)]
 pub struct Entry(Arc<Inner>);
 
@@ -37,7 +37,7 @@ struct Inner {
 /// The end tag of the `<key>` element in an entry's `<meta>`.
 const END: &str = "</key>";
 
-/// The `<key>` element with which a request's key stands in an entry's `<meta>`.
+/// The `<key>` element that holds a request's key in an entry's `<meta>`.
 pub(crate) fn key_meta(key: &str) -> Bytes {
     let mut meta = format!("<key xmlns=\"{META}\">");
     escape_text(key, &mut meta);
@@ -88,7 +88,7 @@ impl Entry {
         &self.0.name
     }
 
-    /// Whether the payload has the name of `P`. It may still be impossible to read it as a `P`.
+    /// Whether the payload has the name of `P`. Reading the payload as a `P` may still fail.
     #[must_use]
     pub fn is<P: Payload>(&self) -> bool {
         self.0.name == P::NAME
@@ -118,7 +118,7 @@ impl Entry {
         self.0.flags.contains(log::Flags::REFUSED)
     }
 
-    /// How many listeners handle the entry. 0 if it is for an identity, or is only recorded.
+    /// How many listeners handle the entry. 0 if the entry is for an identity or is only recorded.
     #[must_use]
     pub fn receivers(&self) -> u32 {
         self.0.receivers
@@ -136,8 +136,8 @@ impl Entry {
         self.0.meta.as_deref()
     }
 
-    /// The key of a [request](crate::listener::Request), if it has one. Equal keys mean the same
-    /// request, tried again.
+    /// The key of a [request](crate::listener::Request), if the entry is a request with a key.
+    /// Requests with equal keys are attempts at the same request.
     #[must_use]
     pub fn key(&self) -> Option<String> {
         let meta = self.0.meta.as_ref()?;
@@ -182,8 +182,8 @@ impl Entry {
     /// The payload, if it is a `P` that can be read.
     #[must_use]
     pub fn decode_if<P: Payload>(&self) -> Option<P> {
-        // Folds call this for every entry, and most entries have another payload. So this compares
-        // the names first, and makes no fault for a mismatch.
+        // Folds call this for every entry, and most entries have another payload. So this function
+        // compares the names first, and makes no fault if they differ.
         if self.is::<P>() { self.decode().ok() } else { None }
     }
 
@@ -228,7 +228,7 @@ impl Entry {
     }
 }
 
-/// For programs that read a log themselves: a log's entry as listeners see it.
+/// Converts an entry of the log for programs that read a log themselves.
 impl From<&log::Entry> for Entry {
     fn from(entry: &log::Entry) -> Entry {
         Entry::kept(entry)

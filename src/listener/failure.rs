@@ -1,4 +1,4 @@
-//! Decides which entries count as failures. The wire, `--json` and `--failed` use this rule.
+//! Decides which entries count as failures. Doors, `--json` and `--failed` use this rule.
 
 use memchr::memmem;
 

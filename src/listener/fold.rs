@@ -23,9 +23,9 @@ use crate::listener::Entry;
 /// }
 /// ```
 ///
-/// A handler takes this state as `Fold<Count>`. The state includes the entries up to the message
-/// that the handler got. The engine keeps the state while the thread is in memory, and computes it
-/// again from the log when the thread is loaded. The same entries must always give the same state.
+/// A handler takes this state as `Fold<Count>`. The state includes the entries up to the message at
+/// hand. The engine keeps the state while the thread is in memory, and computes it again from the
+/// log when the thread is loaded. The same entries must always give the same state.
 ///
 /// `pumphouse state` prints the state with `Debug`, and makes its digest from that text. So use a
 /// `BTreeMap` rather than a `HashMap`, which would print in another order each time.

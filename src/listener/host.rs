@@ -36,12 +36,12 @@ pub struct HandlerCall {
     /// The signal of arrivals, if the handler takes it.
     pub(crate) arrivals: Option<ArrivalSignal>,
     pub(crate) folds: Vec<Awake>,
-    /// For a reply, once it has been read: the message that [`Asked`](crate::listener::Asked)
-    /// gives.
+    /// The message that [`Asked`](crate::listener::Asked) gives, once it has been read from the
+    /// log. The inner None means that there is no such message.
     pub(crate) asked: OnceLock<Option<Entry>>,
     /// The log's key. [`Random`](crate::listener::Random) derives its numbers from it.
     pub(crate) key: [u8; 32],
-    /// How often the handler sent with an `Outbox`.
+    /// How many times the handler has sent with an `Outbox`.
     pub(crate) sent: AtomicU32,
     pub(crate) host: Arc<dyn Host>,
 }
@@ -69,33 +69,37 @@ pub struct OtherThreads {
     pub threads: Vec<ThreadId>,
     /// How many threads of the log this page examined.
     pub looked_at: usize,
-    /// The thread after which the next page begins. It may be of another identity. None if no more
-    /// threads follow, or the listener may not read any.
+    /// The thread after which the next page begins. It may belong to another identity. None if this
+    /// page examined no thread: the log has no more threads, or the listener may not read any.
     pub next: Option<ThreadId>,
 }
 
 /// The engine, as a handler's arguments see it.
 pub trait Host: Send + Sync {
-    /// Takes emissions that a handler sends before it returns. Calling this fixes their place in
-    /// the order of emissions. The future ends once they are in the log, or were refused.
+    /// Takes emissions that a handler sends before it returns. This call fixes the place of the
+    /// emissions in the handler's order. The returned future ends once the emissions are in the log
+    /// or were refused.
     fn commit(&self, call: &Arc<HandlerCall>, emit: Emit) -> Boxed<'static, ()>;
     /// Shows a live payload to the thread's followers. The payload may be lost.
     fn live(&self, call: &HandlerCall, element: Element);
-    /// Reads up to `limit` entries of the thread whose number is greater than `after`. The last
-    /// entry that may come is the message or, for a handler that takes its queue, a later one.
+    /// Reads up to `limit` entries of the thread whose number is greater than `after`. Entries
+    /// after the message are left out. If the handler takes its queue, the entries instead go up to
+    /// the queue's last message or to the listener's last emission, whichever is later.
     fn read<'a>(&'a self, call: &'a HandlerCall, after: u64, limit: usize)
     -> Boxed<'a, Vec<Entry>>;
     /// The threads of the message's tree, in the order in which they were opened.
     fn tree<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Vec<ThreadId>>;
     /// The next page of threads in other trees that the same identity opened, after the thread
-    /// `after`. Empty if the listener has no right to read them.
+    /// `after`. Empty if the listener has no right to read them, or if the log has no thread
+    /// `after`.
     fn others<'a>(
         &'a self,
         call: &'a HandlerCall,
         after: Option<&'a ThreadId>,
     ) -> Boxed<'a, OtherThreads>;
     /// Reads up to `limit` entries of a thread of [`tree`](Host::tree) or [`others`](Host::others)
-    /// whose number is greater than `after`. Entries that came after the message are left out.
+    /// whose number is greater than `after`. Entries that the log got after the message are left
+    /// out. For the message's own thread, this reads the same entries as [`read`](Host::read).
     fn read_thread<'a>(
         &'a self,
         call: &'a HandlerCall,
@@ -117,8 +121,8 @@ pub trait Host: Send + Sync {
     fn record(&self) -> Option<Vec<Entry>> {
         None
     }
-    /// By how many microseconds the wall clock is ahead of the log's time. Negative if the wall
-    /// clock is behind.
+    /// How many microseconds the wall clock is ahead of the log's time. Negative if the wall clock
+    /// is behind.
     fn ahead_us(&self) -> i64 {
         0
     }

@@ -1,5 +1,6 @@
-//! Joining threads: while a listener handles a message it may open several threads. Once enough of
-//! them have ended, its handler gets their answers together, as a [`Join`].
+//! Joining threads: a listener that handles a message may open several threads. Once enough of
+//! these threads have ended, a handler of the listener gets their answers together, from a
+//! [`Join`].
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,17 +14,17 @@ use crate::wire::core::{Huh, ThreadResult, ThreadSpawned, ThreadStatus};
 use crate::wire::{Fault, Payload};
 use crate::xml::Element;
 
-/// A fold of the branches of a thread, which are the child threads that its messages opened: which
-/// message opened which branches, and in which order they ended. A handler that takes a [`Join`]
-/// registers this fold.
+/// A fold of the branches of a thread. The branches are the child threads that the handling of the
+/// thread's messages opened. The fold tells which message opened which branches, and in which order
+/// the branches ended. A handler that takes a [`Join`] registers this fold.
 #[derive(Clone, Debug, Default)]
 pub struct Branches {
-    /// The branches that a message opened, by the message's number.
+    /// Maps the number of a message to the branches that its handling opened.
     groups: BTreeMap<u64, Group>,
-    /// The number of the message that opened a branch, by the branch's id.
+    /// Maps the id of a branch to the number of the message whose handling opened it.
     opened_by: BTreeMap<ThreadId, u64>,
-    /// The number of the message that opened a branch, by the number of the branch's
-    /// `thread-result`.
+    /// Maps the number of a `thread-result` to the number of the message whose handling opened the
+    /// branch.
     result_of: BTreeMap<u64, u64>,
 }
 
@@ -59,9 +60,10 @@ impl Apply for Branches {
     }
 }
 
-/// The threads that were opened for one request. A handler of their
-/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. It gives the answers as
-/// `P`, in the one call in which enough of the threads have ended.
+/// The threads that the handling of one request opened. A handler of their
+/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. It gives the answers,
+/// each as a `P`, to exactly one call of the handler: the call for the last result that was still
+/// needed.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -113,10 +115,10 @@ impl Apply for Branches {
 /// ```
 ///
 /// A join survives a restart, since the log says which threads belong together and which of them
-/// have ended. Every thread that the handling of the request opened belongs to the join. It may
-/// have been opened with [`Spawn`](crate::listener::Spawn), or by a call of a listener that has
+/// have ended. Every thread that the handling of the request opened belongs to the join. A thread
+/// may be opened with [`Spawn`](crate::listener::Spawn), or by a call of a listener that has
 /// [threads of its own](crate::Listener::own_thread). If the request opens no thread, no
-/// `ThreadResult` ever comes, so the handler of the request must answer it itself.
+/// `ThreadResult` ever comes, so the request's own handler must answer the request.
 pub struct Join<P> {
     branches: Fold<Branches>,
     history: History,
@@ -182,8 +184,8 @@ impl<S, P: Payload> FromContext<S> for Join<P> {
 }
 
 impl<P: Payload> Join<P> {
-    /// All branches, in the order in which they ended, if the result at hand is the last one that
-    /// was missing. None otherwise.
+    /// All branches, in the order in which they ended, if the result at hand was the last missing
+    /// one. None otherwise.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -191,7 +193,8 @@ impl<P: Payload> Join<P> {
         self.first(usize::MAX).await
     }
 
-    /// The branch that ended first, if the result at hand is that branch's. None otherwise.
+    /// The branch that ended first, if the result at hand is the result of that branch. None
+    /// otherwise.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -200,8 +203,9 @@ impl<P: Payload> Join<P> {
     }
 
     /// The first `count` branches, in the order in which they ended, if the result at hand is the
-    /// last of these. None otherwise. If fewer branches were opened, this waits for all of them. A
-    /// branch that failed has ended, too; its [`answer`](Branch::answer) is then an `Err`.
+    /// result of the last of these branches. None otherwise. If fewer branches were opened, all of
+    /// them are needed. A `count` of 0 means 1. A branch that failed has ended, too; its
+    /// [`answer`](Branch::answer) is then an `Err`.
     ///
     /// # Errors
     /// If the log can't be read.

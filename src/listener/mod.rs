@@ -1,6 +1,6 @@
 //! Listeners: how async functions become handlers of messages. A user builds a [`Listener`] from
-//! functions; the engine runs it. This module has no tasks, sockets or queues: where a handler's
-//! argument needs the engine, it calls a [`Host`], which the engine implements.
+//! functions; the engine runs it. This module has no tasks, sockets or queues. An argument of a
+//! handler that needs the engine calls a [`Host`], which the engine implements.
 
 mod above;
 mod arrivals;

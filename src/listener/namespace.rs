@@ -1,6 +1,6 @@
-//! Listeners whose payloads are in a namespace that is made from the listener's name. An organism
-//! can have two listeners of such a kind, under two names. This module renames the payloads when
-//! the listener gets another name.
+//! Listeners whose payloads are in a namespace that is made from the listener's name. So an
+//! organism can have two listeners of such a kind, under two names. When a listener gets another
+//! name, this module renames its payloads.
 
 use crate::limits::XmlLimits;
 use crate::listener::{Emit, HandlerKey, Listener, Need, Spec};
@@ -12,11 +12,11 @@ impl<S> Listener<S> {
     /// Ties the namespace of the listener's payloads to the listener's name, so that an organism
     /// can have two listeners of this kind. When [`named`](Listener::named) gives the listener
     /// another name, its payloads move from the namespace of the old name to the namespace of the
-    /// new name; [`namespace_of`](crate::name::namespace_of) makes the two. Call this before the
-    /// first `.on(…)`.
+    /// new name; [`namespace_of`](crate::name::namespace_of) makes both namespaces. Call this
+    /// before the first `.on(…)`.
     ///
-    /// A payload that a handler sends with an `Outbox` isn't moved. Handlers of such a listener
-    /// return their answers.
+    /// A payload that a handler sends with an `Outbox` isn't moved. So the handlers of such a
+    /// listener must return their answers.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -92,7 +92,8 @@ impl Move {
     }
 
     /// A copy of the payload whose elements are in the new namespace. Elements in other namespaces
-    /// stay as they are.
+    /// stay as they are, with all that they contain. A moved element keeps only its attributes
+    /// without a namespace.
     pub(crate) fn element(&self, element: &Element) -> Result<Element, Fault> {
         let mut writer = Writer::new(XmlLimits::INSIDE);
         self.write(element.view(), &mut writer);
@@ -116,8 +117,8 @@ impl Move {
         writer.end();
     }
 
-    /// Moves the payloads that a handler emits. If a payload can't be moved, its sender gets a
-    /// fault instead.
+    /// Moves the payloads that a handler emits. If a payload can't be moved, a fault takes its
+    /// place.
     pub(crate) fn emit(&self, mut emit: Emit) -> Emit {
         for emission in &mut emit {
             let Ok(payload) = &mut emission.payload else { continue };

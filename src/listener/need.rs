@@ -21,7 +21,7 @@ pub enum Need {
     Keep(Kept),
     /// It has an argument or a return type that needs this grant.
     Grant(&'static str),
-    /// It has an argument that can do more with this grant.
+    /// It has an argument that can do more with this grant, which is optional.
     MayGrant(&'static str),
     /// It takes the queue of a serial listener.
     Queue,
@@ -48,8 +48,8 @@ pub struct FoldType(pub(crate) FoldId);
 pub struct Kept(pub(crate) FoldId, pub(crate) FoldOf);
 
 impl Need {
-    /// A fold that is registered automatically. This is for arguments of your own that are made
-    /// from a fold:
+    /// A fold that is registered automatically. Return this need from the `needs()` of an argument
+    /// of your own that is made from a fold:
     ///
     /// ```
     /// use pumphouse::listener::{Context, FromContext, Need};

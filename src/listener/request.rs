@@ -45,9 +45,9 @@ impl<E> Request<E> {
     }
 
     /// Gives the request a key, which its receiver reads with
-    /// [`Entry::key`](crate::listener::Entry::key). Equal keys mean the same request, tried again.
-    /// If the pump refuses the request or opens a thread for it, the entry of the refusal or of the
-    /// new thread has the key, too.
+    /// [`Entry::key`](crate::listener::Entry::key). Requests with equal keys are attempts at the
+    /// same request. If the pump refuses the request or opens a thread for it, the entry of the
+    /// refusal or of the new thread has the key, too.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }

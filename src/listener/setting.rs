@@ -36,7 +36,7 @@ pub struct Beside {
 impl Beside {
     /// The struct name that tells a manifest's deserializer to give a path with its folder.
     pub(crate) const MARK: &str = "pumphouse::listener::Beside";
-    /// The keys of the map that the manifest's deserializer then gives.
+    /// The keys of the map that the manifest's deserializer gives for this struct name.
     pub(crate) const KEYS: [&str; 2] = ["folder", "text"];
 
     /// A path in a folder.
@@ -119,8 +119,8 @@ pub struct DeclaredPayload {
 impl DeclaredPayload {
     /// The struct name that tells a manifest's deserializer to look a payload up by its name.
     pub(crate) const MARK: &str = "pumphouse::listener::DeclaredPayload";
-    /// The keys of the map that the manifest's deserializer then gives: a name, and the text of a
-    /// JSON Schema.
+    /// The keys of the map that the manifest's deserializer gives for this struct name. The values
+    /// are a payload's name and the text of a JSON Schema.
     pub(crate) const KEYS: [&str; 2] = ["name", "schema"];
 
     /// The payload's schema. If the settings have a JSON Schema, the payload gets the name `own`.

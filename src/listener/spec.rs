@@ -66,10 +66,10 @@ pub(crate) struct Spec {
     pub(crate) grants: BTreeSet<String>,
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
-    /// The payload names that the listener owns, and whose handlers take an argument that only a
-    /// reply has. `build()` complains of them.
+    /// The names of owned payloads whose handlers take an argument that only replies have.
+    /// `build()` complains of them.
     pub(crate) no_replies: Vec<Name>,
-    /// For each payload name that the listener owns: the payloads that its handler may emit. For
+    /// Maps the name of each owned payload to the payloads that its handler may emit, for
     /// descriptions.
     pub(crate) emits: BTreeMap<Name, Vec<Name>>,
     /// The payloads that the handlers of replies may emit.
@@ -80,12 +80,12 @@ pub(crate) struct Spec {
     pub(crate) at_stop: Vec<AtStop>,
 }
 
-/// What a call of a listener may do besides answering, as its author declares it. It is shown in
-/// descriptions, and nothing enforces it.
+/// What a call of a listener may do besides answering, as the listener's author declares it.
+/// Descriptions show the declaration, and nothing enforces it. In the variants, "it" is the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effects {
-    /// It does nothing else, and the answer depends on the call alone.
+    /// It does nothing else, and its answer depends on the payload alone.
     None,
     /// It reads data of this machine.
     Reads,
@@ -108,15 +108,15 @@ impl Effects {
     }
 }
 
-/// Says whether a waiting message (the first entry) is delivered now, because of an entry that came
-/// (the second).
+/// Says whether an entry that came (the second argument) lets a waiting message (the first
+/// argument) be delivered now.
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// A handler with its listener's state.
 #[derive(Clone)]
 pub(crate) struct BoundHandler {
     pub(crate) run: Run,
-    /// Whether the handler takes a fold. For other handlers no folds are handed over.
+    /// Whether the handler takes a fold. Other handlers get no folds.
     pub(crate) takes_folds: bool,
     /// Whether the handler reads the log.
     pub(crate) reads_log: bool,
@@ -129,8 +129,8 @@ pub(crate) struct Traits {
     pub(crate) blocking: bool,
     pub(crate) idempotent: bool,
     pub(crate) inline: bool,
-    /// If the namespace is tied to the listener's name: the group that stands before the name
-    /// there.
+    /// The group that stands before the listener's name in the namespace of its payloads, such as
+    /// `shops/`, or empty. None if the namespace isn't tied to the name.
     pub(crate) own_namespace: Option<&'static str>,
     pub(crate) own_thread: bool,
     pub(crate) pure: bool,
@@ -148,7 +148,8 @@ pub(crate) enum HandlerKey {
     Route(Name),
 }
 
-/// A handler without its types. The call takes the handler's arguments; the future runs its code.
+/// A handler without its types. Calling this function takes the handler's arguments. The returned
+/// future runs the handler's code.
 pub(crate) type Run = Arc<dyn Fn(Arc<HandlerCall>) -> Boxed<'static, Emit> + Send + Sync>;
 
 impl Spec {
@@ -203,7 +204,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.bind(HandlerKey::AnyReply, f, |it| Ok(it.clone()))
     }
 
-    /// Adds a handler, and routes a payload to it whose name is only known at run time.
+    /// Adds a handler of a payload whose name is only known at run time, and routes messages with
+    /// that name to this listener.
     #[must_use]
     pub fn on_named<F: Handler<A>, A>(mut self, schema: Schema, f: F) -> Listener<S>
     where
@@ -279,7 +281,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Sets the kind of listener. The default is `tool`, or `agent` if calls of this listener have
-    /// threads of their own. Agents also know the kinds `relic`, `workflow` and `llm`.
+    /// threads of their own. Feeds of agents also know the kinds `relic`, `workflow` and `llm`.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Listener<S> {
         self.spec.kind = Some(kind.into());
@@ -322,15 +324,16 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Sets how long a handler may run. The default is 30 s.
+    /// Sets how long a handler may run. The default is the limit
+    /// [`handler_time_max`](crate::Limits).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Listener<S> {
         self.spec.timeout = Some(limit);
         self
     }
 
-    /// Declares how many turns the listener has in a thread, if it limits them itself. Reports of
-    /// budgets show the number.
+    /// Declares how many turns the listener has in a thread, for listeners that limit their turns
+    /// themselves. Reports of budgets show the number.
     #[must_use]
     pub fn turns_max(mut self, turns: u64) -> Listener<S> {
         self.spec.turns_max = Some(turns);
@@ -345,8 +348,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Sets the listeners that this one can't work without. It may address them even if they aren't
-    /// its peers, and `build()` complains if one of them is missing.
+    /// Sets the listeners that this one can't work without. This listener may address them even if
+    /// they aren't its peers, and `build()` complains if one of them is missing.
     #[must_use]
     pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.relies_on = names.into_iter().map(Into::into).collect();
@@ -369,8 +372,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Declares that the handlers depend on nothing but their arguments, and do nothing but emit. A
-    /// replay runs pure listeners, and reads the emissions of others from the log. A pure listener
-    /// is idempotent, too.
+    /// replay runs pure and [recorded](Listener::recorded) listeners again, and reads the emissions
+    /// of all other listeners from the log. A pure listener is idempotent, too.
     #[must_use]
     pub fn pure(mut self) -> Listener<S> {
         self.spec.traits.pure = true;
@@ -386,8 +389,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Lets the listener run in a thread that is over budget, too, and lets others always answer
-    /// it. This is for listeners that only pass on results of earlier messages.
+    /// Lets the listener run in a thread that is over budget, too. Messages to it aren't refused
+    /// for lack of budget. This is for listeners that only pass on results of earlier messages.
     #[must_use]
     pub fn settles(mut self) -> Listener<S> {
         self.spec.traits.settles = true;
@@ -395,7 +398,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Runs the handlers within the worker, without a task of their own. This is for handlers that
-    /// take microseconds.
+    /// take microseconds. A handler that isn't done when it first waits becomes a task after all.
     #[must_use]
     pub fn inline(mut self) -> Listener<S> {
         self.spec.traits.inline = true;
@@ -418,8 +421,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Lets other shared listeners have handlers of the same payloads. Each of them gets every such
-    /// message.
+    /// Lets several listeners have handlers of the same payload, if all of them are shared. Each of
+    /// them gets every message with this payload.
     #[must_use]
     pub fn shared(mut self) -> Listener<S> {
         self.spec.traits.shared = true;
@@ -465,7 +468,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.spec.payloads()
     }
 
-    /// A payload that this listener and another both take, although not both are
+    /// A payload that this listener and `other` both take, unless both are
     /// [shared](Listener::shared). One organism can't have two such listeners, even under different
     /// names.
     #[must_use]
@@ -503,8 +506,9 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Delivers a waiting [`Later`](crate::listener::Later) message early, once `wakes` returns
-    /// true for this message and an entry that came anywhere in the tree. `wakes` must depend on
-    /// these two alone. It must be fast, since it is called for every entry while a message waits.
+    /// true for the waiting message and an entry that came anywhere in the tree. `wakes` must
+    /// depend on these two arguments alone. It must be fast, since it is called for every entry
+    /// while a message waits.
     #[must_use]
     pub fn wakes(mut self, wakes: fn(waiting: &Entry, came: &Entry) -> bool) -> Listener<S> {
         self.spec.wakes = Some(wakes);

@@ -9,9 +9,10 @@ use crate::listener::{
 };
 use crate::wire::Fault;
 
-/// The entries of every thread of the message's tree, as they were when the log got the message.
-/// With the grant [`ReadIdentity`] also the entries of the other trees that the same identity
-/// opened.
+/// Reads the entries of every thread of the message's tree, up to the moment when the log got the
+/// message. With the grant [`ReadIdentity`], it also reads the entries of the other trees that the
+/// same identity opened. Of another thread that is a fork, it reads only the entries after the
+/// fork.
 ///
 /// A tree is a session with all threads below it.
 ///
@@ -51,8 +52,8 @@ impl TreeHistory {
         self.0.host.tree(&self.0).await
     }
 
-    /// The next page of threads in other trees that the same identity opened. It begins after the
-    /// thread `after`, or with the first one. Empty without the grant [`ReadIdentity`].
+    /// The next page of threads in other trees that the same identity opened. The page begins after
+    /// the thread `after`, or with the first thread. Empty without the grant [`ReadIdentity`].
     ///
     /// # Errors
     /// If the log can't be read.
@@ -60,8 +61,9 @@ impl TreeHistory {
         self.0.host.others(&self.0, after).await
     }
 
-    /// Up to `limit` entries of a thread whose number is greater than `after`, and never more than
-    /// 1024. Empty if the listener may not read the thread.
+    /// Up to `limit` entries of a thread whose number is greater than `after`: at most 1024 of the
+    /// message's own thread, and at most 256 of another thread. Empty if the listener may not read
+    /// the thread.
     ///
     /// # Errors
     /// If the log can't be read.

@@ -80,7 +80,7 @@ impl View {
         Ok(page)
     }
 
-    /// Every entry of the view, with the message at hand.
+    /// Every entry of the view, including the message at hand.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -99,7 +99,7 @@ impl View {
 /// takes it back. A handler that takes a [`View`] registers this fold.
 ///
 /// A clear is an entry `context-cleared`. It hides the entries from number 2 to its `upto`, except
-/// those in its `except`. If it has no `upto`, the newest `kept_messages` entries up to the request
+/// those in its `except`. Without an `upto`, the newest `kept_messages` entries up to the request
 /// for the clear stay in view, the request included. The request and all later entries always stay
 /// in view. When several clears are in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Clears {
         self.in_force.last().map_or_else(Vec::new, Hidden::stretches)
     }
 
-    /// How many messages are hidden, by the count that prompts show, which leaves out bookkeeping
+    /// How many messages are hidden. This is the count that prompts show; it leaves out bookkeeping
     /// entries. None if the newest clear doesn't say how many, as in threads of version 0.1.0.
     #[must_use]
     pub fn messages(&self) -> Option<u64> {
@@ -205,10 +205,10 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload;
 
-    /// The hidden entries of a thread with these clears. Each clear has its entry's number, and
-    /// words: `clear`, `kept_messages`, then optionally `upto` and the exceptions. One word alone
-    /// takes the newest clear back, and a word that begins with `no` makes the entry a refused one.
-    /// Each entry is caused by the message before it.
+    /// The hidden entries of a thread with these clears. Each item is an entry's number and a text.
+    /// The words of a clear are `clear`, `kept_messages`, and optionally `upto` and the exceptions.
+    /// A text of one word takes the newest clear back. If a text begins with `no`, the entry is
+    /// refused. The cause of each entry is the entry before it.
     fn hidden(all: &[(u64, &str)]) -> Vec<RangeInclusive<u64>> {
         let (thread, mut clears) = (ThreadId::new("sess-a"), Clears::default());
         for (seq, what) in all {

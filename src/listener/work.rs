@@ -11,9 +11,9 @@ use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
 /// One answer to several messages, which the listener handles now, had parked, or handled before.
-/// If an identity sent several of them, it gets the answer once, as the answer to the first of its
-/// messages, and each of its connections hears the answer once. If a listener sent several of them,
-/// it gets the answer once for each message.
+/// An identity that sent several of the messages gets one entry, which answers the first of them.
+/// Each connection of the identity hears the answer once. A listener that sent several of the
+/// messages gets an entry for each of them.
 ///
 /// In a child thread, an answer to the thread's first message ends the thread, unless the answer is
 /// [`partial`](Answer::partial).
@@ -69,7 +69,7 @@ impl<E> Answer<E> {
         Answer { asked, outcome: Outcome::Completed, payload }
     }
 
-    /// An answer after which more follows.
+    /// An answer that further answers follow.
     #[must_use]
     pub fn partial(asked: Vec<Entry>, payload: E) -> Answer<E> {
         Answer { asked, outcome: Outcome::Partial, payload }
@@ -100,8 +100,8 @@ impl<E: IntoEmit> IntoEmit for Answer<E> {
 /// messages start no handler by themselves. When the listener gets its next message in the thread,
 /// they are in its queue again.
 ///
-/// A listener with parked messages has unfinished work in the thread. As long as it has any there,
-/// calls of this listener from the thread run in child threads.
+/// A listener with parked messages has unfinished work in the thread. Meanwhile, a message from
+/// another listener of the thread to this listener opens a child thread.
 #[derive(Clone, Debug, Default)]
 pub struct Park {
     work: Vec<u64>,
@@ -123,8 +123,8 @@ impl fmt::Debug for Besides {
 }
 
 impl Park {
-    /// Sets the messages that the listener is working on, by their numbers. The listener's next
-    /// steps are done for the sender of the first of them.
+    /// Sets the messages that the listener is working on, by their numbers. Messages that the
+    /// listener sends to itself afterwards belong to the push of the first of these messages.
     #[must_use]
     pub fn work(self, work: Vec<u64>) -> Park {
         Park { work, ..self }
@@ -136,9 +136,10 @@ impl Park {
         Park { others, ..self }
     }
 
-    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once nothing
-    /// else is unconsumed or running in the thread, and the push that the work belongs to has no
-    /// delivery there that waits for its time.
+    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once three
+    /// things are true: no other message is unconsumed in the thread, the thread has no open child
+    /// thread, and the pushes that the work belongs to have no delivery in the thread that waits
+    /// for its time.
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }
@@ -146,7 +147,7 @@ impl Park {
 
     /// Extends [`quiet`](Park::quiet): a waiting delivery that [no push
     /// awaits](crate::listener::Later::unawaited) delays `nothing-under-way`, too, if `counts`
-    /// returns true for it. An agent counts its own timers in this way. After a restart no such
+    /// returns true for it. An agent counts its own timers in this way. After a restart, no such
     /// delivery counts until the listener parks messages again.
     #[must_use]
     pub fn besides(self, counts: impl Fn(&Entry) -> bool + Send + Sync + 'static) -> Park {

@@ -1,5 +1,5 @@
-//! A simulated disk in virtual time. It keeps a log over crashes, is slow, and can be made full or
-//! broken.
+//! A simulated disk in virtual time. It keeps a log over crashes and is slow. Tests can make it
+//! full or broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,12 @@ use crate::log::{
 };
 use crate::sim::Sim;
 
-/// A simulated disk, which has what a machine still knows of its log after a crash.
+/// A simulated disk, with the log that a machine still has after a crash.
 ///
-/// The disk keeps a batch some time after it was appended, sometimes several of them at once. After
-/// a crash, the batches that weren't kept are lost, except that some of the first of them may have
-/// been kept. The program that appended them can't know.
+/// The disk keeps a batch some time after the batch was appended, and sometimes keeps several
+/// batches at once. When the log is opened after a crash, the disk keeps a random number of the
+/// first batches that it hadn't kept yet, and loses the others. The program that appended these
+/// batches can't know which were kept.
 #[derive(Clone)]
 pub struct Disk(Arc<Platter>);
 
@@ -31,15 +32,17 @@ struct Platter {
 
 #[derive(Default)]
 struct DiskState {
-    /// The number of the opening of the log that may write. An earlier opening gets errors.
+    /// The number of the newest opening of the log. Only this opening may write; earlier ones get
+    /// errors.
     opening: u64,
     closed: bool,
     /// The batches on their way to the disk, in order.
     queue: VecDeque<Queued>,
-    /// The results of batches that left the queue, until their senders ask for them.
+    /// Maps the number of a batch that left the queue to the batch's result, until its sender asks
+    /// for it.
     kept: BTreeMap<u64, Result<Receipt, Error>>,
     appended: u64,
-    /// When the newest batch in the queue will be kept. Batches that go ahead don't count.
+    /// When the newest batch in the queue will be kept, among the batches that don't go ahead.
     due_us: u64,
     full_until_us: u64,
     broken: Option<Arc<str>>,
@@ -70,15 +73,16 @@ impl Disk {
         Disk(Arc::new(Platter { sim: sim.clone(), kept, state: Mutex::default() }))
     }
 
-    /// Opens the log on the disk. An earlier opening can't write any more. Of its batches that are
-    /// still on their way, a random number of the first ones is kept, and the others are lost.
+    /// Opens the log on the disk. An earlier opening can't write any more. A random number of the
+    /// first of its batches that are still on their way is kept, and the others are lost. A full or
+    /// broken disk works again from now on.
     #[must_use]
     pub fn log(&self) -> DiskLog {
         let mut state = self.0.state();
         let kept = self.0.sim.below(state.queue.len() as u64 + 1);
         for _ in 0..kept {
             if let Some(write) = state.queue.pop_front() {
-                // Nobody waits for this batch, so an error is ignored.
+                // No sender waits for this batch, so an error is ignored.
                 let _ = self.0.kept.keep(write.batch);
             }
         }
@@ -87,21 +91,22 @@ impl Disk {
         DiskLog { platter: self.0.clone(), opening }
     }
 
-    /// Makes the disk full for so long: batches wait until then.
+    /// Makes the disk full for this time, or until the log is opened again. Batches wait as long as
+    /// the disk is full.
     pub fn fill(&self, time: Duration) {
         let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let until_us = self.0.sim.now_us().saturating_add(time_us);
         self.0.state().full_until_us = until_us;
     }
 
-    /// Makes the disk fail: nothing is kept until the log is opened again. Batches that are on
-    /// their way may be kept then, or be lost.
+    /// Makes the disk fail: it keeps no batch until the log is opened again. Batches that are on
+    /// their way may be kept at the opening, or be lost.
     pub fn fail(&self) {
         self.0.state().broken = Some("the disk failed".into());
     }
 
-    /// What the disk has kept at this moment, for tests that look at it from outside. This log is
-    /// never closed and answers at once. Nothing must be appended to it.
+    /// The log with the batches that the disk has kept so far, for tests that read it directly.
+    /// This log is never closed, and answers without delay. Tests must not append to it.
     #[must_use]
     pub fn kept(&self) -> &dyn Log {
         &self.0.kept
@@ -133,7 +138,8 @@ impl Platter {
         }
     }
 
-    /// The result of a batch or, as an `Err`, the time at which to ask again.
+    /// The result of a batch. The outer `Err` is the time at which to ask again, if the batch isn't
+    /// kept yet.
     fn became(&self, number: u64, opening: u64) -> Result<Result<Receipt, Error>, u64> {
         self.settle();
         let mut state = self.state();
@@ -162,7 +168,7 @@ impl Platter {
     }
 }
 
-/// The log on a [`Disk`], until it is closed or the disk's log is opened again.
+/// The log on a [`Disk`]. It works until it is closed or the disk's log is opened again.
 pub struct DiskLog {
     platter: Arc<Platter>,
     opening: u64,
@@ -202,7 +208,7 @@ impl DiskLog {
         })
     }
 
-    /// Reads after some time, and answers after some more time.
+    /// Waits, reads, and waits again before it answers.
     fn read_slowly<'a, T: Send + 'a>(
         &'a self,
         read: impl Future<Output = Result<T, Error>> + Send + 'a,

@@ -61,8 +61,9 @@ pub use crate::sim::chance::Chance;
 
 pub use disk::{Disk, DiskLog};
 
-/// A runtime in virtual time. The seed decides which of the ready tasks runs next, and how long its
-/// step takes. When no task is ready, the time jumps to the end of the next sleep.
+/// A runtime in virtual time. Random numbers from the seed decide which of the ready tasks runs
+/// next, and how long each step takes. When no task is ready, the time jumps to the end of the next
+/// sleep.
 ///
 /// A clone is another handle of the same runtime.
 #[derive(Clone)]
@@ -76,19 +77,19 @@ struct Machine {
 struct MachineState {
     chance: Chance,
     now_us: u64,
-    /// By how many microseconds the wall clock differs from virtual time.
+    /// How many microseconds the wall clock is ahead of virtual time. Negative if it is behind.
     set_by_us: i64,
     /// How many steps were taken since the last [`Sim::run`] began. A step polls one task.
     steps: u64,
     steps_max: u64,
     /// The number that the next task or sleep gets.
     next: u64,
-    /// The tasks by number. None while a task is being polled.
+    /// Maps a task's number to the task. None while the task is being polled.
     tasks: BTreeMap<u64, Option<Task>>,
-    /// The numbers of the ready tasks. They are in a set, so the order in which tasks were woken
+    /// The numbers of the ready tasks. The set is sorted, so the order in which tasks were woken
     /// has no effect.
     ready: BTreeSet<u64>,
-    /// The sleeping tasks, by the end of the sleep and its number.
+    /// Maps the end and the number of a sleep to the waker of the sleeping task.
     sleepers: BTreeMap<(u64, u64), Waker>,
 }
 
@@ -157,7 +158,7 @@ impl Sim {
     /// continue in the next run.
     ///
     /// # Errors
-    /// If the future can't end, or takes too many steps.
+    /// If the future can't end, or if the run takes too many steps.
     pub fn run<F: Future>(&self, main: F) -> Result<F::Output, Stuck> {
         let mut main = pin!(main);
         let id = self.fresh();
@@ -349,7 +350,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         let waker = self.sim.state().sleepers.remove(&(self.at_us, self.number));
-        // Dropping the waker may drop more, which may lock the state. By now the state isn't
+        // Dropping the waker may drop a task, which may lock the state. Here, the state isn't
         // locked.
         drop(waker);
     }

@@ -171,7 +171,7 @@ pub struct Charge {
 
 impl Charge {
     /// The reservation for a request to a model: the prompt's tokens, the most tokens that the
-    /// reply may have, and what those cost.
+    /// reply may have, and the cost of these tokens.
     #[must_use]
     pub fn of_request(model: String, (prompt, reply): (u64, u64), cost_micros: u64) -> Charge {
         Charge {
@@ -185,7 +185,8 @@ impl Charge {
     }
 
     /// The settlement of this reservation, from the tokens of the prompt and of the reply, and from
-    /// their cost. It accounts for the difference to the reservation; reserved turns stay spent.
+    /// their cost. Its `tokens` and `cost_micros` are the differences to the reservation. Reserved
+    /// turns stay spent.
     #[must_use]
     pub fn settlement(
         &self,

@@ -11,17 +11,18 @@ use crate::xml::{Child, Element, Place, View, Writer};
 
 /// The catalogue: every schema that an organism knows, by name.
 ///
-/// The hash has no key: clients look names up, but only the organism adds them.
+/// The maps use a hash without a random key. Clients only look names up, and can't add names that
+/// collide.
 #[derive(Clone, Default)]
 pub struct Catalog {
     schemas: FxHashMap<Name, Cow<'static, Schema>>,
-    /// Names by their local part, for payloads that arrive without a namespace.
+    /// Maps a local part to the names that have it, for payloads that arrive without a namespace.
     locals: FxHashMap<String, Vec<Name>>,
 }
 
 impl Catalog {
-    /// Adds a schema. If the catalogue has a different one of this name, that one stays, and the
-    /// name is returned.
+    /// Adds a schema. If the catalogue has a different schema of this name, that schema stays, and
+    /// `add` returns the name.
     pub fn add(&mut self, schema: Cow<'static, Schema>) -> Option<Name> {
         if let Some(there) = self.schemas.get(&schema.name) {
             return (!there.is_same(&schema)).then(|| schema.name.clone());
@@ -73,8 +74,8 @@ impl Catalog {
         self.locals.get(local).map_or(&[], Vec::as_slice)
     }
 
-    /// Checks a payload against its schema. A payload that the catalogue doesn't have passes: what
-    /// is wrong with it is that no listener takes it, which routing reports.
+    /// Checks a payload against its schema. A payload whose name the catalogue doesn't have passes:
+    /// routing reports that no listener takes it.
     ///
     /// # Errors
     /// `P0007` with the path if the payload doesn't fit its schema, or if it has no namespace.
@@ -144,7 +145,7 @@ impl Checked {
     }
 }
 
-/// Local names that, without a namespace, mean payloads of the core namespace.
+/// The local names that mean payloads of the core namespace if they come without a namespace.
 const PROTOCOL: &[&str] = &[
     "accepted",
     "action-result",
@@ -161,8 +162,8 @@ const PROTOCOL: &[&str] = &[
     "timer-set",
 ];
 
-/// The namespace that the sender of an element without one means. `names` are the permitted names
-/// with the element's local name.
+/// The namespace that the sender of an element without a namespace means. `names` are the permitted
+/// names with the element's local name.
 ///
 /// # Errors
 /// `P0011` if there is no such name, or more than one.
@@ -200,12 +201,12 @@ fn all(element: &Element) -> Vec<View<'_>> {
     all
 }
 
-/// Puts an element without a namespace, and the elements without one directly below such elements,
-/// into this namespace. Elements that have a namespace, and those that the schema leaves open, stay
-/// as they are.
+/// Puts an element without a namespace into this namespace, and likewise the elements within it
+/// that have no namespace. Two kinds of elements stay as they are, with all that they contain:
+/// elements with a namespace, and elements where the schema allows any element.
 ///
 /// # Errors
-/// If an element without a namespace has an attribute with one, or the result crosses a limit.
+/// If an element without a namespace has an attribute with one, or if the result crosses a limit.
 pub fn adopt(
     element: &Element,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! The functions that the code of `#[derive(Payload)]` calls. The derive writes data, and these
-//! functions do the work.
+//! The functions that the code of `#[derive(Payload)]` calls. The generated code consists mostly of
+//! data, which it passes to these functions.
 //!
 //! Other code must not use this module: it changes with the derive.
 
@@ -107,43 +107,44 @@ pub const fn takes_pattern(form: Form) -> bool {
     matches!(form, Form::Text)
 }
 
-/// Whether they may have `one_of` with texts.
+/// Whether scalars of this form may have `one_of` with texts.
 #[must_use]
 pub const fn takes_texts(form: Form) -> bool {
     matches!(form, Form::Text | Form::Character)
 }
 
-/// Whether they may have `digits`, and `min` and `max` without a fraction.
+/// Whether scalars of this form may have `digits`, and `min` and `max` without a fraction.
 #[must_use]
 pub const fn takes_bounds(form: Form) -> bool {
     matches!(form, Form::Whole | Form::Float)
 }
 
-/// Whether they may have `one_of` with whole numbers.
+/// Whether scalars of this form may have `one_of` with whole numbers.
 #[must_use]
 pub const fn takes_whole(form: Form) -> bool {
     matches!(form, Form::Whole)
 }
 
-/// Whether they may have `fraction_digits`, and `min` and `max` with a fraction.
+/// Whether scalars of this form may have `fraction_digits`, and `min` and `max` with a fraction.
 #[must_use]
 pub const fn takes_fraction(form: Form) -> bool {
     matches!(form, Form::Float)
 }
 
-/// Whether they may have `length`, `min_length` and `max_length`. A `list` may have them, too.
+/// Whether scalars of this form may have `length`, `min_length` and `max_length`. A `list` may have
+/// these facets, too.
 #[must_use]
 pub const fn takes_length(form: Form) -> bool {
     matches!(form, Form::Text | Form::Bytes)
 }
 
-/// Whether a `list` may hold them: their texts have no white space.
+/// Whether a `list` may hold scalars of this form. It may if their texts have no white space.
 #[must_use]
 pub const fn takes_list(form: Form) -> bool {
     matches!(form, Form::Whole | Form::Float | Form::Token)
 }
 
-/// Whether they may have an `example`, as every scalar may.
+/// Whether a type of this form may have an `example`. Every scalar may.
 #[must_use]
 pub const fn takes_example(form: Form) -> bool {
     !matches!(form, Form::Other)
@@ -206,7 +207,8 @@ pub fn inner<'a>(found: &Found<'a>) -> &'a Shape {
     }
 }
 
-/// What distinguishes a field's elements in its sequence: names, and how often they occur.
+/// How a field's elements differ from those of other fields in the sequence: by their names, and by
+/// how often they occur.
 #[derive(Clone, Copy)]
 pub struct Stand {
     name: &'static str,
@@ -215,7 +217,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// A field with its name in the schema, and what its type says of the rest.
+    /// A field with its name in the schema. Its type gives `names` and `occurs`.
     #[must_use]
     pub const fn of(name: &'static str, names: Names, occurs: Occurs) -> Stand {
         Stand { name, names, occurs }
@@ -239,8 +241,8 @@ pub const fn are_apart(stands: &[Stand]) -> bool {
     true
 }
 
-/// Whether a reader can tell to which field an element of any name belongs. It can't if a field for
-/// any element follows an optional or repeated one.
+/// Whether a reader can tell to which field an element of any name belongs. A reader can't if a
+/// field for any element follows an optional or repeated field for any element.
 #[must_use]
 pub const fn are_clear(stands: &[Stand]) -> bool {
     let mut doubtful = false;

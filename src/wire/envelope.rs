@@ -8,10 +8,10 @@ use crate::name::{CORE, ENVELOPE};
 use crate::wire::{Code, Fault, quoted};
 use crate::xml::{Child, Element, View, escape_attribute, escape_text};
 
-/// A message as its sender sent it: a payload, and what the sender said about it.
+/// A message as its sender sent it: a payload, and the sender's `<meta>`.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// The sender's name for itself. The pump refuses another one than the connection's identity.
+    /// The sender's name for itself. The pump refuses any name but the connection's identity.
     pub from: Option<String>,
     /// The receiving listener, if the sender names one.
     pub to: Option<String>,
@@ -29,8 +29,8 @@ impl Envelope {
     /// Reads a `<message>`. Any other element is a bare payload, which opens a session.
     ///
     /// # Errors
-    /// `P0008` if it isn't a valid envelope, `P0010` if its `<meta>` holds an element of the core
-    /// namespace, `P0006` if its `<id>` is too long.
+    /// `P0008` if the `<message>` isn't a valid envelope, `P0010` if its `<meta>` holds an element
+    /// of the core namespace, `P0006` if its `<id>` is too long.
     pub fn open(document: &Element, limits: &Limits) -> Result<Envelope, Fault> {
         if !document.is(ENVELOPE, "message") {
             return Ok(Envelope::bare(document.clone()));
@@ -58,14 +58,14 @@ impl Envelope {
         }
     }
 
-    /// An envelope that says nothing about its payload.
+    /// An envelope that has nothing but a payload.
     #[must_use]
     pub fn bare(payload: Element) -> Envelope {
         Envelope { from: None, to: None, thread: None, id: None, meta: None, payload }
     }
 
     /// Writes what [`open`](Envelope::open) reads: a `<message>`, or the bare payload if the
-    /// envelope says nothing about it.
+    /// envelope has nothing else.
     pub fn write(&self, out: &mut String) {
         let told = [
             ("from", self.from.as_deref()),
@@ -149,7 +149,7 @@ fn wrong(at: View<'_>, text: &str) -> Fault {
     }
 }
 
-/// What the pump writes around a payload.
+/// The parts of a message that the pump writes around the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside<'a> {
     /// The sender.
@@ -160,7 +160,7 @@ pub struct Outside<'a> {
     pub thread: Option<&'a str>,
     /// The message's entry, if it is in the log.
     pub entry: Option<Facts<'a>>,
-    /// Why the client gets the message, if it only follows the thread.
+    /// Why the client gets the message, if the client only follows the thread.
     pub shown: Option<Shown<'a>>,
     /// Further elements that the sender put into `<meta>`, in canonical form.
     pub meta: Option<&'a [u8]>,
@@ -184,11 +184,11 @@ pub enum Shown<'a> {
 pub struct Facts<'a> {
     /// The entry's id.
     pub id: &'a EntryId,
-    /// The entry that caused it.
+    /// The entry's cause.
     pub cause: Option<&'a EntryId>,
     /// The entry's time, in microseconds since the epoch.
     pub at_us: u64,
-    /// Whether the entry reports a failure: a fault, an `Err`, an agent that stopped.
+    /// Whether the entry is a failure, such as a fault or an `Err` of a listener.
     pub failed: bool,
 }
 
@@ -262,7 +262,7 @@ fn own(local: &str, attributes: &[(&str, &str)], out: &mut String) {
 
 /// Writes a payload within `<message>`. If its root has a namespace and no prefix, the root
 /// declares the namespace itself, and the canonical bytes need no change. Any other payload is
-/// written anew, since `<message>` declares a default namespace.
+/// written again for its new surroundings, since `<message>` declares a default namespace.
 fn write_payload(payload: &Element, out: &mut String) {
     let bytes = if payload.prefix().is_empty() && !payload.namespace().is_empty() {
         payload.canonical()

@@ -7,8 +7,8 @@ use std::fmt;
 use crate::wire::budget::BudgetKey;
 use crate::{schema, xml};
 
-/// Declares the codes in one table: what each means, its name, its number, its advice, and whether
-/// to send the message again.
+/// Declares the codes in one table. A row has a code's meaning, name, number and advice, and
+/// whether the same message may succeed when it is sent again.
 macro_rules! codes {
     ($(
         $(#[$doc:meta])*
@@ -23,7 +23,7 @@ macro_rules! codes {
             /// Every code, in the order of the numbers.
             pub const ALL: &'static [Code] = &[$(Code::$code),*];
 
-            /// One sentence that says what to do; it is sent with the fault.
+            /// One sentence that says what to do. The pump sends it with the fault.
             #[must_use]
             pub const fn advice(self) -> &'static str {
                 match self { $(Code::$code => $advice),* }
@@ -112,7 +112,7 @@ codes! {
         retry false;
     /// A handler tried to emit after its message was over.
     Late = 28, "Emit before the handler's time is up.", retry false;
-    /// A handler emitted more than one message may cause.
+    /// A handler emitted more payloads for one message than `emissions_max` allows.
     TooManyEmissions = 29, "Emit less for one message, or spread the work over several.",
         retry false;
     /// The message is for a listener that no longer exists.
@@ -126,7 +126,8 @@ codes! {
     /// The message needs more than the tree's budget has left.
     OverBudget = 42, "Do with less, or have an operator raise the budget that the message names.",
         retry false;
-    /// Messages go round in a circle.
+    /// A listener sent a payload more often in a row than `repeats_max` allows, or a chain of
+    /// messages became longer than `chain_max` allows.
     Loop = 43, "Have the listener that the message names say something new, or stop.",
         retry false;
 }
@@ -144,15 +145,15 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// Its number.
+    /// The fault's number.
     pub code: Code,
     /// What is wrong, in a sentence without its full stop.
     pub message: String,
-    /// The line in what the sender sent, from 1.
+    /// The line in the sender's text, from 1.
     pub line: Option<u32>,
     /// The column in that line, in characters from 1.
     pub column: Option<u32>,
-    /// The path to what is wrong in the payload, such as `/add/a`.
+    /// The path to the wrong part of the payload, such as `/add/a`.
     pub path: Option<String>,
     /// Advice for this very fault, if it differs from [`Code::advice`].
     pub advice: Option<String>,
@@ -171,11 +172,11 @@ pub struct Fault {
 pub struct BudgetLeft {
     /// Which budget.
     pub key: BudgetKey,
-    /// The amount left. What running handlers have reserved doesn't count as spent.
+    /// The amount left. It includes the amounts that running handlers have reserved.
     pub amount: u64,
 }
 
-/// Details that only few faults have. They are boxed, so that the others stay small.
+/// Details that only few faults have. They are boxed, so that other faults stay small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     /// The sender's own id for its push.
@@ -191,7 +192,7 @@ pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// How many characters of such a text are quoted.
+/// The most characters of a text that [`quoted`] keeps.
 const QUOTED_MAX: usize = 200;
 
 impl Fault {
@@ -230,14 +231,14 @@ impl Fault {
         self.about.as_ref().and_then(|it| it.client_id.as_deref())
     }
 
-    /// What the budget has left, if the fault is about a budget and knows it.
+    /// How much of the budget is left, if the fault is about a budget and names the amount.
     #[must_use]
     pub fn left(&self) -> Option<BudgetLeft> {
         self.about.as_ref().and_then(|it| it.left)
     }
 
-    /// The fault for every target that is unknown or forbidden. It doesn't say which of the two, so
-    /// that a sender can't probe for listeners.
+    /// The fault for a target that is unknown or forbidden. It is the same fault for both, so that
+    /// a sender can't find out which listeners there are.
     #[must_use]
     pub fn undeliverable() -> Fault {
         let text = "Message could not be delivered. Please verify your target and try again.";
@@ -295,7 +296,7 @@ impl From<schema::Error> for Fault {
     }
 }
 
-/// The fault's message lists all errors; path and advice are those of the first.
+/// The fault's message lists all errors. The fault's path and advice are those of the first error.
 impl From<schema::json::Errors> for Fault {
     fn from(errors: schema::json::Errors) -> Fault {
         let fault = Fault::new(Code::Invalid, errors.to_string().replace('\n', "; "));

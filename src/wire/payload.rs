@@ -27,7 +27,8 @@ use crate::xml::{Element, View, Writer};
 /// assert_eq!(Add::schema().doc(), "Adds two integers.");
 /// ```
 ///
-/// Derive it. The type's doc comment is its specification; `ns` is its namespace.
+/// Implement this trait with `#[derive(Payload)]`. The type's doc comment is the payload's
+/// description, and `ns` is the payload's namespace.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a payload",
     label = "not a payload",

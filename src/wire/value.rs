@@ -1,9 +1,10 @@
-//! The traits of a payload's fields: texts, parts, choices, and how many there may be.
+//! The traits of the fields of payloads, by where a field can stand and how often.
 //!
 //! - [`Text`]: one scalar, which an attribute can hold.
 //! - [`Part`]: what one element holds.
 //! - [`Item`]: one element of a sequence.
 //! - [`Items`]: a field of a sequence, with one item or several.
+//! - [`Attribute`]: a field that is an attribute.
 //!
 //! The derive implements the first three.
 
@@ -28,9 +29,9 @@ use crate::xml::{Element, Writer};
             or a struct around one of these"
 )]
 pub trait Text: Sized + Send + 'static {
-    /// What the type is for, if the scalar has no doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the scalar has a doc of its own.
     const DOC: &'static str = "";
-    /// The sort of text, which decides what facets the type may have.
+    /// The form of the text, which decides what facets the type may have.
     const FORM: Form;
     /// The scalar in schemas: it says which texts are allowed.
     fn scalar() -> schema::Scalar;
@@ -71,31 +72,31 @@ pub trait Text: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// If the slot is empty. After a walk without an error it never is.
+    /// If the slot is empty. This can't happen once the payload has passed its schema's check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         slot.ok_or_else(|| at.incomplete())
     }
 }
 
-/// What one element holds: its attributes, and what stands between its tags.
+/// The inside of one element: its attributes, and the content between its tags.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what an element holds",
     label = "not a part of a payload",
     note = "put `#[derive(Payload)]` on the type, below a doc comment"
 )]
 pub trait Part: Sized + Send + 'static {
-    /// What the type is for, if its kind has no doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the kind has a doc of its own.
     const DOC: &'static str = "";
-    /// The sort of text, or [`Form::Other`] if the type isn't a scalar.
+    /// The form of the text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
-    /// Whether it has an attribute `key`. No map may hold it then, since entries of a map have that
-    /// attribute.
+    /// Whether the type has an attribute `key`. A map can't hold such a type, since each entry of a
+    /// map has an attribute of that name.
     const HAS_KEY: bool = false;
     /// The kind in schemas: a scalar or a shape.
     fn kind() -> Kind;
     /// Writes attributes and content into the open element.
     fn write(&self, namespace: &str, to: &mut Writer);
-    /// Reads what the element holds.
+    /// Reads the attributes and the content of an element.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ pub trait Part: Sized + Send + 'static {
     }
 }
 
-/// One element of a sequence. Its name is the field's, or one that the type itself brings.
+/// One element of a sequence. The element has the field's name or a name that the type gives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
@@ -123,13 +124,13 @@ pub trait Part: Sized + Send + 'static {
             `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Item: Sized + Send + 'static {
-    /// What the type is for, if its kind has no doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the kind has a doc of its own.
     const DOC: &'static str = "";
-    /// The sort of text, or [`Form::Other`] if the type isn't a scalar.
+    /// The form of the text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
-    /// Whether it is a map of parts that have an attribute `key` themselves, which is forbidden.
+    /// Whether the type is a map of parts with an attribute `key` of their own, which is forbidden.
     const HAS_TWO_KEYS: bool = false;
-    /// The names that its element may have.
+    /// The names that the item's element may have.
     const NAMES: Names;
     /// The kind in schemas.
     fn kind() -> Kind;
@@ -149,9 +150,9 @@ pub trait Item: Sized + Send + 'static {
 pub enum Names {
     /// The field's name.
     Field,
-    /// These names, whatever the field is called: those of a choice's variants.
+    /// These names, instead of the field's: the names of a choice's variants.
     Own(&'static [&'static str]),
-    /// Any name that no field beside it has.
+    /// Any name that no other field of the sequence has.
     Any,
 }
 
@@ -171,9 +172,10 @@ pub trait Items: Sized {
     const OCCURS: Occurs;
     /// The names that an item's element may have.
     const NAMES: Names = <Self::Item as Item>::NAMES;
-    /// The sort of text of each item, or [`Form::Other`] if the items aren't scalars.
+    /// The form of each item's text, or [`Form::Other`] if the items aren't scalars.
     const FORM: Form = <Self::Item as Item>::FORM;
-    /// Whether each item is a map of parts that have an attribute `key` themselves.
+    /// Whether each item is a map of parts with an attribute `key` of their own, which is
+    /// forbidden.
     const HAS_TWO_KEYS: bool = <Self::Item as Item>::HAS_TWO_KEYS;
     /// Puts an item into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
@@ -215,7 +217,8 @@ pub trait Items: Sized {
     ///
     /// # Errors
     ///
-    /// If the slot has too few items. After a walk without an error it has enough.
+    /// If the slot has too few items. This can't happen once the payload has passed its schema's
+    /// check.
     fn finish(slot: Self::Slot, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
@@ -228,11 +231,11 @@ pub trait Items: Sized {
     note = "an attribute is a scalar, an enum of plain words, or an `Option` of one of these"
 )]
 pub trait Attribute: Sized {
-    /// The type of its text.
+    /// The type of the attribute's text.
     type Text: Text;
     /// Whether a schema requires the attribute.
     const OCCURS: Occurs;
-    /// The sort of text.
+    /// The form of the text.
     const FORM: Form = <Self::Text as Text>::FORM;
     /// The field's value, from the text that was read. None if a required text is missing.
     fn take(text: Option<Self::Text>) -> Option<Self>;
@@ -271,7 +274,8 @@ pub trait Attribute: Sized {
     ///
     /// # Errors
     ///
-    /// If a required text is missing. After a walk without an error it never is.
+    /// If a required text is missing. This can't happen once the payload has passed its schema's
+    /// check.
     fn finish(slot: Option<Self::Text>, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
@@ -421,7 +425,7 @@ pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
     T::parse(at.text()?).ok_or_else(|| at.mismatch(&scalar))
 }
 
-/// The field's doc, or its type's if the field has none.
+/// The doc of the field, or the doc of its type if the field has none.
 fn first(field: &'static str, ty: &'static str) -> &'static str {
     if field.is_empty() { ty } else { field }
 }

@@ -9,7 +9,8 @@ use crate::xml::{Element, escape_text};
 
 impl Session {
     /// Authenticates the client. `<authenticate>` must be the first element of the connection. A
-    /// later one ends the connection: it would be unclear who sends the messages around it.
+    /// later `<authenticate>` ends the connection, since it would be unclear which identity sends
+    /// the messages around it.
     pub(super) fn authenticate(&mut self, element: &Element) -> Option<Step> {
         let fault = |text: &str| Fault::new(Code::Authentication, text).at(element.place());
         if self.first > 0 || !self.window.is_empty() {

@@ -1,4 +1,4 @@
-//! Tells apart what clients send: requests to the door, such as to follow a thread, and pushes.
+//! Sorts the messages of clients into requests to the door, such as to follow a thread, and pushes.
 
 use crate::limits::XmlLimits;
 use crate::name::{META, Name};

@@ -1,5 +1,5 @@
-//! The deadlines of a session. They decide when it refuses a client, ends the connection, or frees
-//! memory.
+//! The deadlines of a session. They decide when the session refuses a client, ends the connection,
+//! or frees memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl Session {
         fault
     }
 
-    /// The next time at which the deadlines must be checked.
+    /// The next time at which the deadlines must be checked, or `None` if there is no deadline.
     pub(in crate::door) fn deadline_us(&self) -> Option<u64> {
         let limits = &self.shared.limits;
         if self.ends_us.is_some() {

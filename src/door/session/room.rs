@@ -20,8 +20,8 @@ const LARGE_BYTES: usize = 64 * 1024;
 /// While others wait for a permit, a message that has one must bring [`LARGE_BYTES`] within this
 /// time.
 const STALL: Duration = Duration::from_secs(1);
-/// If a session is cut, the client still gets the rest of a half-written message of at most this
-/// many bytes.
+/// If a session is cut, the client still gets the rest of a half-written message, if the rest has
+/// at most this many bytes.
 const LAST_BYTES_MAX: usize = 64 * 1024;
 
 /// A session's unread bytes, and its permit for a large message.
@@ -56,7 +56,8 @@ impl Room {
         }
     }
 
-    /// Takes the permit out. It belongs to a complete message, which keeps it until its answer.
+    /// Takes the permit out of the room. It belongs to a complete message, which keeps it until the
+    /// message is answered.
     pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.place.take()
     }
@@ -74,7 +75,7 @@ impl Session {
     }
 
     /// Waits for a permit if a large message needs one. Returns true if the message has just got
-    /// it.
+    /// the permit.
     pub(in crate::door) fn poll_place(&mut self, context: &mut Context<'_>) -> bool {
         if !self.could_read() || !self.lacks_place() {
             return false;
@@ -89,7 +90,7 @@ impl Session {
     }
 
     /// Whether the session is to be cut, since too many bytes wait for all clients. If not,
-    /// `context` is woken once it is.
+    /// `context` is woken once the session is to be cut.
     pub(in crate::door) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.ends_us.is_none() && self.room.unread.poll_cut(context)
     }
@@ -119,8 +120,9 @@ impl Session {
         is_due
     }
 
-    /// Cuts the session, since too many bytes wait for all clients. Drops all that waits, and tells
-    /// the client why if little of a message is left to write.
+    /// Cuts the session, since too many bytes wait for all clients. Drops all messages that wait.
+    /// Also tells the client the reason, unless more than [`LAST_BYTES_MAX`] of a half-written
+    /// message are left to write.
     pub(super) fn give_way(&mut self) -> Fault {
         let (bytes, max) = (self.egress.len() + self.held_bytes, self.shared.limits.owed_bytes_max);
         let text = format!(

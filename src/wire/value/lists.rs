@@ -8,7 +8,7 @@ use crate::schema::walk::{At, Found};
 use crate::schema::{Content, Error, Field, Form, Kind, List, Occurs, Scalar, items};
 use crate::xml::Writer;
 
-/// A list that is an attribute. The methods are as in [`Attribute`](super::Attribute).
+/// A list that is an attribute. It has the methods of [`Attribute`](super::Attribute).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
@@ -17,7 +17,7 @@ use crate::xml::Writer;
 pub trait ListAttribute: Sized {
     /// Whether a schema requires the list.
     const OCCURS: Occurs;
-    /// The sort of text of each item.
+    /// The form of each item's text.
     const FORM: Form;
     /// The field, as a schema describes it.
     fn describe(name: &'static str, doc: &'static str) -> Field;
@@ -43,7 +43,7 @@ pub trait ListAttribute: Sized {
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error>;
 }
 
-/// A list that is an element of its own. The methods are as in [`Items`](super::Items).
+/// A list that is an element of its own. It has the methods of [`Items`](super::Items).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
@@ -54,7 +54,7 @@ pub trait ListItems: ListAttribute {
     const OCCURS: Occurs = <Self as ListAttribute>::OCCURS;
     /// The list's element has the name of the field.
     const NAMES: Names = Names::Field;
-    /// The sort of text of each item.
+    /// The form of each item's text.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
     /// The field, as a schema describes it.
@@ -91,14 +91,14 @@ pub trait ListItems: ListAttribute {
     }
 }
 
-/// A list that is the text of an element. The methods are as in [`Text`].
+/// A list that is the text of an element. It has the methods of [`Text`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
     note = "a list is a `Vec` of numbers, truths, words, times or UUIDs"
 )]
 pub trait ListText: ListAttribute {
-    /// The sort of text of each item.
+    /// The form of each item's text.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
     /// Describes, for a schema, an element whose whole content is this list.

@@ -13,7 +13,7 @@ use crate::schema::walk::At;
 use crate::schema::{self, Error, Form, Kind};
 use crate::xml::Writer;
 
-/// Makes each text also a part, which an element can hold, and an item, in an element with the
+/// Implements [`Part`] and [`Item`] for types that implement [`Text`]. The item's element has the
 /// field's name.
 macro_rules! texts {
     ($($type:ty)*) => { $(
@@ -57,7 +57,7 @@ texts! {
     Bytes Timestamp SignedDuration Uuid Json
 }
 
-/// Any JSON value. In XML it is text; in a payload's JSON form it stands as it is.
+/// Any JSON value. In XML, the value is text. In a payload's JSON form, it is the value itself.
 ///
 /// ```
 /// use pumphouse::prelude::*;

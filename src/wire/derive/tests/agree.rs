@@ -20,7 +20,8 @@ enum Inside {
     Text(String),
 }
 
-/// A change of a node: its kind, the node, and two choices. Each number counts modulo its range.
+/// A change of a node: the kind of the change, the node, and two numbers that the change uses. Each
+/// number is taken modulo its range.
 type Change = (u8, usize, usize, usize);
 
 const SEEDS: &[&str] = &[
@@ -133,7 +134,7 @@ impl Node {
     }
 }
 
-/// Asserts that check and decoder give the same error, and that a value that was read can be
+/// Asserts that check and decoder give the same error, or that the value that was read can be
 /// written and read again.
 fn agree<P: Payload + Debug>(element: &Element) {
     let read = P::read(element.view());
