@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Approximate tokens of an image. Anthropic counts width times height by 750, and scales an image
+/// Approximate tokens of an image. Anthropic divides width times height by 750, and scales an image
 /// down to about 1,600 tokens ("Vision" in its documentation). The tiles of OpenAI and Google have
 /// fewer tokens.
 const IMAGE_TOKENS: u64 = 1_600;
@@ -58,7 +58,7 @@ impl Attached {
     }
 
     /// Estimates the tokens of the attachment: 1,600 for an image, and 3,000 for each 32 KiB of a
-    /// document, begun ones included. Providers themselves count pixels and pages.
+    /// document, rounded up. Providers themselves count pixels and pages.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let bytes = self.base64.len() as u64 / 4 * 3;

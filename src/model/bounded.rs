@@ -93,8 +93,8 @@ impl Bounded {
             true => self.model.prompt_tokens(prompt).max(TOKENS_MIN),
             false => 0,
         };
-        // This is declared before the channel, and so dropped after it. If the turn is cancelled,
-        // its channel is then closed already, and `admit` sees that the turn is gone.
+        // `_waiting` is declared before the channel, and so dropped after it. If the turn is
+        // cancelled, its channel is closed by then, and `admit` sees that the turn is gone.
         let _waiting = AdmitOnDrop(&self.gate);
         let (sender, mut permit) = oneshot::channel();
         let agent = prompt.agent.clone();
@@ -219,7 +219,7 @@ struct State {
 #[derive(Debug)]
 struct Ticket {
     agent: Option<Arc<str>>,
-    /// The tokens that its request counts as.
+    /// The tokens that the turn's request counts as.
     tokens: u64,
     sender: oneshot::Sender<Permit>,
 }
@@ -238,7 +238,7 @@ impl State {
         self.held_up == 0
     }
 
-    /// How long a request of so many tokens has to wait. None if it may begin.
+    /// How long a request of so many tokens has to wait. The outer None says that it may begin.
     fn wait(&self, tokens: u64, now_us: u64) -> Option<Wait> {
         if self.at_once.is_some_and(|most| self.under_way >= most) {
             return Some(None);
@@ -251,7 +251,7 @@ impl State {
     /// Takes the next turn out of the queue, and counts it as under way.
     ///
     /// # Errors
-    /// How long the next turn has to wait, or none if no turn waits.
+    /// How long the next turn has to wait. None if that isn't known, or if no turn waits.
     fn next(&mut self, now_us: u64) -> Result<Ticket, Wait> {
         while let Some(agent) = self.order.front() {
             let agent = agent.clone();
@@ -299,7 +299,8 @@ impl Gate {
         self.state().tokens.is_some()
     }
 
-    /// Admits all turns that may begin now. Returns how long the next one has to wait, if known.
+    /// Admits all turns that may begin now. Returns how long the next turn has to wait. None if
+    /// that isn't known, or if no turn waits.
     fn admit(self: &Arc<Gate>) -> Wait {
         loop {
             let next = self.state().next(clock::now_us());
@@ -314,7 +315,7 @@ impl Gate {
     }
 }
 
-/// Admits the next turns when it is dropped, at the end of a turn's wait.
+/// A guard that admits the next turns when it is dropped, at the end of a turn's wait.
 struct AdmitOnDrop<'a>(&'a Arc<Gate>);
 
 impl Drop for AdmitOnDrop<'_> {
@@ -323,7 +324,7 @@ impl Drop for AdmitOnDrop<'_> {
     }
 }
 
-/// Permits one reply to be under way. Dropping it lets another begin.
+/// Permits one reply to be under way. Dropping the permit lets another reply begin.
 #[derive(Debug)]
 struct Permit {
     gate: Arc<Gate>,
@@ -332,8 +333,8 @@ struct Permit {
 }
 
 impl Permit {
-    /// Takes the provider's count of tokens. Tokens beyond those counted so far are charged; if
-    /// there are fewer, nothing is given back.
+    /// Takes the provider's count of tokens. Tokens beyond the tokens counted so far are charged.
+    /// If the provider counts fewer, nothing is given back.
     fn used(&mut self, tokens: u64) {
         let more = tokens.saturating_sub(self.tokens);
         self.tokens += more;

@@ -24,7 +24,7 @@ pub struct Details {
     pub wire: Cow<'static, str>,
     /// The model's name at its server, the name of its script, or else its description.
     pub model: String,
-    /// The server's host, with the port unless that is the scheme's usual one.
+    /// The server's host, with its port unless that is the scheme's default port.
     pub host: Option<String>,
     /// The source of the price. None if the model has no price.
     pub price_source: Option<PriceSource>,

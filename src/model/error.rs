@@ -1,10 +1,10 @@
-//! The error of a model that didn't answer, or not to the end.
+//! The error of a model that didn't answer, or that stopped before the end of its answer.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The error of a model that didn't answer, or not to the end. It shows no key, even if the server
-/// quoted one.
+/// The error of a model that didn't answer, or that stopped before the end of its answer. The error
+/// shows no key, even if the server quoted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
@@ -87,7 +87,8 @@ impl Kind {
         }
     }
 
-    /// Whether the same request may succeed later, as a rule. [`Error::retry`] knows better.
+    /// Whether a request that failed in this way may succeed later, as a rule. [`Error::retry`]
+    /// says it for a certain failure.
     #[must_use]
     pub fn may_pass(self) -> bool {
         use Kind::{Cut, Failed, RateLimited, TimedOut, Unreachable};

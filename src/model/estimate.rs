@@ -94,8 +94,8 @@ impl dyn Model + '_ {
 /// of Hugging Face's tokenizers.
 pub struct Tokenizer {
     tokenizer: tokenizers::Tokenizer,
-    /// A cache of counts by the digests of their texts, as each prompt repeats most of the one
-    /// before.
+    /// Maps the digest of a text to the text's number of tokens. The cache serves later prompts,
+    /// since each prompt repeats most of the one before.
     known: Mutex<HashMap<blake3::Hash, u64>>,
 }
 
@@ -131,7 +131,7 @@ impl Tokenizer {
         Ok(Tokenizer { tokenizer, known: Mutex::default() })
     }
 
-    /// How many tokens a text has; none where the tokenizer fails on it.
+    /// How many tokens a text has. None if the tokenizer fails on the text.
     #[must_use]
     pub fn count(&self, text: &str) -> Option<u64> {
         let digest = blake3::hash(text.as_bytes());

@@ -19,7 +19,7 @@ impl Veil {
         Veil { secrets: secrets.collect(), held: None }
     }
 
-    /// Takes the next piece, and adds to `shown` what can be shown by now.
+    /// Takes the next piece, and adds to `shown` the text that can be shown by now.
     pub(super) fn pass(&mut self, mut piece: Piece, shown: &mut VecDeque<Piece>) {
         let before = self.held.take();
         if let Piece::Call(call) | Piece::ServerCall(call) = &mut piece {
@@ -66,7 +66,7 @@ impl Veil {
     }
 }
 
-/// The text of a piece that is part of a longer text.
+/// The text of a piece of text, reasoning or a refusal. None for other pieces.
 fn text(piece: &mut Piece) -> Option<&mut String> {
     match piece {
         Piece::Text(it) | Piece::Reasoning(it) | Piece::Refusal(it) => Some(it),

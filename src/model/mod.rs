@@ -78,18 +78,18 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + '
 /// A language model. Every implementation passes the suite of `tests/it/model/conformance.rs`.
 pub trait Model: Debug + Send + Sync {
     /// Starts a turn. The future is done when the first piece of the reply is there. Until then, a
-    /// model may retry by itself; the reply then begins with a [`Piece::Tried`] for each failed
+    /// model may retry by itself: the reply then begins with a [`Piece::Tried`] for each failed
     /// attempt. Dropping the future ends the request.
     ///
     /// # Errors
-    /// The last attempt's, with the earlier ones in it.
+    /// The error of the last attempt, with the errors of the earlier ones in it.
     fn turn(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>>;
 
     /// Starts a turn with a single attempt, even if [`turn`](Model::turn) would retry. Routers use
-    /// this, as they have other models to ask.
+    /// this method, as they have other models to ask.
     ///
     /// # Errors
-    /// The attempt's.
+    /// The error of the attempt.
     fn turn_once(&self, prompt: Prompt) -> Boxed<'_, Box<dyn Reply>> {
         self.turn(prompt)
     }
@@ -143,8 +143,9 @@ pub trait Model: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether the model always answers the same prompt with the same words. Only then a turn that
-    /// a stop of the pump cut off is resumed. Otherwise the next turn is told what there was.
+    /// Whether the model always answers the same prompt with the same words. If it does, a turn
+    /// that a stop of the pump cut off is resumed. If it doesn't, that turn ends with the part of
+    /// the reply that was recorded.
     fn is_repeatable(&self) -> bool {
         false
     }
@@ -161,10 +162,10 @@ pub trait Model: Debug + Send + Sync {
 /// A turn's reply while it is written. A slow reader slows the server down. Dropping the reply ends
 /// the request.
 pub trait Reply: Debug + Send {
-    /// The next piece. The last one is a [`Piece::Stop`]; after it, and after an error, there is
+    /// The next piece. The last piece is a [`Piece::Stop`]. After it, and after an error, there is
     /// none.
     ///
-    /// The future may be dropped before it is done: the next call loses no piece.
+    /// Dropping the future before it is done loses no piece.
     ///
     /// # Errors
     /// Why the reply ended early.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::model::Model;
 use crate::schema::nearest;
 
-/// Models by the names that a manifest's `model` keys refer to.
+/// Maps names to models. The `model` keys of a manifest refer to these names.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::model::{Error, Price, Wire};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Piece {
-    /// An attempt that failed before this one; such pieces come first.
+    /// An attempt that failed before the one that succeeded. These pieces come before all others.
     Tried(Error),
     /// The model that answers, if a [router](crate::model::Router) chose it. This piece comes
     /// before all that the model says.
@@ -32,15 +32,15 @@ pub enum Piece {
     Stop(Stop),
 }
 
-/// The one of a router's models that answers a turn.
+/// The model that answers a turn of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answering {
     /// The model's name in the router.
     pub name: String,
-    /// Its description, from [`Model::describe`](crate::model::Model::describe).
+    /// The model's description, from [`Model::describe`](crate::model::Model::describe).
     pub model: String,
-    /// The price of its tokens, if known.
+    /// The price of the model's tokens, if known.
     pub price: Option<Price>,
 }
 
@@ -84,8 +84,8 @@ impl Call {
 pub struct Signed {
     /// The wire that the data belongs to.
     pub wire: Wire,
-    /// Its position: 0 before the reply's text, 1 behind the text, 2 behind the first call, and so
-    /// on.
+    /// The position of the data: 0 before the reply's text, 1 after the text, 2 after the first
+    /// call, and so on.
     pub place: u64,
     /// The data as JSON, in the wire's own form.
     pub json: String,

@@ -54,7 +54,7 @@ struct Play {
     /// The steps that are left.
     steps: VecDeque<Step>,
     sleeper: Sleeper,
-    /// The pause at hand. It is kept here because the future of `step` may be dropped meanwhile.
+    /// The current pause. It is kept here because the future of `step` may be dropped meanwhile.
     pause: Option<Pause>,
 }
 
@@ -144,7 +144,7 @@ fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     }
 }
 
-/// Cuts a text to the characters that are left, and takes its characters off them.
+/// Cuts a text to at most `left` characters, and takes the characters that it keeps off `left`.
 fn shortened(mut piece: Piece, left: &mut usize) -> Piece {
     if let Piece::Text(it) | Piece::Reasoning(it) | Piece::Refusal(it) = &mut piece {
         if let Some((end, _)) = it.char_indices().nth(*left) {

@@ -19,21 +19,21 @@ use crate::model::Usage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Price {
-    /// Price of a million tokens of prompts, in millionths.
+    /// Price of a million tokens of prompts, in millionths of the currency's unit.
     pub input_micros: u64,
-    /// Price of a million tokens of replies, in millionths.
+    /// Price of a million tokens of replies, in millionths of the currency's unit.
     pub output_micros: u64,
-    /// Price of a million prompt tokens that come from the provider's cache, in millionths. If
-    /// none, they cost as much as other prompt tokens.
+    /// Price of a million prompt tokens that come from the provider's cache, in millionths of the
+    /// currency's unit. None if such tokens cost as much as other prompt tokens.
     pub cached_micros: Option<u64>,
-    /// Price of a million prompt tokens that the provider writes to its cache, in millionths. If
-    /// none, they cost as much as other prompt tokens.
+    /// Price of a million prompt tokens that the provider writes to its cache, in millionths of the
+    /// currency's unit. None if such tokens cost as much as other prompt tokens.
     pub cache_write_micros: Option<u64>,
 }
 
 impl Price {
-    /// A price for a million tokens of prompts, and one for a million tokens of replies. Both are
-    /// rounded to millionths; negative ones become 0.
+    /// A price for a million tokens of prompts, and a price for a million tokens of replies. Both
+    /// are rounded to millionths. A negative price becomes 0.
     #[must_use]
     pub fn new(input: f64, output: f64) -> Price {
         Price {
@@ -56,8 +56,8 @@ impl Price {
         Price { cache_write_micros: Some(micros(written)), ..self }
     }
 
-    /// The higher of two prices, field by field. If only one of them has a price for tokens of a
-    /// cache, the other's price of prompt tokens is compared with it.
+    /// The higher of two prices, field by field. If only one of the two has a price for tokens of
+    /// the cache, that price is compared with the other's price of prompt tokens.
     #[must_use]
     pub fn max(self, other: Price) -> Price {
         let input = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(kept.max(kept), kept);
     }
 
-    /// The usage of a prompt, some tokens of which were in the cache, and others are written to it.
+    /// The usage of a prompt of `input` tokens. Of these, `cached` tokens came from the cache, and
+    /// `cache_written` tokens were written to it.
     fn usage(input: u64, cached: u64, cache_written: u64) -> Usage {
         Usage { cached, cache_written, ..Usage::new(input, 0) }
     }

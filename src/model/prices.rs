@@ -63,8 +63,8 @@ static SHIPPED: LazyLock<Prices> = LazyLock::new(|| {
 });
 
 impl Prices {
-    /// The table that ships with the crate: of the providers whose APIs the [wires](super::Wire)
-    /// speak, in US dollars.
+    /// The table that ships with the crate. It has the prices of the providers whose APIs the
+    /// [wires](super::Wire) speak, in US dollars.
     #[must_use]
     pub fn shipped() -> &'static Prices {
         &SHIPPED
@@ -161,7 +161,7 @@ struct Provider {
 }
 
 impl Provider {
-    /// The first row that a model's name fits, in upper or lower case.
+    /// The first row that a model's name fits. Upper and lower case are the same.
     fn row(&self, model: &str) -> Option<&Row> {
         let name = model.to_ascii_lowercase();
         let name = name.strip_prefix("models/").unwrap_or(&name);
@@ -236,8 +236,8 @@ impl Row {
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut in_name) = (0, 0);
-    // The index behind the last `*` in the pattern, and the end of what that `*` matches in the
-    // name.
+    // The index after the last `*` in the pattern, and the end of the text in the name that this
+    // `*` matches.
     let mut star = None;
     while in_name < name.len() {
         match pattern.get(at) {

@@ -20,7 +20,7 @@ pub struct Prompt {
     pub messages: Vec<PromptMessage>,
     /// The tools that the model may call natively.
     pub tools: Vec<Tool>,
-    /// The format of the answer, if the answer is to be JSON. Native calls don't follow it.
+    /// The format of the answer, if the answer is to be JSON. Native calls don't follow the format.
     pub format: Option<Format>,
     /// Whether the model is to call no tool in this turn. Most wires still offer the tools, because
     /// the messages may hold earlier calls, and because providers cache prompts by their beginning.
@@ -40,14 +40,14 @@ pub struct Prompt {
     /// of the conversation don't have them. Wires with cache marks set the mark before these bytes.
     /// The digest leaves this number out.
     pub late_bytes: usize,
-    /// The number of this turn in its conversation, from 1. 0 if it isn't counted. It isn't sent to
-    /// providers, and the digest leaves it out.
+    /// The number of this turn in its conversation, from 1. 0 if turns aren't counted. The number
+    /// isn't sent to providers, and the digest leaves it out.
     pub turn: u64,
     /// The agent that asks, if there is one. [`Bounded`](crate::model::Bounded) models serve agents
-    /// round robin by it. It isn't sent to providers, and the digest leaves it out.
+    /// round robin. The agent isn't sent to providers, and the digest leaves it out.
     pub agent: Option<Arc<str>>,
-    /// The conversation that the prompt belongs to. Watchers of provider events tell conversations
-    /// apart by it. It isn't sent to providers, and the digest leaves it out.
+    /// The conversation that the prompt belongs to, as watchers of provider events see it. The
+    /// conversation isn't sent to providers, and the digest leaves it out.
     pub conversation: Option<Arc<str>>,
 }
 
@@ -59,14 +59,14 @@ pub struct PromptMessage {
     pub role: Role,
     /// The text of the message.
     pub text: String,
-    /// The model's native calls behind the text. The result of each call is a later message, with
+    /// The model's native calls after the text. The result of each call is a later message, with
     /// [`Role::Tool`].
     pub calls: Vec<Call>,
     /// The id of the call whose result this message is.
     pub of: Option<String>,
     /// Data that the provider signed beside the calls, and wants back.
     pub signed: Vec<Signed>,
-    /// Images and documents behind the text.
+    /// Images and documents after the text.
     pub attached: Vec<Attached>,
 }
 
@@ -129,8 +129,8 @@ impl Tool {
     }
 }
 
-/// The format of an answer: JSON with a schema. Check the answer even so, because not every model
-/// can be held to a format.
+/// The format of an answer: JSON with a schema. Check the answer even if you set a format, because
+/// not every model can be held to one.
 ///
 /// ```
 /// use pumphouse::model::{Format, Prompt};
@@ -192,7 +192,7 @@ impl Prompt {
         if self.turn > 0 { self.turn } else { had() + 1 }
     }
 
-    /// The last message's text as later prompts repeat it, and the late text behind it, which only
+    /// The last message's text as later prompts repeat it, and the late text after it, which only
     /// this prompt has. None if there is no late text, or if the last message isn't the user's.
     pub(crate) fn late(&self) -> Option<(&str, &str)> {
         let last = self.messages.last().filter(|it| it.role == Role::User)?;
@@ -250,8 +250,8 @@ impl Prompt {
         for PromptMessage { role, text, calls, of, signed, attached } in &self.messages {
             hash.text(role.as_str());
             hash.text(text);
-            // A message without calls, `of` and signed parts keeps the digest that it had before
-            // these existed.
+            // A message without calls, `of` and signed parts has the digest that it had before
+            // there were such fields.
             if !calls.is_empty() {
                 hash.text("calls");
                 hash.number(calls.len() as u64);

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An event of a provider's stream, as the provider sent it. For a reply that isn't streamed, the
-/// whole reply. Keys and the values of headers are hidden in it.
+/// event is the whole reply. Keys and the values of headers are hidden in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderEvent {
@@ -21,7 +21,8 @@ pub struct ProviderEvent {
     pub data: Arc<str>,
 }
 
-/// Takes the events of providers from models, and gives them to sinks. All clones share them.
+/// Takes the events of providers from models, and gives them to sinks. All clones share their
+/// watchers.
 ///
 /// ```
 /// use pumphouse::model::{ProviderEvents, Remote, Wire};
@@ -100,7 +101,7 @@ impl EventQueue {
         self.grown.notify_one();
     }
 
-    /// Takes the waiting events, and the numbers of those dropped since the last call.
+    /// Takes the waiting events, and the numbers of events dropped since the last call.
     pub(crate) fn take(&self) -> (DroppedEvents, VecDeque<ProviderEvent>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = 0;

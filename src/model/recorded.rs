@@ -22,7 +22,7 @@ use crate::model::{Boxed, Digest, Error, Kind, Model, Prompt, Reply, Script};
 /// ```
 ///
 /// Each reply is given once. Replies to the same prompt are given in their order. Different prompts
-/// may come in any order, as concurrent threads don't repeat theirs.
+/// may come in any order, since concurrent threads don't repeat the order of the record.
 pub struct Recorded {
     takes: Vec<Take>,
     /// For each reply, whether it was given.

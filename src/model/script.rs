@@ -81,21 +81,21 @@ impl Script {
         self.then(Piece::Call(call))
     }
 
-    /// Cuts texts into pieces of at most so many characters. 0 leaves them whole.
+    /// Cuts texts into pieces of at most this number of characters. 0 leaves texts whole.
     #[must_use]
     pub fn chunks(mut self, characters: usize) -> Script {
         self.chunk = characters;
         self
     }
 
-    /// Pauses before the first piece.
+    /// Sets the pause before the first piece.
     #[must_use]
     pub fn after(mut self, time: Duration) -> Script {
         self.after = time;
         self
     }
 
-    /// Pauses before each further piece of text, reasoning or calls.
+    /// Sets the pause before each further piece of text, reasoning or calls.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Script {
         self.every = time;
@@ -114,21 +114,22 @@ impl Script {
         self.then(Piece::Stop(stop))
     }
 
-    /// Fails after so many characters, with an error of this kind.
+    /// Makes the reply fail after this number of characters, with an error of this kind.
     #[must_use]
     pub fn fails(self, at_characters: usize, kind: Kind) -> Script {
         let message = format!("the script fails here: {}", kind.as_str());
         self.fails_with(at_characters, Error::new(kind, message))
     }
 
-    /// Fails after so many characters, with this error.
+    /// Makes the reply fail after this number of characters, with this error.
     #[must_use]
     pub fn fails_with(mut self, at_characters: usize, error: Error) -> Script {
         self.end = End::Error(at_characters, error);
         self
     }
 
-    /// Hangs after so many characters: nothing more comes, and the reply doesn't end.
+    /// Makes the reply hang after this number of characters: nothing more comes, and the reply
+    /// doesn't end.
     #[must_use]
     pub fn hangs(mut self, at_characters: usize) -> Script {
         self.end = End::Never(at_characters);
@@ -137,7 +138,8 @@ impl Script {
 }
 
 impl Script {
-    /// Replaces a placeholder with words. In a call's arguments, the words are escaped for JSON.
+    /// Replaces a placeholder with words, in texts, reasoning and calls' arguments. In arguments,
+    /// the words are escaped for JSON.
     pub(super) fn filled(mut self, placeholder: &str, words: &str) -> Script {
         for piece in &mut self.pieces {
             match piece {

@@ -29,8 +29,8 @@ pub use file::NoScript;
 /// # let _ = (fixed, echo);
 /// ```
 ///
-/// The reply of a list or a file depends on the prompt alone, so it is the same after a restart. A
-/// function should keep to that as well.
+/// The reply of a list or a file depends on the prompt alone, so it is the same after a restart.
+/// The reply of a function should depend on nothing else, either.
 #[derive(Clone)]
 pub struct Scripted {
     answer: Arc<Answer>,
@@ -131,14 +131,14 @@ impl Scripted {
         Scripted { window: Some(tokens), ..self }
     }
 
-    /// Sets the price of its tokens.
+    /// Sets the price of the model's tokens.
     #[must_use]
     pub fn with_price(self, price: Price) -> Scripted {
         Scripted { price: Some(price), ..self }
     }
 
-    /// Declares that its replies keep to the [format](Prompt::format) of their prompts. That is up
-    /// to their author.
+    /// Declares that the model's replies keep to the [format](Prompt::format) of their prompts. The
+    /// author of the replies has to make sure of it.
     #[must_use]
     pub fn with_structure(self) -> Scripted {
         Scripted { is_structured: true, ..self }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// A shorter secret isn't searched for in texts: it would be found in ordinary words.
+    /// The least bytes of a secret that is searched for in texts. A shorter one would be found in
+    /// ordinary words.
     const BYTES_MIN: usize = 6;
 
     /// Makes a secret of a text.
@@ -115,7 +116,7 @@ fn ends_an_escape(it: char) -> bool {
     !it.is_ascii_alphanumeric() && it != '#'
 }
 
-/// The character that an escape of JSON stands for, and the escape's bytes behind the backslash.
+/// The character that an escape of JSON stands for, and the escape's bytes after the backslash.
 fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     if first != 'u' {
@@ -125,7 +126,7 @@ fn of_json(text: &str) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, 5))
 }
 
-/// The character that an escape of XML stands for, and the escape's bytes behind the `&`.
+/// The character that an escape of XML stands for, and the escape's bytes after the `&`.
 fn of_xml(text: &str) -> Option<(char, usize)> {
     let (name, _) = text.split_at_checked(text.find(';')?)?;
     let said = match name {

@@ -62,7 +62,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// An event, or the bytes between two events, are larger than the limit.
+    /// An event, or the text between two events, is larger than the limit.
     TooLarge {
         /// The most bytes of an event.
         event_bytes_max: usize,
@@ -124,7 +124,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The event that the stream ended in: the blank line behind it is missing. The standard drops
+    /// The event that the stream ended in: the blank line after it is missing. The standard drops
     /// such an event. Only the caller can tell whether it is whole.
     pub fn end(&mut self) -> Option<Event> {
         self.read(b"\n\n").ok().flatten()
@@ -138,7 +138,7 @@ impl Decoder {
 
     /// Reads a line, or a part of one.
     fn read(&mut self, line: &[u8]) -> Result<Option<Event>, Error> {
-        // The reader takes each line at once, so that there is room for the next one.
+        // The reader takes each line at once, so there is always room for the next one.
         let sent = self.lines.try_send(Bytes::copy_from_slice(line));
         match self.reader.next().now_or_never().filter(|_| sent.is_ok()) {
             None => Ok(None),

@@ -10,8 +10,8 @@ const SMALL_BYTES: usize = 64 * 1024;
 /// Bytes that all replies of the process hold.
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
 
-/// Serializes the ends of replies longer than `SMALL_BYTES`: preparing one for the log takes many
-/// times its length.
+/// Serializes the ends of replies longer than `SMALL_BYTES`: preparing such a reply for the log
+/// takes many times its length in memory.
 static ENDS: Semaphore = Semaphore::const_new(1);
 
 /// One reply's share of the total; dropping it gives the bytes back.
@@ -31,9 +31,9 @@ impl Default for Part {
 impl Part {
     /// Records the reply's length so far, and returns whether the reply may be that long.
     ///
-    /// A reply may be as long as the room that is left, its own bytes counted as taken. So one
-    /// reply alone may reach a half of `max`, `n` equal replies an (n+1)-th each, and some room
-    /// always remains for the next.
+    /// A reply may be as long as the room that is left, with its own bytes counted as taken. So one
+    /// reply alone may reach a half of `max`, and `n` equal replies may reach an (n+1)-th each.
+    /// Some room always remains for the next reply.
     pub(crate) fn grow_to(&mut self, bytes: usize, max: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let total = self.total.fetch_add(more, Ordering::Relaxed) + more;

@@ -4,20 +4,21 @@
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 
-/// A close tag that may stand in a code span, and what is known of the text behind it.
+/// A close tag that may stand in a code span, and what is known of the text after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ambiguity {
     name: usize,
     /// How many bytes the tag has.
     tag: usize,
-    /// How many backticks end the span. None if that isn't known; then any number does.
+    /// How many backticks end the span. None if that isn't known: then any number of backticks ends
+    /// it.
     span: Option<usize>,
     /// How many backticks were just read in a row.
     run: usize,
 }
 
-/// How many bytes behind the tag the parser waits for. If a text quotes a tag, the quote usually
-/// ends soon behind it.
+/// How many bytes after the tag the parser waits for. If a text quotes a tag, the quote usually
+/// ends soon after the tag.
 const BYTES_MAX: usize = 256;
 
 impl Ambiguity {
@@ -54,8 +55,8 @@ impl Parser {
         ""
     }
 
-    /// Decides with the text that has come. If the span has ended, the tag is text. Otherwise it
-    /// closes its element.
+    /// Decides by the text that has arrived. If the span has ended, the tag is text. Otherwise the
+    /// tag closes its element.
     pub(super) fn decide(&mut self, ambiguity: Ambiguity, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
         self.state = ParserState::Text;
@@ -65,7 +66,7 @@ impl Parser {
         }
         let (tag, rest) = held.split_at(ambiguity.tag);
         self.close_tag(ambiguity.name, tag, sink);
-        // The text behind the tag is parsed again. It has at most `BYTES_MAX` bytes, so this
+        // The text after the tag is parsed again. It has at most `BYTES_MAX` bytes, so this
         // recursion isn't deep.
         self.feed(rest, sink);
     }

@@ -1,4 +1,4 @@
-//! Finds where an element closes. It reads the element byte by byte and doesn't keep its text.
+//! Finds where an element closes. The element is read byte by byte, and its text isn't kept here.
 
 use crate::reply::names::{Kind, Markup};
 use crate::reply::tag::{Step, Tag};
@@ -47,7 +47,7 @@ enum BodyPosition {
     },
     /// A tag whose name may be markup, in JSON or right below the element.
     Tag(Tag),
-    /// Behind the `<` of any tag, among child elements.
+    /// After the `<` of any tag, among child elements.
     Open,
     Name {
         matched: usize,
@@ -59,7 +59,7 @@ enum BodyPosition {
         quote: u8,
         slash: bool,
     },
-    /// Behind `<!`.
+    /// After `<!`.
     Bang,
     Dash,
     Section(u8),
@@ -79,7 +79,7 @@ pub(super) enum BodyStep {
     Next,
 }
 
-/// What the body must know of its surroundings.
+/// The facts about an element's surroundings that reading its body needs.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) markup: &'a Markup,
@@ -89,13 +89,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) open: &'a [u32],
     /// Whether the element crossed its limit, so that its text is discarded.
     pub(super) discarding: bool,
-    /// Whether, if the text only mentions this element's tag, the next element may begin in the
-    /// middle of a line.
+    /// Whether the next element may begin in the middle of a line, provided that the text only
+    /// mentions this element's tag.
     pub(super) counts_within: bool,
 }
 
 impl Body {
-    /// The body behind an open tag that has `tag_bytes` bytes.
+    /// The body after an open tag that has `tag_bytes` bytes.
     pub(super) fn new(form: Form, tag_bytes: usize) -> Body {
         Body {
             form,
@@ -145,8 +145,8 @@ impl Body {
         seen
     }
 
-    /// Takes a byte of text among child elements. Right below the element itself, the next element
-    /// may begin.
+    /// Takes a byte of text among child elements. A tag directly below the element may begin the
+    /// next element.
     fn text(&mut self, byte: u8, around: &Surroundings<'_>) {
         match byte {
             b'<' => {
@@ -236,7 +236,7 @@ impl Body {
         }
     }
 
-    /// Reads on behind a tag that would have begun the next element, but is text.
+    /// Reads on after a tag that would have begun the next element, but is text.
     pub(super) fn pass(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let BodyPosition::Tag(tag) = self.at else { return BodyStep::More };
         let seen = self.no_next(tag, tag.name() == around.own, byte, around);
@@ -244,14 +244,14 @@ impl Body {
         seen
     }
 
-    /// Reads on behind a close tag that is text.
+    /// Reads on after a close tag that is text.
     pub(super) fn pass_close(&mut self) -> BodyStep {
         self.at = BodyPosition::Content;
         BodyStep::More
     }
 
-    /// Handles a tag that isn't the next element. `byte` is the one behind what was read of the
-    /// tag.
+    /// Handles a tag that isn't the next element. `byte` is the first byte after the part of the
+    /// tag that was read.
     fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         self.at = BodyPosition::Content;
         match self.form {
@@ -267,8 +267,8 @@ impl Body {
         BodyStep::More
     }
 
-    /// Whether a tag that is markup begins the next element, or ends one around this one. So a
-    /// missing close tag costs one element and not all the text behind it.
+    /// Whether a tag that is markup begins the next element, or ends an element around this one. So
+    /// a missing close tag costs one element, and not all the text after it.
     fn is_next(&self, place: usize, closes: bool, around: &Surroundings<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();
@@ -301,7 +301,8 @@ impl Body {
         self.child(tag, own, byte, around)
     }
 
-    /// Handles the tag of a child element. `byte` is the one behind what was read of the tag.
+    /// Handles a child element's tag. `byte` is the first byte after the part of the tag that was
+    /// read.
     fn child(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         if tag.is_bang() {
             self.text(byte, around);
@@ -367,7 +368,7 @@ impl Body {
         BodyStep::More
     }
 
-    /// Takes a byte of a tag behind its name.
+    /// Takes a byte of a tag after its name.
     fn rest(&mut self, own: bool, closes: bool, quote: u8, slash: bool, byte: u8) -> BodyStep {
         self.at = match byte {
             // An attribute can't have a `<`, so the quotes don't match.

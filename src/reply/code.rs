@@ -1,10 +1,10 @@
-//! Decides where tags may begin in a text. In code, comments, CDATA sections and other elements'
-//! attributes they are text.
+//! Decides where tags may begin in a text. Tags in code, comments, CDATA sections and other
+//! elements' attributes are text.
 //!
 //! Code is what `CommonMark` defines as code (`markdown/`, `inline.rs`), with three differences.
 //! Text that may still turn out to be code counts as code. A line that begins with a tag that is
-//! markup ends the paragraph before it. And a line that looks like a fence is one even where
-//! `CommonMark` has none: behind four blanks, or in HTML, as in a pretty-printed thought.
+//! markup ends the paragraph before it. A line that looks like a fence is a fence even where
+//! `CommonMark` has none: after four blanks, or in HTML, as in a pretty-printed thought.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::reply::nest::Nest;
 /// The byte ranges of the code in a Markdown text, which is the text within code fences and code
 /// spans.
 ///
-/// Whether a byte is code depends only on the text before it. So for the beginning of a text this
-/// gives the same ranges as for the whole text. A span without an end lasts until its block ends.
+/// Whether a byte is code depends only on the text before the byte. So the beginning of a text has
+/// the same ranges as it has in the whole text. A span without an end lasts until its block ends.
 ///
 /// ```
 /// let text = "Run `echo $HOME` in $dir";
@@ -57,17 +57,18 @@ impl Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Why {
-    /// It stands in a code fence.
+    /// The tag stands in a code fence.
     Fence,
-    /// It stands in a code span, or in what may become one.
+    /// The tag stands in a code span, or in text that may become one.
     Span,
-    /// It is indented by four columns or more.
+    /// The tag is indented by four columns or more.
     Indent,
-    /// It stands in the value of another element's attribute.
+    /// The tag stands in the value of another element's attribute.
     Attribute,
-    /// It stands in the middle of a line, and counts only at the beginning of one.
+    /// The tag stands in the middle of a line, and tags of its name count only at the beginning of
+    /// a line.
     Line,
-    /// It is JSON within quotes or within open brackets.
+    /// The call is JSON that stands within quotes or within open brackets.
     Nested,
 }
 
@@ -93,8 +94,8 @@ pub(super) struct Spot {
     pub(super) why: Option<Why>,
     /// Whether a tag here ends the paragraph before it.
     pub(super) begins: bool,
-    /// Whether only blanks and marks of lists and quotes stand before it, since the line began or
-    /// since the last tag that is markup.
+    /// Whether only blanks and marks of lists and quotes stand before the tag, since the line began
+    /// or since the last tag that is markup.
     pub(super) fresh: bool,
 }
 
@@ -109,14 +110,14 @@ pub(super) enum CodeContext {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CurrentCode {
     blocks: Blocks,
-    /// Whether this is a comment or a CDATA section.
+    /// Whether the text here is in a comment or in a CDATA section.
     hidden: Hidden,
     deep: Deep,
     visual: Visual,
     /// The quotation mark that a broken tag left open, if one did.
     torn: Option<u8>,
     nest: Nest,
-    /// Whether calls may be JSON, too. Then `last` has the last bytes.
+    /// Whether calls may be JSON, too. If they may, `last` has the last three bytes.
     json: bool,
     last: [u8; 3],
     /// Whether a fence ends here if a tag begins here.
@@ -126,7 +127,7 @@ pub(super) struct CurrentCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hidden {
     No,
-    /// In a comment or a section, and how many `-` or `]` were just read in a row.
+    /// In a comment, and how many `-` were just read in a row. For a section, how many `]`.
     Comment(u8),
     Section(u8),
 }
@@ -139,7 +140,7 @@ impl CodeContext {
         }
     }
 
-    /// Takes a tag that is markup. A new text begins behind it.
+    /// Takes a tag that is markup. A new text begins after it.
     pub(super) fn reset(&mut self) {
         match self {
             CodeContext::First(it) => it.reset(),
@@ -184,8 +185,8 @@ impl CodeContext {
         }
     }
 
-    /// Whether this is a code span. The inner value is the number of backticks that end it, if it
-    /// is known.
+    /// Whether the text here is a code span, or may be one. The inner value is the number of
+    /// backticks that end the span, if it is known.
     pub(super) fn span(&self) -> Option<Option<usize>> {
         match self {
             CodeContext::First(it) => it.span().map(Some),
@@ -193,7 +194,7 @@ impl CodeContext {
         }
     }
 
-    /// Takes text behind which a code span ended.
+    /// Takes text at the end of which a code span has ended.
     pub(super) fn end_span(&mut self, text: &[u8]) {
         match self {
             CodeContext::First(it) => it.end_span(),
@@ -211,7 +212,7 @@ impl CodeContext {
         }
     }
 
-    /// The spot of a tag that begins behind the text that was read.
+    /// The spot of a tag that begins after the text that was read.
     pub(super) fn tag_spot(&mut self, within: bool) -> Spot {
         if let CodeContext::Current(code) = self {
             code.settle(b'<');
@@ -274,8 +275,8 @@ impl CurrentCode {
         }
     }
 
-    /// Forgets all but `json`. The arrays of containers stay as they are, since only their depth
-    /// counts.
+    /// Forgets all but `json`. The array of containers stays as it is, since only its first `depth`
+    /// entries count.
     fn reset(&mut self) {
         self.blocks.reset();
         (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
@@ -304,7 +305,7 @@ impl CurrentCode {
         }
     }
 
-    /// How many bytes come before the next one that matters.
+    /// How many bytes come before the next byte that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         let inline = &self.blocks.inline;
         let is_dull = self.hidden == Hidden::No
@@ -383,7 +384,7 @@ impl CurrentCode {
     }
 
     /// Why JSON that begins here isn't a call: it stands within quotes or brackets. None if it
-    /// doesn't.
+    /// stands in neither.
     fn why_no_call(&self) -> Option<Why> {
         let is_quoted = matches!(self.last, [.., b'"' | b'\''])
             || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
@@ -400,8 +401,8 @@ impl CurrentCode {
     }
 }
 
-/// How many bytes come before the next one that matters in plain text. If `JSON` is set, braces and
-/// brackets matter, too.
+/// How many bytes come before the next byte that matters in plain text. If `JSON` is set, braces
+/// and brackets matter, too.
 fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
     let matters = |byte: &u8| {
         let is_json = JSON && matches!(byte, b'{' | b'[');
@@ -418,8 +419,8 @@ fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(matters).unwrap_or(rest.len())
 }
 
-/// Whether one of eight bytes may matter. It checks all of them at once, without a branch. It may
-/// be true although no byte matters, but never false if one does.
+/// Whether one of eight bytes may matter. All eight are checked at once, without a branch. The
+/// result may be true although no byte matters, but it is never false if one does.
 fn may_matter(word: u64, json: bool) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let has_zero = |it: u64| it.wrapping_sub(ONES) & !it & (ONES << 7);
@@ -440,7 +441,8 @@ fn hidden(count: u8, byte: u8, mark: u8, hidden: fn(u8) -> Hidden) -> Hidden {
     }
 }
 
-/// Whether the line so far has only blanks and the marks of lists and quotes, by its looks alone.
+/// Whether the line so far has only blanks and the marks of lists and quotes, judged by the line
+/// alone, without the blocks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Visual {
     Open,

@@ -1,5 +1,5 @@
-//! Determines where tags may begin in replies older than rules 3. Such replies are only read again,
-//! for the replay of old turns. For new replies `code.rs` decides.
+//! Decides where tags may begin in replies of rules older than 3. Such replies are read only for
+//! the replay of old turns. For new replies, `code.rs` decides.
 
 use crate::reply::names::Markup;
 
@@ -55,7 +55,7 @@ impl CodeBefore3 {
         *self = CodeBefore3::new(self.json);
     }
 
-    /// Takes something that is only text.
+    /// Takes text without markup.
     pub(super) fn plain(&mut self) {
         self.fresh = false;
     }
@@ -89,7 +89,7 @@ impl CodeBefore3 {
         is_fence || self.in_span()
     }
 
-    /// How many backticks end the code span here, if this is one.
+    /// How many backticks end the code span here. None if the text here isn't in a code span.
     pub(super) fn span(&self) -> Option<usize> {
         match self.mode {
             ScanState::Span(count) => Some(count),
@@ -124,7 +124,7 @@ impl CodeBefore3 {
         }
     }
 
-    /// How many bytes come before the next one that matters.
+    /// How many bytes come before the next byte that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         if self.run.is_some() || (self.fresh && !self.is_opaque()) {
             return 0;

@@ -18,7 +18,8 @@ pub struct Config {
     pub actions_in_response: bool,
     /// How large the parts of a reply may be.
     pub limits: ReplyLimits,
-    /// The attributes that a `<tool_use>` must have. If only the `id` is missing, one is made up.
+    /// The attributes that a `<tool_use>` must have. A missing `id` is no mistake: the parser makes
+    /// one up.
     pub tool_use_attributes: Vec<String>,
     /// The form of a call in JSON, for [`Dialect::ToolUse`].
     pub tool_use_json: JsonFormat,
@@ -40,7 +41,7 @@ pub enum Dialect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// The first rules. They are only for replies that are in a log, in turns that were made by
+    /// The first rules. They only serve to read logged replies again, in turns that were made by
     /// rules older than 3.
     First,
     /// The current rules. Code is what `CommonMark` defines as code, and a payload counts only at

@@ -25,8 +25,7 @@ pub(super) struct Capture {
     pub(super) body: Reading,
     /// The element crossed its limit, so that its further text is discarded.
     pub(super) discarding: bool,
-    /// The state of the content when it is read as Markdown, and how many bytes of the element were
-    /// read so.
+    /// The state of the content as Markdown, and how many bytes of the element this state has read.
     markdown: Option<Box<(CodeContext, usize)>>,
 }
 
@@ -44,13 +43,13 @@ impl Capture {
         Capture { name, kind, inside, at, tag_bytes, body, discarding, markdown }
     }
 
-    /// Whether the open tag has no attributes. Then the text may only mention the tag.
+    /// Whether the open tag has no attributes. The text may only mention such a tag.
     pub(super) fn is_bare(&self) -> bool {
         self.inside.attributes.is_empty()
     }
 
-    /// Takes what the body found at a tag, and corrects it if the tag stands in code, where it is
-    /// text. `source` is the element's text so far, in two pieces.
+    /// Corrects what the body found at a tag, if the tag stands in code and so is text. `source` is
+    /// the element's text so far, in two pieces.
     pub(super) fn in_markdown(
         &mut self,
         seen: BodyStep,
@@ -86,7 +85,8 @@ impl Capture {
         }
     }
 
-    /// Why the tag that was found in the body is text by the rules of Markdown. None if it isn't.
+    /// Why the tag that was found in the body is text by the rules of Markdown. None if it is
+    /// markup.
     fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
         let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
             let mut code = CodeContext::new(rules, false);
@@ -199,7 +199,7 @@ impl Parser {
             let reason = format!("<{}> has no attribute {missing}", self.name(name));
             return self.broken(name, Fault::Markup, &reason, source, 0, sink);
         }
-        // If the element was repaired, its repairs have those of the open tag, too.
+        // The repairs of a whole element include those of its open tag.
         let of_tag = if repairs.is_empty() { &inside.repairs[..] } else { &[] };
         for note in of_tag.iter().chain(repairs) {
             self.repaired(note, "", sink);
@@ -245,7 +245,7 @@ impl Parser {
     }
 
     /// Handles a line end within a JSON string. If the string has the element's close tag in it,
-    /// the element ends there. Otherwise it goes on.
+    /// the element ends with that tag. Otherwise the element goes on.
     pub(super) fn string_torn(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
         match capture.torn(&self.held, &self.config.markup) {
             Some(end) => {
@@ -277,7 +277,7 @@ impl Parser {
         self.say(rest, sink);
     }
 
-    /// Reports an element that isn't closed before the next one begins.
+    /// Reports an element that isn't closed before the next element begins.
     pub(super) fn unclosed(&mut self, capture: &Capture, source: &str, next: &str, sink: Sink<'_>) {
         self.code.reset();
         self.bare = 0;
@@ -296,8 +296,8 @@ impl Parser {
         }
     }
 
-    /// Handles JSON in the text that is complete: gives its calls or, if it has none, text. `sure`
-    /// says that the JSON declares itself a call.
+    /// Handles complete JSON in the text: gives its calls or, if it has none, text. `sure` says
+    /// that the JSON declares itself a call.
     pub(super) fn tried(&mut self, held: &str, sure: bool, sink: Sink<'_>) {
         let sound = json::check(held).is_ok();
         let calls = if sound { json::calls(held, &self.shape) } else { Vec::new() };

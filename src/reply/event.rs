@@ -12,8 +12,8 @@ pub struct Event<'a> {
     /// The characters of the reply that the event covers. It is empty if the event only reports
     /// something about characters of other events.
     pub source: &'a str,
-    /// Where the part begins. For a closed element, this is the place of its open tag. For a broken
-    /// one, it is the place of the error.
+    /// Where the part begins. For a closed element, the place of its open tag. For a broken
+    /// element, the place of the error.
     pub place: Place,
 }
 
@@ -23,7 +23,7 @@ pub struct Event<'a> {
 pub enum What<'a> {
     /// A piece of text, which is the event's source.
     Text {
-        /// The kind of the element around the text. None if it stands between elements.
+        /// The kind of the element around the text. None for text between elements.
         within: Option<Kind>,
     },
     /// A thought, a response or the agent's own root begins.
@@ -42,7 +42,7 @@ pub enum What<'a> {
     Ignored {
         /// The element.
         element: Element<'a>,
-        /// Why it is text.
+        /// Why the element is text.
         why: Why,
     },
     /// A further piece of an element that crossed its limit.
@@ -102,7 +102,7 @@ impl Attribute {
 pub enum Body<'a> {
     /// Nothing, or only white space.
     Empty,
-    /// The text of a thought, a response or an own root, without the elements in it. Or what stands
+    /// The text of a thought, a response or an own root, without the elements in it. Or the text
     /// between the tags of a context feed.
     Text(&'a str),
     /// Valid JSON as it is written, except that comments and the marks of CDATA sections are
@@ -114,8 +114,8 @@ pub enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The characters of the content. For [`Elements`](Body::Elements) they have the element's own
-    /// tags, too.
+    /// The characters of the content. For [`Elements`](Body::Elements) they include the element's
+    /// own tags.
     #[must_use]
     pub fn as_str(self) -> &'a str {
         match self {

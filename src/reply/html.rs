@@ -48,15 +48,15 @@ const KEPT: &str = " pre script style textarea ";
 /// The beginning of a line that begins with `<`. It may still begin an HTML block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
-    /// The bytes behind the `<`, in lower case unless they begin with `!`.
+    /// The bytes after the `<`, in lower case unless they begin with `!`.
     name: [u8; 11],
     length: usize,
     is_over: bool,
 }
 
 impl Start {
-    /// Takes a byte behind the `<`, or the line's end. Returns what ends the HTML block, once it is
-    /// certain that one begins.
+    /// Takes a byte after the `<`, or the line's end. Returns what ends the HTML block, once it is
+    /// certain that a block begins.
     pub(super) fn step(&mut self, byte: u8) -> Option<End> {
         if self.is_over {
             return None;
@@ -110,28 +110,28 @@ impl Start {
 pub(super) enum Region {
     #[default]
     None,
-    /// Behind `<`.
+    /// After `<`.
     Start,
     /// In a tag's name, which may also be the beginning of an address.
     Name,
-    /// In an address, such as behind `<https:` or `<me@`.
+    /// In an address, such as after `<https:` or `<me@`.
     Address,
-    /// Behind `</`. The values say whether there is a name, and whether it has ended.
+    /// After `</`. The values say whether there is a name, and whether it has ended.
     Close(bool, bool),
-    /// Behind white space in a tag.
+    /// After white space in a tag.
     Between,
     Attribute,
-    /// Behind an attribute's name and white space.
+    /// After an attribute's name and white space.
     Named,
-    /// Behind `=`.
+    /// After `=`.
     Value,
     Bare,
     Quoted(u8),
-    /// Behind a value in quotes.
+    /// After a value in quotes.
     Behind,
-    /// Behind a `/`.
+    /// After a `/`.
     Slash,
-    /// Behind `<!`.
+    /// After `<!`.
     Bang,
     Dash,
     Comment(u8),
@@ -171,7 +171,7 @@ impl Region {
     }
 
     /// Takes a byte of a line on which a tag may stand alone. Returns None once that is impossible,
-    /// and `Region::None` behind the tag.
+    /// and `Region::None` after the tag.
     pub(super) fn alone(mut self, byte: u8) -> Option<Region> {
         match self {
             Region::None => matches!(byte, b' ' | b'\t').then_some(self),
@@ -200,7 +200,7 @@ impl Region {
             (Region::Name, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-') => Region::Name,
             (Region::Name, b'>') => return self.tag(),
             (Region::Name | Region::Behind, _) if space => Region::Between,
-            // A `/` belongs to an address only behind a `:` or in a mailbox's name, so here it
+            // A `/` belongs to an address only after a `:` or in a mailbox's name, so here it
             // belongs to a tag.
             (Region::Name | Region::Between | Region::Named | Region::Behind, b'/') => {
                 Region::Slash

@@ -3,8 +3,8 @@
 //!
 //! A code span begins with a run of backticks. It ends with a run of the same length, or at the end
 //! of its block. But a backtick may belong to something else: a tag's attribute, an address, a
-//! link's target or label, a definition, a table's cell. Only the text behind it can tell. Until
-//! the block ends, it is then in doubt whether text is code.
+//! link's target or label, a definition, a table's cell. Only the text after the backtick can
+//! tell. Until the block ends, text after such a backtick is in doubt: it may be code.
 
 use crate::reply::html::{Region, RegionStep};
 
@@ -12,7 +12,7 @@ use crate::reply::html::{Region, RegionStep};
 pub(super) struct Inline {
     /// How many backticks end the span, if one may have begun.
     span: Option<usize>,
-    /// It can't be known whether the text here is code.
+    /// Whether the text here is in doubt, so that it may be code.
     doubt: bool,
     /// How many backticks were just read in a row.
     run: usize,
@@ -31,18 +31,19 @@ pub(super) struct Inline {
     pipe: bool,
 }
 
-/// The position behind the text of a link, if the text here stands there.
+/// The position after the text of a link. `None` if the text here doesn't stand at such a
+/// position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]
     None,
-    /// Behind `]`.
+    /// After `]`.
     Text,
-    /// Behind `](`, in a target of simple characters.
+    /// After `](`, in a target of simple characters.
     Plain,
     /// In a target with quotes, brackets and the like. Its end isn't looked for.
     Complex,
-    /// Behind `][`.
+    /// After `][`.
     Label,
 }
 
@@ -53,7 +54,7 @@ enum Definition {
     No,
     /// Within the definition's label.
     Label,
-    /// Behind the label's `]`.
+    /// After the label's `]`.
     Colon,
     Maybe,
 }
@@ -71,12 +72,12 @@ impl Inline {
         if self.doubt || self.is_kept { Some(None) } else { self.span.map(Some) }
     }
 
-    /// Whether the text here stands in a code span that has begun, or may have.
+    /// Whether the text here stands in a code span that has begun or may have begun.
     pub(super) fn is_code(&self) -> bool {
         self.span.is_some()
     }
 
-    /// Whether the text here is an attribute's value of another element, or may be.
+    /// Whether the text here is, or may be, the value of another element's attribute.
     pub(super) fn in_attribute(&self) -> bool {
         self.span.is_none() && matches!(self.region, Region::Quoted(_))
     }
@@ -97,7 +98,7 @@ impl Inline {
     }
 
     /// Takes a run of `count` backticks at the beginning of a line. `pipe` says that a `|` stands
-    /// behind them.
+    /// after them.
     pub(super) fn marks(&mut self, count: usize, pipe: bool) {
         let was_open = self.span.is_some();
         self.run = count;
@@ -150,8 +151,8 @@ impl Inline {
             return;
         }
         if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
-            // In text, a backtick behind a backslash is only a character. In a tag, a backslash has
-            // no such meaning, so there it is in doubt.
+            // In text, a backtick after a backslash is only a character. In a tag, a backslash has
+            // no such meaning, so the text after it is in doubt.
             self.doubt |= byte == b'`' && self.region.holds_backtick();
             if self.region != Region::None {
                 self.region(if byte == b'`' { b' ' } else { byte });

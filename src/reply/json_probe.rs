@@ -15,17 +15,18 @@ pub(super) struct JsonProbe {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Behind `[`.
+    /// After `[`.
     Array,
-    /// Behind `{`.
+    /// After `{`.
     Object,
-    /// In the first key: how many bytes of it were read, and which keys it may become, as bits.
+    /// In the first key: how many of its bytes were read, and which properties it may become, as
+    /// bits.
     Key(usize, u64),
     Colon {
         mark: bool,
     },
     Quote,
-    /// In the value of `type`: how many bytes of it were read.
+    /// In the value of `type`: how many of its bytes were read.
     Mark(usize),
     Rest {
         string: bool,
@@ -36,19 +37,19 @@ enum Stage {
 /// What the parser does with the characters of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// They are held back until the JSON is complete.
+    /// The characters are held back until the JSON is complete.
     Held,
-    /// They are discarded: this is a call that crossed its limit.
+    /// The characters are discarded: the JSON is a call that crossed its limit.
     Discarded,
-    /// They are given as text: the JSON is longer than a call may be, and hasn't declared itself
-    /// one.
+    /// The characters are given as text: the JSON is longer than a call may be, and hasn't declared
+    /// itself a call.
     Text,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     More,
-    /// It is text, since it isn't JSON or isn't a call. The byte isn't taken.
+    /// The text isn't JSON, or isn't a call. The byte isn't taken.
     Not,
     Whole,
 }
@@ -108,7 +109,7 @@ impl JsonProbe {
     }
 }
 
-/// Takes a byte of the first key. None if no key of a call begins so.
+/// Takes a byte of the first key. None if no property of a call begins with these bytes.
 fn key(at: usize, keys: u64, byte: u8, shape: &Shape) -> Option<Stage> {
     let named = shape.properties.iter().enumerate().take(64).filter(|it| keys >> it.0 & 1 == 1);
     if byte == b'"' {

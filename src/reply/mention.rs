@@ -90,7 +90,7 @@ impl Parser {
         self.spoken[group] = self.spoken[group].saturating_sub(u32::from(closes));
     }
 
-    /// Gives text that belongs to a mention, up to the mention's end, and the text behind it.
+    /// Gives text that belongs to a mention, up to the mention's end, and the text after it.
     pub(super) fn say_mention(&mut self, mut mention: Box<Mention>, text: &str, sink: Sink<'_>) {
         let max = self.config.limits.action_bytes_max;
         let mut seen = BodyStep::More;

@@ -8,8 +8,8 @@ pub enum Kind {
     Thought,
     /// `response`: text without elements, unless the configuration lets calls in it run.
     Response,
-    /// The root element of the agent's own payload. Its content is parsed as if it stood outside of
-    /// it.
+    /// The root element of the agent's own payload. The content is parsed as if it stood outside
+    /// the element.
     Root,
     /// `action`: JSON or child elements.
     Action,
@@ -27,7 +27,8 @@ pub enum Kind {
     Core,
     /// The root element of a peer's payload.
     Peer,
-    /// A tool's output that the model copied into its reply. It is text in which no element counts.
+    /// A tool's output that the model copied into its reply. The output is text, and no element in
+    /// it counts.
     Output,
 }
 
@@ -84,7 +85,7 @@ const OUTPUT: [&str; 5] =
 /// ```
 #[derive(Clone, Debug)]
 pub struct Markup {
-    /// Sorted by bytes, so that the names that an incomplete name may become are a range.
+    /// The names, sorted by bytes. So the names that an incomplete name may become are a range.
     names: Vec<Name>,
 }
 
@@ -92,7 +93,8 @@ pub struct Markup {
 pub(super) struct Name {
     pub(super) text: Box<str>,
     pub(super) kind: Kind,
-    /// The index of the name's group. Names of a group close each other, as those of thoughts do.
+    /// The index of the name's group. A close tag closes any element of its group: `</think>`
+    /// closes `<thought>`, too.
     pub(super) group: usize,
 }
 

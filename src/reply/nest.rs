@@ -7,12 +7,12 @@ pub(super) struct Nest {
     pub(super) depth: usize,
     pub(super) string: bool,
     escape: bool,
-    /// Whether the text has characters that JSON can't have there.
+    /// Whether the text has a character that JSON can't have at its place.
     loose: bool,
 }
 
 impl Nest {
-    /// The brackets that this text leaves open. The text begins with one.
+    /// The brackets that this text leaves open. The text begins with a bracket.
     pub(super) fn of(text: &[u8]) -> Nest {
         let mut nest = Nest { depth: 1, ..Nest::default() };
         text.iter().skip(1).for_each(|byte| nest.step(*byte));

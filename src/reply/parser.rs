@@ -16,7 +16,7 @@ use crate::reply::tag::{self, Step, Tag};
 use crate::reply::text::Frame;
 use crate::xml::Place;
 
-/// The function that gets the events, one after the other.
+/// The function that gets the events in order.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 
 /// Parses one reply, whose text comes in chunks of any size.
@@ -35,7 +35,7 @@ pub struct Parser {
     pub(super) code: CodeContext,
     /// The open thoughts, responses and own roots, the outermost first.
     pub(super) frames: Vec<Frame>,
-    /// For each group of names that close each other: how many such elements are open.
+    /// For each group of names that close each other: how many elements of the group are open.
     pub(super) open: Vec<u32>,
     /// The texts of the open elements in `frames`, joined.
     pub(super) text: String,
@@ -47,7 +47,8 @@ pub struct Parser {
     pub(super) too_deep: usize,
     /// How many ids were made up so far, for calls without one.
     pub(super) ids: u64,
-    /// An element that is text where it stands, but is followed to its end, to be reported.
+    /// An element or JSON that is text where it stands. The parser follows it to its end, to report
+    /// it as ignored.
     pub(super) mention: Option<Box<Mention>>,
     /// For each group of names: how many open tags were taken as text, and still have no close tag.
     pub(super) spoken: Vec<u32>,
@@ -61,7 +62,7 @@ pub(super) enum ParserState {
     Text,
     /// A text that may become a tag, and where it stands.
     Tag(Tag, Spot),
-    /// A close tag that stands in what may be a code span, or may not.
+    /// A close tag that may stand in a code span.
     Ambiguity(Ambiguity),
     /// An element that is held back until it closes.
     Capture(Box<Capture>),
@@ -97,7 +98,7 @@ impl Parser {
         }
     }
 
-    /// Takes a chunk, and gives the events that are certain by now.
+    /// Takes a chunk, and gives the events that are certain by now to `sink`.
     pub fn feed(&mut self, chunk: &str, sink: &mut dyn FnMut(Event<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
@@ -176,8 +177,8 @@ impl Parser {
         &self.config.markup.at(place).text
     }
 
-    /// Whether an incomplete close tag is that of the innermost open element. It must have `</` and
-    /// at least one letter.
+    /// Whether an incomplete close tag is that of the innermost open element. The tag must have
+    /// `</` and at least one letter.
     fn is_closing(&self, tag: Tag, held: &str) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let begun = held.strip_prefix("</").map_or("", str::trim_ascii_end);
@@ -269,7 +270,8 @@ impl Parser {
         ""
     }
 
-    /// The text that was held back, and the first `at` bytes of `rest`, are text.
+    /// Gives the text that was held back, and the first `at` bytes of `rest`, as text. Returns the
+    /// other bytes of `rest`.
     fn not_a_tag<'c>(&mut self, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
         let (now, later) = rest.split_at(rest.floor_char_boundary(at));
         let mut held = std::mem::take(&mut self.held);
@@ -437,8 +439,8 @@ impl Parser {
         later
     }
 
-    /// Handles an element before whose end another one begins: the first is broken, and the other
-    /// is read.
+    /// Handles an element that isn't complete where the next element begins. The first element is
+    /// broken, and the next one is read.
     fn next_begins(&mut self, capture: &Capture, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         let (source, next) = held.split_at(capture.body.tag);
@@ -502,7 +504,7 @@ impl Parser {
         later
     }
 
-    /// Gives an event, and moves the parser's place behind the event's source.
+    /// Gives an event, and moves the parser's place after the event's source.
     pub(super) fn emit(&mut self, what: What<'_>, source: &str, sink: Sink<'_>) {
         sink(Event { what, source, place: self.at });
         self.at = place::behind(self.at, source);

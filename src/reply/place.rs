@@ -2,10 +2,10 @@
 
 use crate::xml::Place;
 
-/// Where a reply begins.
+/// The place where a reply begins.
 pub(super) const START: Place = Place { line: 1, column: 1, offset: 0 };
 
-/// The place behind `text`, which begins at `place`.
+/// The place after `text`, which begins at `place`.
 pub(super) fn behind(place: Place, text: &str) -> Place {
     let bytes = text.as_bytes();
     if bytes.len() <= SMALL {
@@ -24,8 +24,8 @@ pub(super) fn behind(place: Place, text: &str) -> Place {
     Place { line, column, offset }
 }
 
-/// The length in bytes up to which counting byte by byte is faster than searching. A model's token
-/// is about so long.
+/// The length in bytes up to which counting byte by byte is faster than searching. A token of a
+/// model is about as long.
 const SMALL: usize = 16;
 
 fn after(place: Place, byte: u8) -> Place {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-/// What a `streaming_config` says.
+/// The settings of a `streaming_config`.
 ///
 /// ```
 /// let it = pumphouse::reply::Streaming::from_yaml("streaming_config: {tool_batch_size: 8}")?;
@@ -17,15 +17,15 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Streaming {
-    /// So many calls that are ready start at once.
+    /// How many ready calls start together.
     pub tool_batch_size: usize,
-    /// Seconds that fewer wait for more.
+    /// How many seconds a smaller number of ready calls waits for more calls.
     pub tool_batch_delay: f64,
-    /// Bytes of one call.
+    /// The most bytes that one call may have.
     pub tool_parse_buffer_max: usize,
-    /// Bytes of one text.
+    /// The most bytes that one text may have.
     pub text_buffer_max: usize,
-    /// How calls are written.
+    /// The forms of calls.
     pub formats: Formats,
 }
 
@@ -41,14 +41,14 @@ impl Default for Streaming {
     }
 }
 
-/// How calls are written.
+/// The forms of calls, as tags and as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Formats {
-    /// As tags.
+    /// The form of a call as tags. None leaves the default.
     pub xml: Option<Tags>,
-    /// As JSON.
+    /// The form of a call as JSON. None leaves the default.
     pub json: Option<JsonFormat>,
 }
 
@@ -57,11 +57,11 @@ pub struct Formats {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Tags {
-    /// `<name>`.
+    /// The open tag, such as `<tool_use>`.
     pub tag_open: String,
-    /// `</name>`.
+    /// The close tag, such as `</tool_use>`.
     pub tag_close: String,
-    /// The attributes it must have.
+    /// The attributes that the open tag must have.
     #[serde(default)]
     pub attributes: Vec<String>,
 }
@@ -74,12 +74,12 @@ impl Tags {
     }
 }
 
-/// A call's JSON.
+/// The form of a call in JSON.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JsonFormat {
-    /// What it must hold to.
+    /// The schema of a call.
     pub schema: JsonSchema,
 }
 
@@ -104,31 +104,31 @@ impl Default for JsonFormat {
     }
 }
 
-/// As much of JSON Schema as says what a call is.
+/// The part of JSON Schema that describes a call.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JsonSchema {
-    /// `object`.
+    /// The type of a call, which is `object`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The properties that must be there.
+    /// The names of the properties that a call must have.
     #[serde(default)]
     pub required: Vec<String>,
-    /// All that may be.
+    /// Maps the name of each property that a call may have to the property's schema.
     #[serde(default)]
     pub properties: BTreeMap<String, Property>,
 }
 
-/// What a property may be.
+/// The schema of a property.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Property {
-    /// Its type.
+    /// The property's type. None means `string`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Its one value.
+    /// The only value of the property. Only that of the property `type` is used.
     #[serde(rename = "const")]
     pub constant: Option<String>,
 }
@@ -174,7 +174,7 @@ impl Streaming {
         document.streaming_config.sound()
     }
 
-    /// Checks the values beyond their types.
+    /// Checks the values for what their types can't express.
     pub(crate) fn sound(self) -> Result<Streaming, StreamingError> {
         if self.tool_batch_size == 0 {
             return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));

@@ -18,7 +18,7 @@ pub(super) struct Tag {
 enum Stage {
     Start,
     Name,
-    /// Behind the name of a close tag.
+    /// After the name of a close tag.
     End,
     /// Within `<!--` or `<![CDATA[`, and how many bytes of that were read after the `!`.
     Comment(u8),
@@ -44,9 +44,9 @@ pub(super) enum Step {
     /// The tag has the name with this index. The caller decides whether such a tag counts here. The
     /// byte isn't taken yet.
     Name(usize),
-    /// It isn't a tag whose name is markup. The byte isn't taken.
+    /// The text isn't a tag whose name is markup. The byte isn't taken.
     Not,
-    /// The tag is broken: another one begins before it ends, or a close tag has something behind
+    /// The tag is broken: another tag begins before its end, or a close tag has something after
     /// its name. The byte isn't taken.
     Torn,
     /// The tag is complete.
@@ -86,7 +86,7 @@ impl Tag {
         }
     }
 
-    /// Makes the tag count, and reads on behind its name.
+    /// Takes the tag as markup, and goes on after its name.
     pub(super) fn welcome(&mut self) {
         self.stage =
             if self.closes { Stage::End } else { Stage::Attributes { value: false, slash: false } };
@@ -216,7 +216,7 @@ impl Inside {
     }
 }
 
-/// The value that `rest` begins with, and the text behind it.
+/// The value that `rest` begins with, and the text after it.
 fn value<'a>(name: &str, rest: &'a str, repairs: &mut Vec<String>) -> (&'a str, &'a str) {
     if let Some(quote @ ('"' | '\'')) = rest.chars().next()
         && let Some((value, after)) = rest[1..].split_once(quote)

@@ -15,7 +15,7 @@ fn places_are_counted_in_characters() {
     check("aé", 1, 3);
     check("a\n\néb", 3, 3);
     check("a\r\n", 2, 1);
-    // These texts are long enough for the second way of counting.
+    // These texts are long enough to be counted by searching.
     check(&format!("é\n{}", "é".repeat(15)), 2, 16);
     check(&"é".repeat(600), 1, 601);
 }

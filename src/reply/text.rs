@@ -1,5 +1,5 @@
-//! Text and the elements around it: thoughts, responses, and the agent's own root. Decides which
-//! tags count where, and gives text piece by piece.
+//! Text and the elements around it: thoughts, responses, and the agent's own root. This part of the
+//! parser decides which tags count where, and gives text piece by piece.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;
@@ -21,22 +21,23 @@ pub(super) struct Frame {
     text: usize,
     /// How many bytes the open tag has.
     tag: usize,
-    /// How many responses within this one, which are text, still have no close tag.
+    /// How many open tags of responses within this response, which are text, still have no close
+    /// tag.
     nested: usize,
 }
 
 impl Parser {
-    /// Whether a tag of this name counts at this place. None: it is text. `Some(None)`: it is
-    /// markup. `Some(Some(why))`: it is text, and the element is reported as ignored for this
-    /// reason.
+    /// Whether a tag of this name counts at this place. None: the tag is text. `Some(None)`: the
+    /// tag is markup. `Some(Some(why))`: the tag is text, and its element is reported as ignored
+    /// for this reason.
     pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
         if self.config.reading == Reading::First {
             return self.welcomed(name, closes, spot.fresh).then_some(None);
         }
         let kind = self.config.markup.at(name).kind;
         let top = self.frames.last();
-        // The close tag of the innermost element counts even in what looks like a code span, and on
-        // an indented line.
+        // The close tag of the innermost element counts even in text that looks like a code span,
+        // and on an indented line.
         let is_awaited = || {
             let group = self.config.markup.at(name).group;
             top.is_some_and(|it| self.config.markup.at(it.name).group == group)
@@ -67,8 +68,8 @@ impl Parser {
             return runs.then_some(spot.why);
         }
         match kind {
-            // A thought may mention the tag `<response>`. Only at the beginning of a line it begins
-            // a response.
+            // A thought may mention the tag `<response>`. The tag begins a response only at the
+            // beginning of a line.
             Kind::Response if top.is_some_and(|it| it.kind == Kind::Thought) => {
                 spot.fresh.then_some(None)
             }
@@ -134,7 +135,7 @@ impl Parser {
         }
     }
 
-    /// Reports that a text crossed its limit. The text that was kept is dropped, and what follows
+    /// Reports that a text crossed its limit. The kept text is dropped, and the text that follows
     /// is kept anew. All of the text is still given in events.
     fn too_much(&mut self, max: usize, sink: Sink<'_>) {
         let name = self.frames.last().map_or("text", |it| self.name(it.name)).to_owned();
@@ -208,7 +209,7 @@ impl Parser {
         }
     }
 
-    /// Why one more element can't be opened, if it can't.
+    /// Why one more element can't be opened. None if it can.
     fn too_deep(&self, source: &str) -> Option<String> {
         let limits = &self.config.limits;
         if self.frames.len() >= limits.depth_max {

@@ -15,11 +15,11 @@ use crate::xml::{Place, View, escape_attribute, escape_text};
 const ECHO_MAX: usize = 40;
 /// How many characters of a path an error keeps.
 const PATH_MAX: usize = 200;
-/// How many bytes an example in an error may have. A longer one isn't shown; the schema's example
-/// has it.
+/// How many bytes an example in an error may have. A longer example isn't shown; the schema's own
+/// example has it.
 pub(super) const EXAMPLE_MAX: usize = 200;
-/// A wrong name of at least so many bytes is taken as similar to each right name that begins with
-/// it.
+/// A wrong name of at least so many bytes counts as similar to each right name that begins with the
+/// wrong name.
 const SHORT_MIN: usize = 3;
 /// How many names an error lists. The others are only counted.
 const LIST_MAX: usize = 16;
@@ -36,7 +36,7 @@ pub struct Error {
     pub path: String,
     /// What is wrong.
     pub message: String,
-    /// What may stand there.
+    /// A short text of what would be right there, such as a list of names.
     pub expected: Box<str>,
     /// The right name that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, in one sentence.
+    /// How to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
@@ -147,8 +147,8 @@ impl Error {
         Error { expected: expected.into(), ..self }
     }
 
-    /// Adds the most similar name. If there are several names, the message asks whether it was
-    /// meant.
+    /// Adds the most similar name. If there are several names, the message asks whether the most
+    /// similar one was meant.
     fn or_nearest(mut self, wrong: &str, names: &[String]) -> Error {
         self.nearest = nearest(wrong, names.iter().map(String::as_str)).map(Box::from);
         if let (Some(nearest), true) = (&self.nearest, names.len() > 1) {
@@ -179,8 +179,7 @@ pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, view, message)
 }
 
-/// A field that has two values: it has one and is also listed as null or as empty, or it stands in
-/// two places.
+/// A field with two values. For example, the field has an element and is also listed as null.
 pub(super) fn twofold(view: View<'_>, field: &str) -> Error {
     let message = format!("<{}> says two things of {}", cut(view.local()), cut(field));
     Error::new(Rule::Schema, view, message)
@@ -475,7 +474,8 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The name that is most similar to a wrong one. None if no name is similar.
+/// The name that is most similar to `wrong`, among the first 1024 of `names`. None if no name is
+/// similar.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();

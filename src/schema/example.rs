@@ -6,15 +6,15 @@ use super::markup::Node;
 use super::pattern;
 use super::{Bound, Content, ENTRY, Facets, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// How deep shapes of an example may be nested. A shape that can't do without itself as a part has
-/// no finite value, and so no example.
+/// How deep shapes of an example may be nested. A shape that must have itself as a part has no
+/// finite value, so its example ends at this depth.
 const DEPTH_MAX: usize = 32;
 /// How many characters, bytes or items an example has at most, even if its least length is greater.
 const LENGTH_MAX: usize = 4_096;
 
-/// An example of a payload, which passes the schema's own check if a valid one can be found. It has
-/// every field once, except optional fields that would put a shape into itself, and optional fields
-/// that are left out of examples.
+/// An example of a payload, which passes the schema's own check if a valid example can be found. It
+/// has every field once. It lacks optional fields that would put a shape into itself, and optional
+/// fields whose [`in_example`](Field::in_example) is false.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -37,8 +37,8 @@ pub fn example(schema: &Schema) -> String {
     example_with(schema, None)
 }
 
-/// The same as [`example`]. Where an element of any name is allowed, it has an example of the
-/// payload `any`, which should be one that the sender may send there.
+/// The same as [`example`]. Where an element of any name is allowed, the example has an example of
+/// the payload `any`, which should be one that the sender may send there.
 #[must_use]
 pub fn example_with(schema: &Schema, any: Option<&Schema>) -> String {
     root(schema, &mut Walk { path: Vec::new(), any }).render()
@@ -51,7 +51,8 @@ pub(super) fn of_field(field: &Field) -> Option<String> {
     nodes.first().map(|it| it.render().trim_end().to_owned())
 }
 
-/// An example of a text of this form.
+/// An example of a text of this form. If no text that was tried has the form, the last text is
+/// returned.
 #[must_use]
 pub fn example_text(scalar: &Scalar) -> String {
     let mut candidates = Vec::new();
@@ -174,7 +175,7 @@ fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
                 walk.path.pop();
             }
         }
-        // Within this example, a place that allows any element gets a placeholder.
+        // In the example of `any`, a place that allows any element gets a placeholder.
         Kind::Element => nodes.push(match walk.any {
             Some(any) => root(any, &mut Walk { path: Vec::new(), any: None }),
             None => Node::new("anything").with("xmlns", "urn:example:any"),

@@ -12,8 +12,8 @@ use super::scalar::{self, Scalar};
 /// How many bytes of memory one compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 64 << 20;
 
-/// The facets of a scalar. Each that is set narrows which texts the scalar allows, except
-/// `example`.
+/// The facets of a scalar. Each facet that is set, except `example`, narrows which texts the scalar
+/// allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facets {
     /// The regular expression that the whole text must match, in the syntax of XSD.
@@ -24,13 +24,13 @@ pub struct Facets {
     pub min: Option<Bound>,
     /// The greatest allowed number.
     pub max: Option<Bound>,
-    /// The fewest characters, bytes, or items of a list.
+    /// The least number of characters, bytes, or items of a list.
     pub length_min: Option<usize>,
-    /// The most characters, bytes, or items of a list.
+    /// The greatest number of characters, bytes, or items of a list.
     pub length_max: Option<usize>,
     /// The most digits of a number.
     pub digits: Option<usize>,
-    /// The most digits behind the decimal point.
+    /// The most digits after the decimal point.
     pub fraction_digits: Option<usize>,
     /// A valid text, for examples.
     pub example: Option<Cow<'static, str>>,
@@ -50,8 +50,8 @@ pub enum Bound {
 pub struct Narrow {
     base: Scalar,
     facets: Facets,
-    /// The compiled pattern. It is also None if the pattern couldn't be compiled; then no text is
-    /// allowed.
+    /// The compiled pattern. None without a pattern, and also if the pattern couldn't be compiled.
+    /// In the second case no text is allowed.
     pattern: Option<Regex>,
     /// Whether a value of the Rust type may break this scalar. Facets that only have an example
     /// don't narrow anything.
@@ -85,12 +85,12 @@ impl Facets {
 }
 
 impl Scalar {
-    /// This scalar with further facets. For a list, the lengths are for the number of items, and
-    /// the other facets are for each item.
+    /// This scalar with further facets. For a list, the lengths replace the list's own bounds on
+    /// the number of items, and the other facets are for each item.
     ///
     /// # Errors
     ///
-    /// If the pattern isn't a valid one.
+    /// If the pattern isn't valid, or takes too much to match.
     pub fn narrow(self, mut facets: Facets) -> Result<Scalar, Wrong> {
         if facets == Facets::NONE {
             return Ok(self);
@@ -108,7 +108,8 @@ impl Scalar {
         Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
     }
 
-    /// This scalar with facets that `#[derive(Payload)]` has already checked.
+    /// This scalar with facets that `#[derive(Payload)]` has already checked. If their pattern
+    /// still can't be compiled, the scalar allows no text.
     pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
         match self.clone().narrow(facets.clone()) {
             Ok(it) => it,
@@ -128,7 +129,7 @@ impl Scalar {
         }
     }
 
-    /// The scalar's facets, those that were added last first.
+    /// The scalar's facets, beginning with those that were added last.
     pub fn facets(&self) -> impl Iterator<Item = &Facets> {
         std::iter::successors(self.as_narrow(), |it| it.base.as_narrow()).map(|it| &it.facets)
     }
@@ -140,8 +141,8 @@ impl Scalar {
         }
     }
 
-    /// All facets of the scalar in one. If several have a pattern, an example or a list of allowed
-    /// texts, those that were added last count.
+    /// All facets of the scalar, merged into one value. Of several bounds, the tightest counts. Of
+    /// several patterns, examples or lists of allowed texts, the one that was added last counts.
     #[must_use]
     pub fn narrowest(&self) -> Facets {
         let mut all = Facets::NONE;
@@ -184,7 +185,7 @@ impl PartialEq for Narrow {
 }
 
 impl Narrow {
-    /// The scalar that has the facets. It may have facets of its own, too.
+    /// The scalar that these facets narrow. It may have facets of its own, too.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         &self.base
@@ -257,7 +258,8 @@ impl Narrow {
         }
     }
 
-    /// Counts digits as XSD does: zeros at either end don't count, and an exponent isn't allowed.
+    /// Whether the number has few enough digits, counted as in XSD: zeros at either end don't
+    /// count. A number with an exponent isn't allowed.
     fn has_digits(&self, text: &str) -> bool {
         let Facets { digits, fraction_digits, .. } = self.facets;
         if digits.is_none() && fraction_digits.is_none() {

@@ -14,8 +14,8 @@ pub const TEXT: &str = "text";
 /// The name of the property with a whole element as XML, if the schema allows any content.
 pub const XML: &str = "xml";
 
-/// The JSON Schema of a payload's JSON form. If the schema was made from a JSON Schema, it is that
-/// one.
+/// The JSON Schema of a payload's JSON form. If the schema was made from a JSON Schema, that JSON
+/// Schema is returned.
 #[must_use]
 pub fn json_schema(schema: &Schema) -> Value {
     if let Some(original) = schema.original() {
@@ -42,7 +42,7 @@ pub fn json_schema(schema: &Schema) -> Value {
 
 type Object = Map<String, Value>;
 
-/// The shapes that need a definition, with its name.
+/// The shapes that need a definition, each with the definition's name.
 #[derive(Default)]
 struct Writer<'a> {
     shapes: Vec<(&'a Shape, String)>,
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         to.all.insert(name.to_string(), value.into());
     }
 
-    /// Adds a choice: a property for each variant, of which one must be there.
+    /// Adds a choice: a property for each variant, and a rule about how many of them must be there.
     fn choice(&mut self, variants: &[Property<'a>], occurs: Occurs, to: &mut Properties) {
         let mut each = Vec::new();
         for Property { name, field } in variants {
@@ -163,7 +163,7 @@ fn object(value: Value) -> Object {
     }
 }
 
-/// Adds a description before the one that is already there.
+/// Adds a description to `value`, before the description that `value` has already.
 fn describe(value: &mut Object, doc: &str) {
     if doc.is_empty() {
         return;
@@ -229,7 +229,8 @@ fn scalar(form: &Scalar) -> Object {
     value
 }
 
-/// A number, or one of the names of the three values that JSON numbers can't express.
+/// The schema of a number: a JSON number, or one of the names of the three values that JSON numbers
+/// can't express.
 fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
     let mut say = |key: &str, said: Option<Value>| {

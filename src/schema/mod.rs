@@ -45,8 +45,8 @@ pub struct Schema {
     pub name: Name,
     /// Whether the payload may be sent live, which means only to followers and not to the log.
     pub live: bool,
-    /// Whether the payload is reserved. The pump may send it, and a listener with the grant
-    /// `emit:core` or with a grant for this payload.
+    /// Whether the payload is reserved. Only the pump may send a reserved payload, and a listener
+    /// with the grant `emit:core` or with a grant for this payload.
     pub reserved: bool,
     /// Whether prompts leave the payload out, since it only records how the work goes.
     pub bookkeeping: bool,
@@ -54,7 +54,7 @@ pub struct Schema {
     pub shape: Shape,
     /// The answer of [`is_narrow`](Schema::is_narrow), once it was asked for.
     is_narrow: OnceLock<bool>,
-    /// The JSON Schema from which this one was made, if it was.
+    /// The JSON Schema from which this schema was made, if any.
     source: Option<Arc<import::Source>>,
 }
 
@@ -74,9 +74,10 @@ impl Schema {
         Schema::new(name, shape)
     }
 
-    /// Whether a value of the payload's Rust type may break the schema, so that it must be checked
-    /// before it is sent. A schema with facets is narrow, because Rust types don't enforce
-    /// facets. One with timestamps is narrow, because Rust's timestamps have more years than XSD's.
+    /// Whether a value of the payload's Rust type may break the schema, so that the value must be
+    /// checked before it is sent. A schema with facets is narrow, because Rust types don't enforce
+    /// facets. A schema with timestamps is narrow, because Rust's timestamps have more years than
+    /// XSD's.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))
@@ -111,7 +112,7 @@ fn kind_is_narrow(kind: &Kind, seen: &mut Vec<*const Shape>) -> bool {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Shape {
-    /// The type's name in kebab-case. Empty if it has no name of its own.
+    /// The type's name in kebab-case. Empty if the type has no name of its own.
     pub name: Cow<'static, str>,
     /// What the type is for. Empty if its author didn't say.
     pub doc: Cow<'static, str>,
@@ -150,7 +151,7 @@ impl Shape {
 pub enum Content {
     /// Nothing but white space.
     Empty,
-    /// One scalar. The field's name isn't written in XML; it is for formats that need a name, such
+    /// One scalar. XML doesn't have the field's name; the name is for formats that need one, such
     /// as JSON.
     Text(Field),
     /// Elements in this order, with only white space between them.
@@ -177,12 +178,12 @@ pub struct Field {
     /// For a field that may be missing: whether examples of the payload have it.
     pub in_example: bool,
     /// Whether the field is the payload's value, as [`value`](fn@value) finds it. At most one field
-    /// of a payload is.
+    /// of a payload is its value.
     pub is_value: bool,
 }
 
 impl Field {
-    /// A field with these parts. Examples have it, and it isn't the payload's value.
+    /// A field with these parts. Examples have the field, and it isn't the payload's value.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -220,8 +221,8 @@ pub enum Kind {
     Choice(Link),
     /// One element of any name, except the names of the fields beside it.
     Element,
-    /// A map: an element with any number of elements named [`ENTRY`], each of which has this kind
-    /// of value and another [`KEY`].
+    /// A map: an element with any number of elements named [`ENTRY`]. Each entry has a value of
+    /// this kind, and a [`KEY`] that no other entry of the map has.
     Map(Box<Field>),
 }
 
@@ -230,7 +231,7 @@ pub const ENTRY: &str = "entry";
 /// The attribute with the key of a map's entry.
 pub const KEY: &str = "key";
 
-/// A reference to a shape. Through it a shape may have itself as a part.
+/// A reference to a shape. Links let a shape have itself as a part.
 #[derive(Clone)]
 pub struct Link(LinkTarget);
 
@@ -253,7 +254,7 @@ impl Link {
         Link(LinkTarget::Owned(Arc::new(shape)))
     }
 
-    /// The shape.
+    /// The shape that this link refers to.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         match &self.0 {

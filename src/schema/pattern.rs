@@ -59,7 +59,7 @@ pub fn translate(pattern: &str) -> Result<String, Wrong> {
 ///
 /// # Errors
 ///
-/// The same as those of [`translate`], and if matching the pattern would take too much memory.
+/// Those of [`translate`], and if matching the pattern would take too much memory.
 pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     let translated = translate(pattern)?;
     let Ok(hir) = regex_syntax::Parser::new().parse(&translated) else {
@@ -79,7 +79,7 @@ pub fn matches(hir: &Hir, text: &str) -> bool {
 }
 
 /// A text that the pattern matches and that has from `least` to `most` characters. None if the
-/// search doesn't find one.
+/// search finds no such text.
 #[must_use]
 pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     let mut empty = None;
@@ -234,7 +234,7 @@ impl Reader {
         number
     }
 
-    /// Reads what stands behind a `\`, within brackets or outside.
+    /// Reads an escape after its `\`, within brackets or outside.
     fn escape(&mut self) -> Result<(), Wrong> {
         let Some(letter) = self.rest.pop() else {
             return wrong("a `\\` ends the pattern", "write `\\\\` for the character");
@@ -282,8 +282,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads what stands in brackets: characters, ranges and, after `-[`, the characters that are
-    /// taken away again.
+    /// Reads the inside of brackets: characters and ranges. After `-[`, it reads the characters
+    /// that the brackets exclude.
     fn class(&mut self, depth: usize) -> Result<(), Wrong> {
         if depth > DEPTH_MAX {
             return wrong("too many brackets in brackets", "write a simpler pattern");
@@ -346,7 +346,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The character that `letter` stands for: itself or, if it is a `\`, the character behind it.
+    /// The character that `letter` stands for: `letter` itself or, if it is a `\`, the escaped
+    /// character after it.
     fn single(&mut self, letter: char) -> char {
         match self.peek().filter(|_| letter == '\\').and_then(one) {
             Some(escaped) => {
@@ -358,7 +359,7 @@ impl Reader {
     }
 }
 
-/// The character that a letter behind a `\` stands for, if it stands for one character.
+/// The character that a letter after a `\` stands for, if it stands for one character.
 fn one(escaped: char) -> Option<char> {
     match escaped {
         'n' => Some('\n'),

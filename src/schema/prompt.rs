@@ -16,7 +16,8 @@ pub fn prompt_with(schema: &Schema, any: Option<&Schema>) -> String {
     heading + &outline(schema) + "Example:\n" + &super::example_with(schema, any)
 }
 
-/// The fields of a payload, one per line. This is the middle part of its [`prompt`].
+/// The fields of a payload, one per line. These lines are the middle part of the payload's
+/// [`prompt`].
 #[must_use]
 pub fn outline(schema: &Schema) -> String {
     let mut text = String::new();
@@ -93,7 +94,7 @@ fn choice<'a>(
     }
 }
 
-/// The text behind a tag: the form of its scalar, or a hint that its shape was described above.
+/// The text after a tag: the form of its scalar, or a hint that its shape was described above.
 fn behind(held: &Kind, seen: &[&Shape]) -> String {
     match held {
         Kind::Shape(link) if seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {

@@ -1,6 +1,6 @@
 //! Scalars: the texts that attributes and elements hold, such as numbers and booleans.
 //!
-//! Checking and decoding call the same functions, so a text that passes one passes the other.
+//! Checking and decoding call the same functions, so they accept the same texts.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::facet::{Bound, Facets, List, Narrow};
 use super::{forms, json};
 
-/// The form of a text. White space at the text's ends only counts in strings and characters.
+/// The form of a text. White space at the text's ends counts only in strings and characters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
@@ -75,7 +75,7 @@ pub enum Form {
     Float,
     /// Bytes.
     Bytes,
-    /// A text without white space in it that is none of the others.
+    /// A text without white space in it, in a form that isn't listed above.
     Token,
     /// Something that isn't a scalar.
     Other,
@@ -110,7 +110,7 @@ impl Words {
         Words { name: Cow::Borrowed(name), doc: Cow::Borrowed(doc), list: Cow::Borrowed(list) }
     }
 
-    /// The index of the word that a text is.
+    /// The index of the word that a text is, without white space at the text's ends.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<usize> {
         let text = trim(text);
@@ -337,7 +337,7 @@ pub fn character(text: &str) -> Option<char> {
     all.next().filter(|_| all.next().is_none())
 }
 
-/// The text without white space at its ends. White space is what XML takes as such.
+/// The text without white space at its ends. White space is that of XML: four ASCII characters.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|it| matches!(it, ' ' | '\t' | '\n' | '\r'))
 }

@@ -1,9 +1,9 @@
 //! The walk over an element by its shape: it calls a function for each field in turn. Checking and
 //! decoding both use it.
 //!
-//! Both see the same fields in the same order and stop at the same error, so one can't accept what
-//! the other refuses. The code of `#[derive(Payload)]` calls this module; other code doesn't need
-//! it.
+//! So checking and decoding see the same fields in the same order, and stop at the same error.
+//! Neither accepts an element that the other refuses. The code of `#[derive(Payload)]` calls this
+//! module; other code doesn't need it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,7 +27,8 @@ pub struct At<'a> {
     /// The element.
     pub view: View<'a>,
     depth: usize,
-    /// For an entry of a map: the name of the attribute with its key, which its shape doesn't have.
+    /// The name of the attribute with the key, if the element is an entry of a map. The shape of
+    /// the entry's value doesn't have this attribute.
     key: Option<&'static str>,
 }
 
@@ -54,7 +55,8 @@ impl<'a> At<'a> {
         text(self.view)
     }
 
-    /// Checks the element's text against a scalar's facets.
+    /// Checks the element's text against a scalar's facets. A scalar that no Rust value can break
+    /// isn't checked.
     ///
     /// # Errors
     ///
@@ -79,7 +81,7 @@ impl<'a> At<'a> {
         error::incomplete(self.view)
     }
 
-    /// An element that is taken as a root, whatever its name.
+    /// An element that is taken as a root. Its name isn't checked.
     pub(super) fn alone(view: View<'a>) -> At<'a> {
         At { view, depth: 1, key: None }
     }
@@ -91,11 +93,12 @@ impl<'a> At<'a> {
 
 /// A field that the walk has met.
 pub struct Found<'a> {
-    /// The field's index among all fields of the shape: attributes first, then the content.
+    /// The field's index among all fields of the shape: attributes first, then the content. From
+    /// [`choose`], the index among the variants.
     pub index: usize,
     /// The field in the shape.
     pub field: &'a Field,
-    /// The field's element. For an attribute or a text, the element that has it.
+    /// The field's element. For an attribute or a text, the element to which that belongs.
     pub at: At<'a>,
     part: Part<'a>,
 }
@@ -124,11 +127,11 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The text of a scalar field, in whichever form it stands there.
+    /// The text of a scalar field, whether the field is an attribute, a text or an element.
     ///
     /// # Errors
     ///
-    /// If there is more than text.
+    /// If the element has more than text.
     pub fn text(&self) -> Result<Cow<'a, str>, Error> {
         match self.part {
             Part::Attribute(value) => Ok(Cow::Borrowed(value)),
@@ -149,10 +152,11 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The visitor: the function that gets each field in turn. An error of it ends the walk.
+/// The visitor: the function that gets each field in turn. An error from the visitor ends the walk.
 pub type Visit<'v> = dyn FnMut(Found<'_>) -> Result<(), Error> + 'v;
 
-/// Walks over an element: its attributes in the shape's order, then its content.
+/// Walks over an element: its attributes in the shape's order, then its content. With
+/// [`Content::Any`], only over its attributes.
 ///
 /// # Errors
 ///
@@ -191,7 +195,7 @@ pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
     }
 }
 
-/// Walks over the entries of a map, and gives each to the visitor with its key.
+/// Walks over the entries of a map, and calls the visitor with the key and the element of each.
 ///
 /// # Errors
 ///
@@ -228,8 +232,8 @@ pub fn entries<'a>(
 
 /// Whether the element `child` belongs to this field of a sequence.
 ///
-/// A field that takes any element doesn't take one that is named like a field beside it. So the
-/// element of an optional field always belongs to that field.
+/// A field that takes any element doesn't take an element with the name of a field beside it. So
+/// the element of an optional field always belongs to that field.
 pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
     let ours = child.shares_namespace(parent);
     match field.kind {
@@ -263,7 +267,7 @@ fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Res
     visit_each(fields, &values, at, visit)
 }
 
-/// Walks over the attributes that a shape has, in an element that may have any others, too.
+/// Walks over the attributes that a shape has, in an element that may have other attributes, too.
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     let mut values = Values::of(fields);
     for attribute in at.view.attributes().filter(|it| it.namespace.is_empty()) {

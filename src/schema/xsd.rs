@@ -6,10 +6,10 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, Wor
 
 /// The payload's schema as an XSD document.
 ///
-/// The document may differ from the schema where XSD can't express it. It is narrower if XSD
-/// couldn't distinguish an element of any name from the fields beside it: then the element must be
-/// in another namespace. It is wider for some scalars: for example, it allows any text where the
-/// schema wants JSON.
+/// The document may differ from the schema where XSD can't express the schema. The document is
+/// narrower if XSD couldn't distinguish an element of any name from the fields beside it: in that
+/// case the element must be in another namespace. The document is wider for some scalars: for
+/// example, it allows any text where the schema wants JSON.
 #[must_use]
 pub fn xsd(schema: &Schema) -> String {
     let mut writer = Writer::default();
@@ -33,7 +33,8 @@ struct Writer<'a> {
     types: Vec<(&'a Shape, String)>,
     groups: Vec<(&'a Shape, String)>,
     words: Vec<(&'a Words, String)>,
-    /// The names of types that are taken. Simple and complex types of XSD share their names.
+    /// The names of types that are taken. In XSD, a simple and a complex type can't have the same
+    /// name.
     taken: Vec<String>,
     keys: usize,
     defined: Vec<Node>,
@@ -58,7 +59,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the definition of every type and group that is needed. Writing one may need others.
+    /// Writes the definition of every type and group that is needed. A definition may need further
+    /// ones.
     fn define(&mut self) {
         let (mut types, mut groups, mut words) = (0, 0, 0);
         loop {
@@ -295,7 +297,8 @@ impl<'a> Writer<'a> {
         Simple::Named(format!("t:{name}"))
     }
 
-    /// The name of a simple type, where XSD needs one. A type without a name gets one.
+    /// The name of a simple type, for a place where XSD needs a name. A type without a name is
+    /// defined under a new one, which resembles `liked`.
     fn name(&mut self, simple: Simple, liked: &str) -> String {
         match simple {
             Simple::Named(name) => name,
@@ -333,7 +336,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// This name, with a number if it is taken.
+/// The name `liked`, with a number if it is taken. An empty name is replaced by `part`.
 pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
     let liked = if liked.is_empty() { "part" } else { liked };
     let numbered = (2..).map(|it| format!("{liked}-{it}"));
@@ -399,7 +402,7 @@ fn restricted(base: &str, facet: &str, value: &str) -> Simple {
     Simple::Inline(Node::new("xs:simpleType").holding([base]))
 }
 
-/// A simple type with these facets. If XSD has none of the facets, the type stays as it is.
+/// A simple type with these facets. If no facet is set that XSD has, the type stays as it is.
 fn narrowed(simple: Simple, facets: &Facets) -> Simple {
     let mut all = Vec::new();
     let mut say = |facet: &str, value: Option<String>| {

@@ -1,5 +1,6 @@
-//! The walk of exclusive canonical form: for each element the declarations that it needs, and its
-//! attributes in order. A sink makes bytes of it, or bytes and a tree.
+//! The walk over an element that gives its exclusive canonical form. The walk finds the
+//! declarations that each element needs, and sorts the attributes. A [`Sink`] makes bytes of the
+//! walk, or bytes and a tree.
 
 use std::cmp::Ordering;
 
@@ -8,9 +9,10 @@ use bytes::Bytes;
 use super::tree::{AttributeNode, BARE, Document, EMPTY, RESERVED};
 use super::write::{escape_attribute, escape_text};
 
-/// The receiver of a canonical walk, in document order.
+/// Receives the parts of a canonical walk in document order.
 pub(super) trait Sink {
-    /// An element's start; each declaration is a prefix and a namespace by number.
+    /// An element's start. Each declaration is the number of a prefix and the number of a
+    /// namespace.
     fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]);
     /// A text.
     fn text(&mut self, text: &str);
@@ -23,14 +25,15 @@ pub(super) fn write(document: &Document, number: u32) -> Bytes {
     write_within(document, number, "")
 }
 
-/// An element's bytes where a default namespace is declared around it already.
+/// An element's canonical bytes for a place where the default namespace is `outer` already.
 pub(super) fn write_within(document: &Document, number: u32, outer: &str) -> Bytes {
     let mut bytes = Writing { document, out: String::with_capacity(document.text.main.len()) };
     walk(document, number, outer, &mut bytes);
     Bytes::from(bytes.out)
 }
 
-/// An element's canonical bytes, piece by piece, so that they need no memory as a whole.
+/// Passes an element's canonical bytes to `take` piece by piece, so that they are never in memory
+/// as a whole.
 pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) {
     let out = String::with_capacity(2 * PIECE);
     let mut pieces = Pieces { writing: Writing { document, out }, take };
@@ -38,10 +41,11 @@ pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) 
     pieces.pass(0);
 }
 
-/// The least number of bytes of a piece, except the last. A long tag makes a longer one.
+/// The least number of bytes of a piece other than the last. A piece that ends with a long tag is
+/// longer.
 const PIECE: usize = 32 * 1024;
 
-/// Walks an element. `outer` is the default namespace that is declared around it already.
+/// Walks an element for a place where the default namespace is `outer` already.
 pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut impl Sink) {
     let mut walk = Walk {
         document,
@@ -77,17 +81,19 @@ pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut imp
     }
 }
 
-/// The number of a namespace that the document doesn't know.
+/// The number that stands for a namespace which the document doesn't have.
 const FOREIGN: u32 = u32::MAX;
 
 struct Walk<'a> {
     document: &'a Document,
-    /// The namespace that the output binds each prefix to at this point.
+    /// Maps each prefix to the namespace that the output binds it to at this point, both as
+    /// numbers.
     declared: Vec<u32>,
     undo: Vec<(u32, u32)>,
     declarations: Vec<(u32, u32)>,
     attributes: Vec<AttributeNode>,
-    /// The rank of each namespace in the sorted order of all. It is filled when it is first needed.
+    /// Maps each namespace, by its number, to its rank in the sorted order of all namespaces. It is
+    /// empty until a rank is needed.
     ranks: Vec<u32>,
 }
 
@@ -224,7 +230,7 @@ impl Sink for Writing<'_> {
     }
 }
 
-/// Makes bytes of a walk and passes them on as soon as there are enough.
+/// Makes bytes of a walk and passes them to `take` once there are [`PIECE`] bytes.
 struct Pieces<'a, F> {
     writing: Writing<'a>,
     take: F,

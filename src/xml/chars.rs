@@ -6,7 +6,8 @@ pub fn is_name(text: &str) -> bool {
     !text.is_empty() && name_end(text, 0) == text.len()
 }
 
-/// Where the name that starts at `at` ends; `at` itself if none starts there.
+/// The offset at which the name that starts at `at` ends, or `at` if no name starts there. A colon
+/// ends a name.
 #[inline]
 pub(super) fn name_end(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
@@ -30,7 +31,7 @@ pub(super) fn name_end(text: &str, at: usize) -> usize {
     end
 }
 
-/// Where the white space that starts at `at` ends.
+/// The offset at which the white space that starts at `at` ends.
 #[inline]
 pub(super) fn space_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
@@ -40,7 +41,7 @@ pub(super) fn space_end(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// White space as XML has it: four characters, all ASCII.
+/// Whether a byte is white space in XML: one of four ASCII characters.
 #[inline]
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -59,12 +60,13 @@ pub fn writable(text: &str) -> String {
 }
 
 /// The first character that no document may hold, with its byte offset. Only a text that is
-/// [`suspicious`](Survey::suspicious) can have one.
+/// [`suspicious`](Survey::suspicious) can hold such a character.
 pub(super) fn find_illegal(text: &str) -> Option<(usize, char)> {
     text.char_indices().find(|&(_, c)| !is_character(c))
 }
 
-/// The result of one pass over a text, which can save later passes.
+/// Which kinds of bytes a text holds, found in one pass. A survey tells which later passes aren't
+/// needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey(u8);
 
@@ -80,34 +82,34 @@ impl Survey {
         self.0 & SUSPICIOUS != 0
     }
 
-    /// Whether there is a carriage return: line ends have to be normalised.
+    /// Whether there is a carriage return, so that line ends have to be normalised.
     pub(super) const fn returns(self) -> bool {
         self.0 & RETURN != 0
     }
 
-    /// Whether there is a `]`: text may hold `]]>`.
+    /// Whether there is a `]`. Without one, text can't hold `]]>`.
     pub(super) const fn brackets(self) -> bool {
         self.0 & BRACKET != 0
     }
 
-    /// Whether something is escaped between tags.
+    /// Whether there is a character that canonical form escapes in text.
     pub(super) const fn is_escaped_in_text(self) -> bool {
         self.0 & ESCAPED_IN_TEXT != 0
     }
 
-    /// Whether something is escaped between double quotes.
+    /// Whether there is a character that canonical form escapes in attribute values.
     pub(super) const fn is_escaped_in_value(self) -> bool {
         self.0 & ESCAPED_IN_VALUE != 0
     }
 }
 
-/// The first byte that is escaped between tags.
+/// The offset of the first byte that canonical form escapes in text.
 #[inline]
 pub(super) fn find_escaped_in_text(text: &str) -> Option<usize> {
     text.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_TEXT != 0)
 }
 
-/// The first byte that is escaped between double quotes.
+/// The offset of the first byte that canonical form escapes in attribute values.
 #[inline]
 pub(super) fn find_escaped_in_value(value: &str) -> Option<usize> {
     value.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_VALUE != 0)
@@ -142,8 +144,8 @@ const MARKS: [u8; 256] = {
 const START: u8 = 1;
 const NAME: u8 = 2;
 
-/// Where each ASCII character may stand in a name. A colon may stand nowhere, since it separates
-/// prefix and local name.
+/// Maps each byte to the positions of a name that it may take: `START`, `NAME`, both or none. Only
+/// ASCII bytes have any. A colon has none, since it separates prefix and local name.
 const CLASS: [u8; 256] = {
     let mut table = [0_u8; 256];
     let mut byte = 0;

@@ -14,7 +14,7 @@ use super::tree::{AttributeNode, Binding, Document};
 use crate::limits::XmlLimits;
 use crate::name::Name;
 
-/// An element with all that is in it.
+/// An element with its attributes and its content.
 ///
 /// Cloning is cheap: clones share the document.
 #[derive(Clone)]
@@ -44,11 +44,11 @@ pub enum Child<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attribute<'a> {
-    /// The namespace, or empty if the attribute has none, as most.
+    /// The namespace, or empty for an attribute without a prefix.
     pub namespace: &'a str,
     /// The name without its prefix.
     pub local: &'a str,
-    /// The prefix, or empty if the attribute has no namespace.
+    /// The prefix, or empty if there is none.
     pub prefix: &'a str,
     /// The value.
     pub value: &'a str,
@@ -59,11 +59,12 @@ impl Element {
         Element { document, node: 0 }
     }
 
-    /// Reads what [`canonical`](Element::canonical) wrote, and keeps these bytes as canonical form.
+    /// Reads bytes that [`canonical`](Element::canonical) wrote, and keeps them as the element's
+    /// canonical form.
     ///
     /// # Errors
-    /// As [`read`], with [`XmlLimits::FILE`]. Whether the bytes are canonical isn't checked: the
-    /// caller has to know it, as the log does from their digest.
+    /// Those of [`read`] with [`XmlLimits::FILE`]. Whether the bytes are canonical isn't checked:
+    /// the caller must know it. The log knows it from their digest.
     pub fn from_canonical(bytes: Bytes) -> Result<Element, Error> {
         let element = read(&bytes, Profile::Wire, &XmlLimits::FILE)?;
         let _ = element.document.canonical.set(bytes);
@@ -86,8 +87,9 @@ impl Element {
     /// Calls `then` with a `roxmltree` document, parsed from the element's canonical bytes.
     ///
     /// # Errors
-    /// If `roxmltree` refuses the document, as it does elements with the prefix `xml`, or would
-    /// read it differently, as it does attributes named `xmlns` with a prefix.
+    /// If `roxmltree` refuses the document, for instance because of an element with the prefix
+    /// `xml`. Also if there is an attribute with a prefix and the local name `xmlns`, which
+    /// `roxmltree` would read differently.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,
@@ -137,40 +139,40 @@ impl Element {
         self.view().is(namespace, local)
     }
 
-    /// The value of an attribute without a namespace.
+    /// The value of the attribute with this local name and no namespace.
     #[must_use]
     pub fn attribute(&self, local: &str) -> Option<&str> {
         self.view().attribute(local)
     }
 
-    /// The attributes as written, without namespace declarations.
+    /// The attributes in document order, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'_>> {
         self.view().attributes()
     }
 
-    /// Elements and texts directly within.
+    /// The child elements and texts, in document order.
     pub fn children(&self) -> impl Iterator<Item = Child<'_>> {
         self.view().children()
     }
 
-    /// Elements directly within.
+    /// The child elements, in document order.
     pub fn elements(&self) -> impl Iterator<Item = View<'_>> {
         self.view().elements()
     }
 
-    /// The texts directly within, concatenated.
+    /// The child texts, concatenated.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         self.view().text()
     }
 
-    /// Whether nothing is within.
+    /// Whether the element has no children. Its attributes don't count.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.view().is_empty()
     }
 
-    /// Whether no element is within.
+    /// Whether the element has no child elements.
     #[must_use]
     pub fn has_text_only(&self) -> bool {
         self.view().has_text_only()
@@ -189,7 +191,7 @@ impl Element {
         self.view().place()
     }
 
-    /// Local names from the document's root to here: `/message/add/a`.
+    /// Local names from the document's root to this element: `/message/add/a`.
     #[must_use]
     pub fn path(&self) -> String {
         self.view().path()
@@ -203,7 +205,7 @@ impl<'a> View<'a> {
         Element { document: Arc::clone(self.document), node: self.node }
     }
 
-    /// As [`Element::canonical`].
+    /// The bytes of [`Element::canonical`].
     #[must_use]
     pub fn canonical(self) -> Bytes {
         if self.node != 0 {
@@ -216,15 +218,15 @@ impl<'a> View<'a> {
         self.document.canonical.get_or_init(make).clone()
     }
 
-    /// The canonical bytes for a place within a default namespace. An element without a namespace
-    /// undeclares it there.
+    /// The canonical bytes for a place where the default namespace is `namespace` already. The
+    /// bytes don't declare it again. An element without a namespace undeclares it.
     #[must_use]
     pub fn canonical_within(self, namespace: &str) -> Bytes {
         canon::write_within(self.document, self.node, namespace)
     }
 
-    /// The bytes of [`canonical`](View::canonical), piece by piece: for digests of elements that
-    /// are too large to copy.
+    /// Passes the bytes of [`canonical`](View::canonical) to `take`, piece by piece: for digests of
+    /// elements that are too large to copy.
     pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
         canon::pieces(self.document, self.node, take);
     }
@@ -259,7 +261,8 @@ impl<'a> View<'a> {
         self.local() == local && self.namespace() == namespace
     }
 
-    /// Whether both have the same namespace. Within one document only numbers are compared.
+    /// Whether both elements have the same namespace. Within one document only numbers are
+    /// compared.
     pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
             let namespace = |it: View<'_>| it.document.pair(it.name_number()).1;
@@ -268,7 +271,7 @@ impl<'a> View<'a> {
         self.namespace() == other.namespace()
     }
 
-    /// The value of an attribute without a namespace.
+    /// The value of the attribute with this local name and no namespace.
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {
         let document: &'a Document = self.document;
@@ -279,7 +282,7 @@ impl<'a> View<'a> {
         document.nodes.attributes(self.node).find(is_it).map(|it| document.get(it.value))
     }
 
-    /// The attributes as written, without namespace declarations.
+    /// The attributes in document order, without namespace declarations.
     pub fn attributes(self) -> impl Iterator<Item = Attribute<'a>> {
         let document: &'a Document = self.document;
         document.nodes.attributes(self.node).map(|AttributeNode { local, value, name }| {
@@ -293,7 +296,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Elements and texts directly within.
+    /// The child elements and texts, in document order.
     pub fn children(self) -> impl Iterator<Item = Child<'a>> {
         let document: &'a Document = self.document;
         self.child_nodes().map(move |node| {
@@ -305,14 +308,14 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Elements directly within.
+    /// The child elements, in document order.
     pub fn elements(self) -> impl Iterator<Item = View<'a>> {
         self.child_nodes()
             .filter(move |&node| !self.document.nodes.is_text(node))
             .map(move |node| View { document: self.document, node })
     }
 
-    /// The texts directly within, concatenated.
+    /// The child texts, concatenated.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let (document, mut all): (&'a Document, _) = (self.document, Cow::Borrowed(""));
@@ -322,14 +325,14 @@ impl<'a> View<'a> {
         all
     }
 
-    /// Whether nothing is within.
+    /// Whether the element has no children. Its attributes don't count.
     #[must_use]
     pub fn is_empty(self) -> bool {
         let nodes = &self.document.nodes;
         nodes.end(self.node) == nodes.after(self.node)
     }
 
-    /// Whether no element is within.
+    /// Whether the element has no child elements.
     #[must_use]
     pub fn has_text_only(self) -> bool {
         self.elements().next().is_none()
@@ -338,7 +341,7 @@ impl<'a> View<'a> {
     /// The namespace that a prefix is bound to within this element. The empty prefix stands for the
     /// default namespace.
     ///
-    /// It searches all declarations before the element, so use it only for names in values.
+    /// Searches all declarations before the element, so use it only for prefixes in values.
     #[must_use]
     pub fn binding(self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
@@ -354,13 +357,14 @@ impl<'a> View<'a> {
 
     /// Where the element starts in the document that it was read from.
     ///
-    /// It counts the lines before the element, so use it only for places that a person will read.
+    /// Takes time linear in the element's offset, so call it only for places that a person will
+    /// read.
     #[must_use]
     pub fn place(self) -> Place {
         place_of(self.document.text.main.as_bytes(), self.document.offset(self.node))
     }
 
-    /// Local names from the document's root to here: `/message/add/a`.
+    /// Local names from the document's root to this element: `/message/add/a`.
     #[must_use]
     pub fn path(self) -> String {
         let (nodes, mut path) = (&self.document.nodes, String::new());
@@ -378,7 +382,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the element, or one within, has an attribute with this local name in any namespace.
+    /// Whether the element, or an element within it, has an attribute with this local name in any
+    /// namespace.
     fn has_attribute_anywhere(self, local: &str) -> bool {
         let nodes = &self.document.nodes;
         let (mut at, end) = (self.node, nodes.end(self.node));
@@ -400,7 +405,7 @@ impl<'a> View<'a> {
         self.node
     }
 
-    /// The number of the element's name, which names the binding of its prefix.
+    /// The number of the element's name, which stands for a prefix and its namespace.
     fn name_number(self) -> u32 {
         self.document.nodes.name(self.node)
     }

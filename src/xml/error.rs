@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 // Exhaustive: a place is these three numbers.
 pub struct Place {
-    /// From 1; `\n`, `\r\n` and `\r` each end a line.
+    /// The line, counted from 1. `\n`, `\r\n` and `\r` each end a line.
     pub line: u32,
-    /// From 1, in characters.
+    /// The column, counted from 1 in characters.
     pub column: u32,
-    /// From 0, in bytes.
+    /// The offset, counted from 0 in bytes.
     pub offset: usize,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
 pub struct Error {
     /// The sort of rule that is broken.
     pub kind: Kind,
-    /// Where the document breaks it.
+    /// Where the document breaks the rule.
     pub place: Place,
     /// What is wrong and, where it helps, what would be right.
     pub message: String,
@@ -58,7 +58,7 @@ impl std::error::Error for Error {}
 
 /// The line and column of a byte.
 ///
-/// It takes time linear in `offset`, so call it only for places that a person will read.
+/// Takes time linear in `offset`, so call it only for places that a person will read.
 #[must_use]
 pub fn place_of(bytes: &[u8], offset: usize) -> Place {
     let offset = offset.min(bytes.len());
@@ -80,7 +80,7 @@ pub fn place_of(bytes: &[u8], offset: usize) -> Place {
 /// The byte order mark of UTF-8. It may stand before a document without being part of it.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// An error whose line and column aren't counted yet. They are counted once it is reported.
+/// An error whose line and column aren't counted yet: [`placed`](Refusal::placed) counts them.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) kind: Kind,
@@ -102,7 +102,7 @@ impl Refusal {
     }
 
     /// A crossed limit. The message names the limit and its value, so that the sender can respect
-    /// it and the operator can raise it.
+    /// the limit and the operator can raise it.
     pub(super) fn limit(offset: usize, what: &str, name: &str, value: usize) -> Refusal {
         Refusal::new(Kind::Limit, offset, format!("{what}: {name} is {value}"))
     }
@@ -112,7 +112,8 @@ impl Refusal {
     }
 }
 
-/// The beginning of a text from outside, for an error message that quotes it: up to 60 characters.
+/// The first 60 characters of a text from outside, for an error message. `…` follows if the text is
+/// longer.
 pub(super) fn clip(text: &str) -> Cow<'_, str> {
     const CHARACTERS_MAX: usize = 60;
     match text.char_indices().nth(CHARACTERS_MAX) {

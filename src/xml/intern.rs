@@ -1,20 +1,22 @@
-//! Interned strings: up to 16 are searched one after another, more by a keyed hash.
+//! Interned strings. Up to 16 strings are searched one after another; more are found by a keyed
+//! hash.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::tree::{EMPTY, NONE, RESERVED, Span, Text, number};
 
-/// The strings that a document repeats, each with a number: its prefixes, or its namespaces.
+/// The prefixes of a document, or its namespaces, each with a number.
 #[derive(Debug)]
 pub(super) struct Interner {
     reserved: &'static str,
     spans: Vec<Span>,
-    /// A hash table with open addressing: each number is at the first free place from the one that
-    /// its string's hash names. Its length is a power of two, and at least a quarter is free. It is
-    /// empty while strings are searched one after another.
+    /// A hash table with open addressing and linear probing. It holds the numbers of the strings,
+    /// and [`NONE`] in its free places. Its length is a power of two, and at least a quarter of its
+    /// places is free. The table is empty while there are at most
+    /// [`LOOKED_AT_MAX`](Interner::LOOKED_AT_MAX) strings.
     index: Vec<u32>,
-    /// Random keys of the hash, so that no sender can choose strings that collide. The numbers
-    /// don't depend on them.
+    /// Random keys of the hash, so that no sender can choose strings that collide. The numbers of
+    /// the strings don't depend on the keys.
     keys: RandomState,
 }
 
@@ -95,7 +97,7 @@ impl Interner {
         }
     }
 
-    /// The place in the index that has a string's number, or would get it.
+    /// The place in the index that holds the number of `wanted`, or else the free place for it.
     fn place(&self, text: &Text, wanted: &str) -> usize {
         let last = self.index.len() - 1;
         #[expect(clippy::cast_possible_truncation, reason = "only its low bits count")]

@@ -14,8 +14,9 @@
 //! - [`read()`] checks a document strictly and makes it an [`Element`].
 //! - [`Writer`] makes an [`Element`] from calls.
 //!
-//! `read` uses the tokenizer of the library `quick_xml`; besides it only [`tokens`], for
-//! benchmarks, does. This module knows no envelopes, schemas or sockets.
+//! [`read()`] uses the tokenizer of the library `quick_xml`, and so does [`tokens`], a baseline for
+//! benchmarks. No other file of this module uses the library. This module knows no envelopes,
+//! schemas or sockets.
 
 mod canon;
 mod chars;

@@ -1,15 +1,17 @@
-//! Elements, texts and attributes in document order, in eight bytes each. In a document of many
-//! small elements they take most of the memory.
+//! The nodes of a document: elements and texts in document order, each element with its attributes.
 //!
-//! A node's number is its index in the list. An element is followed by its attributes, and by
-//! values that are too unusual to be packed. So use [`Nodes::after`] to find the next node, never
-//! `+ 1`.
+//! A node or an attribute takes one place of eight bytes if its numbers fit into the place, and up
+//! to four places otherwise. In a document of many small elements the nodes take most of the
+//! memory.
+//!
+//! A node's number is the index of its first place. The places of an element's attributes follow
+//! those of the element. So use [`Nodes::after`] to find the next node, never `+ 1`.
 
 use std::ops::Range;
 
 use super::tree::{AttributeNode, Span, number};
 
-/// Eight bytes: where a text or a name starts, and its other data, packed.
+/// One place: where a text or a name starts, and its other data in bit fields.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     start: u32,
@@ -18,36 +20,37 @@ struct Packed {
 
 /// In a node's `rest`: the node is a text, and the other bits are its length.
 const TEXT: u32 = 1 << 31;
-/// In an element's `rest`: the next place holds the length and the number of its name.
+/// In an element's `rest`: the next place holds the length of its local name and the number of its
+/// name.
 const UNUSUAL: u32 = 1 << 30;
 /// In an element's `rest`: how many places its attributes take, or [`MANY`].
 const ATTRIBUTES: Bits = Bits { low: 27, max: 0x7 };
-/// Instead of that number: the place before the first attribute holds it.
+/// In [`ATTRIBUTES`]: the place before the first attribute holds the number of places instead.
 const MANY: u32 = ATTRIBUTES.max;
-/// In an element's `rest`: how many places the element takes with all that is in it. 0 if the
-/// number is too large; [`Nodes::large`] has it then.
+/// In an element's `rest`: how many places the element takes with its attributes and its content. 0
+/// if the element is open, or if [`Nodes::large`] holds its end because the number doesn't fit.
 const PLACES: Bits = Bits { low: 18, max: 0x1FF };
 /// In an element's `rest`: the length of its local name.
 const LENGTH: Bits = Bits { low: 13, max: 0x1F };
 /// In an element's `rest`: the number of its name.
 const NAME: Bits = Bits { low: 0, max: 0x1FFF };
 
-/// In an attribute's `rest`: the next place says where the value is. Otherwise the value follows
-/// the name after `="`.
+/// In an attribute's `rest`: the next place holds the span of the value. Without this bit, the
+/// value follows the name after `="`.
 const APART: u32 = 1 << 31;
-/// In an attribute's `rest`: the length of its local name, if the value follows.
+/// In an attribute's `rest` without [`APART`]: the length of its local name.
 const LOCAL: Bits = Bits { low: 25, max: 0x3F };
-/// In an attribute's `rest`: the number of its name, [`AS_ELEMENT`] or [`ELSEWHERE`].
+/// In an attribute's `rest`: the number of its name, or [`AS_ELEMENT`], or [`ELSEWHERE`].
 const PREFIX: Bits = Bits { low: 16, max: 0x1FF };
-/// In an attribute's `rest`: the length of its value if the value follows, otherwise of its local
-/// name.
+/// In an attribute's `rest`: the length of its value without [`APART`], or of its local name with
+/// it.
 const VALUE: Bits = Bits { low: 0, max: 0xFFFF };
-/// Instead of the number of an attribute's name: the number is that of its element's name.
+/// In [`PREFIX`]: the number of the attribute's name is that of its element's name.
 const AS_ELEMENT: u32 = PREFIX.max;
-/// Instead of the number of an attribute's name: the place after the value's holds the number and
-/// the name's length.
+/// In [`PREFIX`]: the place after the value's holds the length of the local name and the number of
+/// the name.
 const ELSEWHERE: u32 = PREFIX.max - 1;
-/// The length of what usually stands between an attribute's name and its value.
+/// The length of the text `="`, which usually stands between an attribute's name and its value.
 const BETWEEN: u32 = "=\"".len() as u32;
 
 /// A bit field of a `rest`.
@@ -70,14 +73,14 @@ impl Bits {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     places: Vec<Packed>,
-    /// The elements that take too many places for [`PLACES`]: their number, and where they end.
+    /// The elements whose places are too many for [`PLACES`]: the number of each, and its end.
     large: Vec<(u32, u32)>,
     /// How many elements, texts and attributes there are.
     count: usize,
 }
 
 impl Nodes {
-    /// How many places adding one element, text or attribute takes at most.
+    /// The most places that one element, text or attribute takes.
     pub(super) const PLACES_MAX: usize = 4;
 
     pub(super) fn with_capacity(expected: usize) -> Nodes {
@@ -98,7 +101,7 @@ impl Nodes {
         number(self.places.len())
     }
 
-    /// How many more places there is room for.
+    /// How many more places fit before the list has to grow.
     pub(super) fn room(&self) -> usize {
         self.places.capacity() - self.places.len()
     }
@@ -124,7 +127,7 @@ impl Nodes {
         Span::of_length(start, length)
     }
 
-    /// The number of an element's name, which names the binding of its prefix.
+    /// The number of an element's name, which stands for a prefix and its namespace.
     #[inline]
     pub(super) fn name(&self, element: u32) -> u32 {
         match self.at(element).rest {
@@ -133,7 +136,7 @@ impl Nodes {
         }
     }
 
-    /// The first place after a node and all that is in it.
+    /// The first place after a node, its attributes and its content.
     #[inline]
     pub(super) fn end(&self, node: u32) -> u32 {
         let rest = self.at(node).rest;
@@ -146,8 +149,8 @@ impl Nodes {
         }
     }
 
-    /// The next node in document order: the first within an element, or the one after a text or an
-    /// empty element.
+    /// The next element or text in document order. After an element with content, its first child
+    /// is next.
     #[inline]
     pub(super) fn after(&self, node: u32) -> u32 {
         if self.is_text(node) {
@@ -202,7 +205,7 @@ impl Nodes {
         self.count += 1;
     }
 
-    /// Replaces the last node, which is a text.
+    /// Replaces the last node, which must be a text.
     pub(super) fn set_text(&mut self, text: Span) {
         if let Some(last) = self.places.last_mut() {
             *last = Packed { start: text.bits(), rest: TEXT | text.length() };
@@ -259,7 +262,7 @@ impl Nodes {
         self.count += 1;
     }
 
-    /// Closes an element after all that is in it has been added.
+    /// Closes an element whose attributes and content have been added.
     #[inline]
     pub(super) fn close(&mut self, element: u32) {
         let end = self.next();
@@ -271,8 +274,8 @@ impl Nodes {
         }
     }
 
-    /// Sorts `large` by number after all elements are closed: they close in another order than they
-    /// open.
+    /// Sorts `large` by number, after all elements are closed: elements close in another order than
+    /// they open.
     pub(super) fn finish(&mut self) {
         self.large.sort_unstable();
     }

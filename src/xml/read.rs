@@ -1,6 +1,6 @@
-//! Bytes to a tree, strictly, by every rule of XML 1.0 and of namespaces for documents without a
-//! type declaration. Beside the benchmark's floor, only this file uses the XML library, and only to
-//! find where tokens end.
+//! Reads bytes into a tree, strictly, by every rule of XML 1.0 and of Namespaces in XML for
+//! documents without a type declaration. Apart from `floor`, this is the only file that uses the
+//! XML library. It uses the library only to find where tokens end.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::limits::XmlLimits;
 
 /// What a document may hold beside elements, text and comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: a message from the wire, or a file.
+// Exhaustive: a document is a message from the wire, or a file.
 pub enum Profile {
     /// Processing instructions are refused.
     Wire,
@@ -27,11 +27,11 @@ pub enum Profile {
 
 /// Reads one document: UTF-8, one root, no document type declaration.
 ///
-/// Comments are dropped; text, CDATA sections and references that touch become one text.
+/// Comments are dropped. Adjacent texts, CDATA sections and references become one text.
 ///
 /// # Errors
-/// The first rule broken, with its line and column. Bytes and characters are checked before
-/// anything else.
+/// The first rule broken, with its line and column. The size, the encoding and the characters of
+/// the document are checked before its syntax.
 pub fn read(
     bytes: impl AsRef<[u8]>,
     profile: Profile,
@@ -84,9 +84,9 @@ fn read_document(bytes: &[u8], profile: Profile, limits: &XmlLimits) -> Result<D
 #[derive(Clone, Copy)]
 enum Pending {
     None,
-    /// It stands in the source unchanged.
+    /// The text stands in the source unchanged.
     Source(Span),
-    /// It is decoded: from this offset to the end of the extra text.
+    /// The text is decoded, and goes from this offset to the end of the extra text.
     Extra(usize),
 }
 
@@ -94,12 +94,12 @@ struct Parse<'s> {
     source: &'s str,
     survey: Survey,
     profile: Profile,
-    /// Where the document begins: after a byte order mark.
+    /// The offset at which the document begins: 0, or the end of a byte order mark.
     base: usize,
     tree: Builder,
     pending: Pending,
     pending_offset: usize,
-    /// Working memory, which each tag uses again.
+    /// A buffer for a tag's attributes, which the next tag uses again.
     attributes: Vec<RawAttribute>,
 }
 
@@ -201,7 +201,8 @@ impl Parse<'_> {
     }
 
     fn comment(&self, start: usize, end: usize) -> Result<(), Refusal> {
-        // One dash of the closing `-->` belongs to what is searched: `--->` is an error as well.
+        // The searched bytes include one dash of the closing `-->`, since `--->` is an error as
+        // well.
         let content = start + "<!--".len();
         match memchr::memmem::find(&self.source.as_bytes()[content..end - 2], b"--") {
             Some(at) => Err(Refusal::syntax(content + at, "`--` stands in a comment")),
@@ -287,7 +288,8 @@ impl Parse<'_> {
         }
     }
 
-    /// The extra text, to which decoded text can be added. The text gathered so far is moved there.
+    /// Returns the extra text, to which the caller adds decoded text. The text gathered so far is
+    /// copied there first.
     fn decode(&mut self, offset: usize) -> &mut String {
         let extra = self.tree.text.extra.len();
         match self.pending {
@@ -304,7 +306,7 @@ impl Parse<'_> {
         &mut self.tree.text.extra
     }
 
-    /// Makes a node of the gathered text.
+    /// Makes a node of the gathered text, if there is any.
     fn flush(&mut self) -> Result<(), Refusal> {
         let span = match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => return Ok(()),
@@ -339,7 +341,7 @@ impl Parse<'_> {
     }
 }
 
-/// The offset of the quote in a tag that is never closed.
+/// The offset of the quote that is never closed in `tag`.
 fn open_quote(tag: &[u8]) -> usize {
     let mut at = 0;
     while let Some(open) = memchr::memchr2(b'"', b'\'', &tag[at..]).map(|found| at + found) {

@@ -1,8 +1,7 @@
-//! Bytes to whole elements, fed in any chunks.
+//! Cuts a stream of bytes, fed in any chunks, into whole elements.
 //!
 //! An element ends where its outermost tag closes. The splitter finds that place by following tags,
-//! quotes, comments and CDATA sections. It doesn't check that the element is well-formed: `read`
-//! does.
+//! quotes, comments and CDATA sections. Whether the element is well-formed is checked by `read`.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -10,13 +9,13 @@ use super::chars::{find_illegal, is_space};
 use super::error::{BYTE_ORDER_MARK, Error, Kind, Refusal};
 use crate::limits::XmlLimits;
 
-/// How a connection marks where messages end. Its first byte decides.
+/// How a connection marks where messages end. The connection's first byte decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-// Exhaustive: both sides of a connection have to know them all.
+// Exhaustive: both sides of a connection have to know all framings.
 pub enum Framing {
-    /// Before each message four bytes give its length, most significant byte first.
+    /// Four bytes before each message give its length, most significant byte first.
     Length,
-    /// One element after another.
+    /// A message ends where its element ends.
     Element,
 }
 
@@ -24,8 +23,8 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// One element, with what may stand before it: an XML declaration, processing instructions,
-    /// comments after those.
+    /// The message's bytes. With [`Framing::Element`] they are one element and what stands before
+    /// it: an XML declaration, processing instructions, and comments after these.
     pub bytes: Bytes,
 }
 
@@ -48,18 +47,19 @@ pub struct Frame {
 pub struct Splitter {
     limits: XmlLimits,
     framing: Option<Framing>,
-    /// The bytes from the first one of the incomplete message on.
+    /// The bytes that have arrived, from the first byte of the incomplete message on.
     waiting: BytesMut,
     /// How many bytes of `waiting` have been scanned.
     seen: usize,
     state: Region,
-    /// Elements open at `seen`.
+    /// How many elements are open at `seen`.
     depth: usize,
-    /// Where the last comment starts.
+    /// Where the last comment starts in `waiting`.
     comment: usize,
-    /// What was dropped before the incomplete message.
+    /// What was dropped since the last message.
     dropped: Dropped,
-    /// Whether a message has been returned: white space after it belongs to no message.
+    /// Whether a message has been returned. An XML declaration may follow white space after a
+    /// message, but not white space at the start of the stream.
     has_given: bool,
     refusal: Option<Error>,
 }
@@ -70,7 +70,7 @@ enum Dropped {
     Nothing,
     /// A byte order mark, and nothing else.
     Mark,
-    /// Something after which neither a byte order mark nor an XML declaration may stand.
+    /// White space or comments: neither a byte order mark nor an XML declaration may follow.
     More,
 }
 
@@ -97,17 +97,17 @@ enum Region {
     Instruction(bool),
     /// In a start tag, and whether the last byte was a slash.
     Tag(bool),
-    /// In an attribute value within these quotes.
+    /// In an attribute value that this quote closes.
     Quoted(u8),
     /// In an end tag.
     End,
 }
 
 const SECTION: &[u8] = b"<![CDATA[";
-/// From this length on, a message keeps its buffer, and the splitter takes a new one.
+/// A message of at least this many bytes keeps its buffer, and the splitter takes a new one.
 const LARGE_BYTES: usize = 32 * 1024;
 
-/// The result of scanning on.
+/// The result of one scan.
 enum Step {
     /// The message isn't complete yet.
     Wait,
@@ -134,7 +134,7 @@ impl Splitter {
     }
 
     /// Adds bytes that have arrived. Call [`next`](Splitter::next) afterwards until it returns
-    /// none.
+    /// `None`.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.refusal.is_none() {
             self.waiting.extend_from_slice(bytes);
@@ -144,8 +144,8 @@ impl Splitter {
     /// The next message, if it has arrived completely.
     ///
     /// # Errors
-    /// Bytes that begin no message, a message over a limit as soon as it crosses it, a document
-    /// type declaration. An error is final: later calls return it again.
+    /// Bytes that begin no message, broken markup, a document type declaration, or a limit as soon
+    /// as a message crosses it. An error is final: later calls return it again.
     #[expect(clippy::should_implement_trait, reason = "a stream is not over when it has nothing")]
     pub fn next(&mut self) -> Result<Option<Frame>, Error> {
         if let Some(error) = &self.refusal {
@@ -171,10 +171,11 @@ impl Splitter {
         })
     }
 
-    /// Whether the stream may end here. Call [`next`](Splitter::next) until it has nothing first.
+    /// Checks that the stream may end here. Call [`next`](Splitter::next) until it returns `None`
+    /// first.
     ///
     /// # Errors
-    /// The error that ended the stream before, or that half a message stands here.
+    /// The error that [`next`](Splitter::next) returned, or one for an incomplete message.
     pub fn finish(&self) -> Result<(), Error> {
         if let Some(error) = &self.refusal {
             return Err(error.clone());
@@ -190,7 +191,8 @@ impl Splitter {
         Err(Refusal::new(Kind::Framing, begun.len(), message).placed(begun))
     }
 
-    /// Whether no byte of a next message has come, white space aside.
+    /// Whether no byte of the next message has arrived. White space before an element doesn't
+    /// count.
     #[must_use]
     pub fn is_between(&self) -> bool {
         self.waiting.is_empty()
@@ -199,17 +201,17 @@ impl Splitter {
                 && self.waiting.iter().all(|&byte| is_space(byte)))
     }
 
-    /// How many bytes have arrived that no returned message has.
+    /// How many bytes wait for the rest of their message.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How much memory those bytes take, in bytes.
+    /// The memory that the waiting bytes take, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.waiting.is_empty() { 0 } else { self.waiting.capacity() }
     }
 
-    /// How messages are marked, once the first byte has come.
+    /// The stream's framing. `None` before the first byte, and if the first byte begins no message.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         self.framing.or_else(|| framing_of(*self.waiting.first()?))
@@ -300,8 +302,8 @@ impl Splitter {
         Ok(!BYTE_ORDER_MARK.starts_with(&self.waiting))
     }
 
-    /// Begins a message, unless it starts with an XML declaration that may not follow what was
-    /// dropped.
+    /// Ends the gap before a message. Fails if the message starts with an XML declaration and more
+    /// than a byte order mark was dropped before it.
     fn begin_message(&mut self) -> Result<(), Refusal> {
         let rest = self.waiting.strip_prefix(b"<?xml");
         let is_declared = rest.and_then(|it| it.first()).is_some_and(|it| !is_name(*it));
@@ -313,7 +315,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// Scans up to the next byte that matters, and takes it.
+    /// Skips to the next byte that can change the state, and takes it.
     fn look(&mut self, window: usize) -> Result<Step, Refusal> {
         let at = self.seen;
         let rest = &self.waiting[at..window];
@@ -406,8 +408,8 @@ impl Splitter {
         Ok(Step::Wait)
     }
 
-    /// Comments between messages belong to none, and are dropped. One that is wrong is left for
-    /// `read` to refuse, with the message that follows it.
+    /// Ends a comment. A comment between messages belongs to none of them and is dropped. A
+    /// malformed one stays in front of the next message, so that `read` refuses the message.
     fn after_comment(&mut self) -> Step {
         self.state = self.between_markup();
         if self.depth == 0 && self.comment == 0 && is_comment(&self.waiting[..self.seen]) {
@@ -441,7 +443,8 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':') || byte >= 0x80
 }
 
-/// Whether `<!--…-->` is a comment: characters that XML allows, and no `--` before its end.
+/// Whether `bytes`, from `<!--` to `-->`, are a well-formed comment: only characters that XML
+/// allows, and no `--` before the end.
 fn is_comment(bytes: &[u8]) -> bool {
     let inside = &bytes["<!--".len()..bytes.len() - "->".len()];
     let text = std::str::from_utf8(inside);
@@ -458,9 +461,9 @@ fn framing_of(first: u8) -> Option<Framing> {
     }
 }
 
-/// Appends one message as `framing` marks it.
+/// Appends one message to `out`, marked as `framing` demands.
 ///
-/// `element_bytes` is one element, below 4 GiB as every limit is.
+/// `element_bytes` is one element. It is shorter than 4 GiB, since no limit allows more.
 pub fn frame(framing: Framing, element_bytes: &[u8], out: &mut Vec<u8>) {
     match framing {
         Framing::Length => {

@@ -17,14 +17,14 @@ pub(super) struct RawAttribute {
     local: Span,
     value: Span,
     offset: usize,
-    /// Its name and its namespace, by number, once they are looked up.
+    /// The number of the name, and in `namespace` that of its namespace, once they are looked up.
     name: u32,
     namespace: u32,
 }
 
 /// Opens the element whose tag starts at `start` and whose `>` or `/>` stands at `stop`.
 ///
-/// `attributes` is only memory to work in.
+/// `attributes` is a buffer, which is cleared first.
 pub(super) fn start(
     source: &str,
     start: usize,
@@ -78,7 +78,8 @@ pub(super) fn start(
     resolve_attributes(attributes, tree)
 }
 
-/// Looks up the prefixes of an element's attributes, and refuses the same name twice.
+/// Looks up the prefixes of an element's attributes, refuses a name given twice, and adds the
+/// attributes to the tree.
 fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Result<(), Refusal> {
     const COMPARED_MAX: usize = 12;
     let mut seen: HashSet<(u32, &str)> = HashSet::new();
@@ -114,7 +115,7 @@ fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Re
     Ok(())
 }
 
-/// What may be bound to what.
+/// Refuses a declaration whose prefix may not be bound to its namespace.
 fn check_declaration(prefix: &str, namespace: &str, offset: usize) -> Result<(), Refusal> {
     let message = match (prefix, namespace) {
         ("xmlns", _) => "xmlns can't be declared",
@@ -131,11 +132,11 @@ fn check_declaration(prefix: &str, namespace: &str, offset: usize) -> Result<(),
 
 struct Parsed {
     raw: RawAttribute,
-    /// Where the quotes begin and where they end.
+    /// The offset of the opening quote, and the offset after the closing quote.
     value: (usize, usize),
 }
 
-/// The attribute that starts at `start`.
+/// Parses the attribute that starts at `start`.
 fn attribute(
     source: &str,
     start: usize,
@@ -186,7 +187,7 @@ fn attribute(
     Ok(Parsed { raw, value: (open, end + 1) })
 }
 
-/// A name with or without a prefix.
+/// Parses a name with or without a prefix. Returns the spans of the prefix and of the local name.
 fn qualified_name(source: &str, start: usize, bytes_max: usize) -> Result<(Span, Span), Refusal> {
     let bytes = source.as_bytes();
     let first = name_end(source, start);
@@ -264,7 +265,8 @@ fn character_reference(source: &str, start: usize) -> Result<(char, usize), Refu
     }
 }
 
-/// Decodes an attribute value: white space becomes spaces, references what they stand for.
+/// Decodes an attribute value. A line end or other white space becomes a space, and a reference
+/// becomes its character.
 fn push_value(source: &str, start: usize, end: usize, out: &mut String) -> Result<(), Refusal> {
     let bytes = source.as_bytes();
     let mut at = start;
@@ -307,7 +309,7 @@ pub(super) fn push_lines(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// What an XML declaration says that matters.
+/// The part of an XML declaration that the reader needs.
 pub(super) struct Declaration {
     pub(super) is_ascii: bool,
 }
@@ -363,7 +365,7 @@ pub(super) fn declaration(source: &str, start: usize, end: usize) -> Result<Decl
     Ok(Declaration { is_ascii })
 }
 
-/// The quoted value after a name in the XML declaration, and where it ends.
+/// The quoted value after a name in the XML declaration, and the offset after its closing quote.
 fn declared(source: &str, at: usize, stop: usize) -> Result<(&str, usize), Refusal> {
     let bytes = source.as_bytes();
     let equals = space_end(bytes, at);

@@ -1,4 +1,4 @@
-//! What the XML floor promises.
+//! Tests of the XML module.
 
 mod refusals;
 mod splitting;
@@ -6,7 +6,7 @@ mod trees;
 
 use proptest::prelude::*;
 
-/// Markup in pieces that seldom fit.
+/// Pieces of markup that seldom fit together.
 const SCRAPS: &[&str] = &[
     "<a>",
     "</a>",
@@ -60,7 +60,7 @@ const SCRAPS: &[&str] = &[
     "<a xmlns:z='u' xmlns:x='http://www.w3.org/2001/XMLSchema-instance' x:type='z:u'>",
 ];
 
-/// Markup in pieces that mostly fit into an element.
+/// Pieces of markup that mostly fit into an element.
 const CONTENT: &[&str] = &[
     "x",
     " ",
@@ -81,7 +81,7 @@ const CONTENT: &[&str] = &[
     "<d>\t</d>",
 ];
 
-/// Markup: now and then well-formed, often nearly, never far from it.
+/// Generates markup that is sometimes well-formed and often nearly well-formed.
 fn scraps() -> impl Strategy<Value = String> {
     let loose = prop::collection::vec(prop::sample::select(SCRAPS), 0..12);
     let loose = loose.prop_map(|all| all.concat());

@@ -1,5 +1,4 @@
-//! The arena of a document: one text, flat lists of nodes, attributes and bindings, and their
-//! builder.
+//! The arena of a document: its text, flat lists of nodes and bindings, and their builder.
 //!
 //! Nodes are in document order, so a subtree is a range and nothing recurses. Prefixes and
 //! namespaces are numbers, so the cost of comparing and restoring them doesn't depend on their
@@ -25,17 +24,19 @@ pub(super) const RESERVED: u32 = 1;
 pub(super) const BARE: u32 = 0;
 /// The number of a name with the prefix `xml`.
 const XML_NAME: u32 = 1;
-/// The number of a name whose prefix the first binding binds.
+/// The number of a name whose prefix the document's first binding binds. Later bindings follow.
 const FIRST: u32 = 2;
-/// Set in a span's ends: it lies in [`Text::extra`].
+/// Set in both ends of a span that lies in [`Text::extra`].
 const EXTRA: u32 = 1 << 31;
-/// How many bytes a document may have, decoded values not counted: their spans need the top bit.
+/// The most bytes that a document may have, decoded values not counted. An offset in it leaves the
+/// top bit of a span's ends to [`EXTRA`].
 pub(super) const BYTES_MAX: usize = (EXTRA / 2) as usize;
-/// How much larger than a message its elements may be in canonical form, all added up as if each
-/// stood alone. Short prefixes for long namespaces would otherwise swell without bound.
+/// How many times [`XmlLimits::message_bytes_max`] the namespaces of a document's names may take in
+/// bytes, each counted at every use. Canonical form may declare a namespace at every use of its
+/// prefix, so short prefixes for long namespaces would otherwise make it grow without bound.
 const SWELL_MAX: usize = 8;
 
-/// Part of the document's text.
+/// A part of a document's [`Text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -43,7 +44,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Both ends must be within [`BYTES_MAX`], which reader and writer check first.
+    /// Both ends must be within [`BYTES_MAX`]. The reader and the writer check that first.
     #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
     pub(super) const fn new(start: usize, end: usize) -> Span {
         Span { start: start as u32, end: end as u32 }
@@ -62,7 +63,8 @@ impl Span {
         Span { start: bits, end: bits + length }
     }
 
-    /// Where it starts, and in which text.
+    /// The start as the span stores it: an offset, with the bit [`EXTRA`] if it is one in the extra
+    /// text.
     pub(super) const fn bits(self) -> u32 {
         self.start
     }
@@ -76,7 +78,8 @@ impl Span {
     }
 }
 
-/// The source, and beside it what had to be decoded.
+/// The source in `main`, and in `extra` the texts and values that had to be decoded. A writer's
+/// source is what it has written.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) main: String,
@@ -90,7 +93,7 @@ impl Text {
         &whole[span.start()..span.end()]
     }
 
-    /// The span of what was put into `extra` since `start`.
+    /// The span from `start` to the end of `extra`.
     #[expect(clippy::cast_possible_truncation, reason = "never longer than what it decodes")]
     pub(super) fn extra_since(&self, start: usize) -> Span {
         Span { start: start as u32 | EXTRA, end: self.extra.len() as u32 | EXTRA }
@@ -102,7 +105,8 @@ impl Text {
 pub(super) struct AttributeNode {
     pub(super) local: Span,
     pub(super) value: Span,
-    /// As a node's; without a prefix it has no namespace, whatever is in force.
+    /// The number of the name. A name without a prefix has [`BARE`], even where a default namespace
+    /// is in force.
     pub(super) name: u32,
 }
 
@@ -115,14 +119,14 @@ pub(super) struct Binding {
     pub(super) owner: u32,
 }
 
-/// A binding in force, and the one of the same prefix that it hides.
+/// A binding in force, and the outer binding of the same prefix that it hides, or [`NONE`].
 #[derive(Clone, Copy, Debug)]
 struct InForce {
     binding: u32,
     hidden: u32,
 }
 
-/// The prefix and the namespace, by number, of a name.
+/// The numbers of the prefix and of the namespace of a name.
 #[inline]
 fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
     match name {
@@ -135,10 +139,10 @@ fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
     }
 }
 
-/// The prefix in an `xsi:type`, which canonical form counts as used.
+/// A qualified name in the value of an `xsi:type`. Canonical form counts its prefix as used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// The place of the attribute, or the one before it.
+    /// The place of the attribute, or the place before that.
     pub(super) place: u32,
     pub(super) name: u32,
 }
@@ -152,9 +156,9 @@ pub(super) struct Document {
     pub(super) uses: Vec<Use>,
     prefixes: Vec<Span>,
     namespaces: Vec<Span>,
-    /// Whether the source is the root in canonical form already.
+    /// Whether `text.main` is the root in canonical form.
     pub(super) is_canonical: bool,
-    /// The root in canonical form, once it has been asked for.
+    /// The root in canonical form, once it is known.
     pub(super) canonical: OnceLock<Bytes>,
 }
 
@@ -164,13 +168,14 @@ impl Document {
         self.text.get(span)
     }
 
-    /// The prefix and the namespace, by number, of a node or an attribute.
+    /// The numbers of the prefix and of the namespace of an element's or an attribute's name.
     #[inline]
     pub(super) fn pair(&self, name: u32) -> (u32, u32) {
         pair(&self.bindings, name)
     }
 
-    /// Where an element's start tag begins: its name always stands in the source.
+    /// The offset of an element's start tag in the source. An element's name always stands in the
+    /// source.
     pub(super) fn offset(&self, element: u32) -> usize {
         let prefix = self.prefix(self.pair(self.nodes.name(element)).0).len();
         self.nodes.text(element).start() - prefix - usize::from(prefix > 0) - 1
@@ -203,13 +208,14 @@ impl Document {
     }
 }
 
-/// Lists never grow longer than the text they describe, which is within [`BYTES_MAX`].
+/// Makes a number of a length or an index. No list is longer than the text that it describes, which
+/// is within [`BYTES_MAX`].
 #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
 pub(super) fn number(length: usize) -> u32 {
     length as u32
 }
 
-/// Builds a [`Document`] in document order, and holds its limits.
+/// Builds a [`Document`] in document order, and enforces its limits.
 #[derive(Debug)]
 pub(super) struct Builder {
     pub(super) text: Text,
@@ -219,13 +225,13 @@ pub(super) struct Builder {
     uses: Vec<Use>,
     prefixes: Interner,
     namespaces: Interner,
-    /// What each prefix is bound to just now.
+    /// Maps each prefix, by its number, to its binding in force, or to [`NONE`].
     current: Vec<u32>,
     /// The open elements, outermost first.
     open: Vec<u32>,
     /// The bindings in force, oldest first.
     in_force: Vec<InForce>,
-    /// The first binding of the element that is about to open.
+    /// The index of the first binding of the element that is about to open.
     first_binding: usize,
     /// The length of the source that is read; 0 for a writer.
     source: usize,
@@ -259,7 +265,7 @@ impl Builder {
         self.open.last().copied()
     }
 
-    /// The qualified name of an element, as it stands in the source.
+    /// The start and the end of an element's qualified name in the source.
     #[inline]
     pub(super) fn written_name(&self, element: u32) -> (usize, usize) {
         let (prefix, _) = pair(&self.bindings, self.nodes.name(element));
@@ -280,7 +286,8 @@ impl Builder {
         self.namespaces.get(&self.text, number)
     }
 
-    /// Binds a prefix (or none, for an empty span) for the element about to open.
+    /// Adds a declaration to the element that is about to open. An empty `prefix` declares the
+    /// default namespace.
     pub(super) fn declare(
         &mut self,
         prefix: Span,
@@ -320,7 +327,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The number of a name with this prefix, or without one.
+    /// The number of a name with this prefix. An empty `prefix` stands for a name without one.
+    /// `None` if the prefix is bound to nothing.
     #[inline]
     pub(super) fn resolve(&self, prefix: &str) -> Option<u32> {
         let prefix =
@@ -335,7 +343,7 @@ impl Builder {
         }
     }
 
-    /// The namespace of a name, by number.
+    /// The number of a name's namespace.
     #[inline]
     pub(super) fn namespace_of(&self, name: u32) -> u32 {
         pair(&self.bindings, name).1
@@ -410,7 +418,7 @@ impl Builder {
         }
     }
 
-    /// Notes the prefix of a qualified name in the value of the attribute about to be pushed.
+    /// Notes the qualified name in `value`, the value of an attribute that is about to be added.
     fn count_as_used(&mut self, value: Span, offset: usize) -> Result<(), Refusal> {
         let name = self.text.get(value).trim_matches([' ', '\t', '\n', '\r']);
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
@@ -418,13 +426,13 @@ impl Builder {
             && name != XML_NAME
         {
             self.swell(self.namespace_of(name), offset)?;
-            // No attribute stands before its element, none of an earlier one after it.
+            // This place is after the attribute's element and before every later element.
             self.uses.push(Use { place: self.nodes.next(), name });
         }
         Ok(())
     }
 
-    /// Counts what canonical form may repeat, since it declares a prefix wherever it is used.
+    /// Adds the length of `namespace` to the count that [`SWELL_MAX`] bounds.
     fn swell(&mut self, namespace: u32, offset: usize) -> Result<(), Refusal> {
         if namespace == EMPTY {
             return Ok(());
@@ -438,7 +446,7 @@ impl Builder {
         Ok(())
     }
 
-    /// For one node or attribute, with all its places.
+    /// Makes room for one node or attribute with all its places.
     #[inline]
     fn make_room(&mut self, offset: usize) {
         if self.nodes.room() < Nodes::PLACES_MAX {
@@ -458,9 +466,10 @@ impl Builder {
         self.bindings.reserve_exact(more);
     }
 
-    /// How many more there may be after the `length` that there are at `offset`: if it goes on
-    /// like this, but no more than `most` finds in what follows. So lists are neither moved often
-    /// nor left half empty. What is being written has nothing after it: its lists double.
+    /// How many more items to reserve for a list that has `length` items at `offset`. The estimate
+    /// assumes that the rest of the source has as many for each byte, but no more than `most` finds
+    /// in the rest. So lists are neither moved often nor left half empty. A writer has no rest of
+    /// the source, so its lists double. The least estimate is 16.
     fn more(&self, length: usize, offset: usize, most: fn(&[u8]) -> usize) -> usize {
         let Some(rest) = self.text.main.as_bytes().get(offset..self.source) else {
             return length.max(16);
@@ -479,12 +488,13 @@ impl Builder {
     }
 }
 
-/// How many places a source may take: one for each start tag, each text and each attribute, one
-/// more for each that must be decoded or has space about its `=`, and one more for seven of an
-/// element.
+/// How many places a source may take, long names not counted. Each start tag, text and attribute
+/// counts one. Each reference, and each `=` beside white space, counts one more. Seven attributes
+/// count one more, since an element with seven or more places of attributes has a place for their
+/// number.
 fn places_at_most(source: &[u8]) -> usize {
-    // So few at once that a byte counts them, and no branch, also none for an overflow: many bytes
-    // are looked at together.
+    // A piece is so short that a `u8` can count its marks: each byte counts two at most. The loop
+    // has no branch, not even for an overflow, so many bytes are counted in one instruction.
     const AT_ONCE: usize = 96;
     let marks = |(&byte, &next): (&u8, &u8)| {
         let (equals, reference) = (byte == b'=', byte == b'&');
@@ -503,7 +513,7 @@ fn places_at_most(source: &[u8]) -> usize {
     pieces.map(|piece| usize::from(count(piece))).sum::<usize>() + equals_signs(source) / 7
 }
 
-/// How many declarations a source may have.
+/// The most namespace declarations that a source may have: it counts each `=`.
 fn equals_signs(source: &[u8]) -> usize {
     memchr::memchr_iter(b'=', source).count()
 }

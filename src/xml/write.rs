@@ -1,5 +1,5 @@
-//! Writes canonical bytes from events, and builds the tree at the same time, so that nothing is
-//! parsed again.
+//! Writes canonical bytes from calls, and builds the tree at the same time, so that nothing has to
+//! be parsed again.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::limits::XmlLimits;
 /// # Ok::<(), pumphouse::xml::Error>(())
 /// ```
 ///
-/// Nothing fails before [`finish`](Writer::finish), which reports what went wrong first.
+/// Only [`finish`](Writer::finish) fails: it reports the first error.
 #[derive(Debug)]
 pub struct Writer {
     tree: Builder,
@@ -37,25 +37,25 @@ pub struct Writer {
     in_tag: bool,
     /// The open start tag's attributes, as names and values.
     attributes: Vec<(String, String)>,
-    /// How many bytes those take at the least once they are written.
+    /// The least number of bytes that `attributes` take once they are written.
     attributes_bytes: usize,
-    /// The text that the next text would continue.
+    /// The last node, if it is a text that the next text would continue.
     text: Option<Continued>,
     refusal: Option<Refusal>,
 }
 
-/// The last node, a text: where it started, and whether it stands decoded in the extra text.
+/// The last node, a text: where it starts, and whether `start` is an offset in the extra text.
 #[derive(Clone, Copy, Debug)]
 struct Continued {
     start: usize,
     is_extra: bool,
 }
 
-/// Room for the text of most payloads.
+/// The initial capacity of the written text, in bytes: enough for most payloads.
 const TEXT_BYTES: usize = 256;
 
 impl Writer {
-    /// A writer that refuses what is larger than `limits`.
+    /// A writer of an element that must stay within `limits`.
     #[must_use]
     pub fn new(limits: XmlLimits) -> Writer {
         Writer {
@@ -68,13 +68,14 @@ impl Writer {
         }
     }
 
-    /// Starts an element, without a prefix; its namespace is declared where it differs from the
-    /// parent's.
+    /// Starts an element without a prefix. Its namespace is declared unless it is the default
+    /// namespace in force.
     pub fn start(&mut self, namespace: &str, local: &str) {
         self.attempt_content(|writer| writer.try_start(namespace, local));
     }
 
-    /// Adds an attribute without a namespace to the element just started, in any order.
+    /// Adds an attribute without a namespace to the element just started. Attributes may be added
+    /// in any order.
     pub fn attribute(&mut self, local: &str, value: &str) {
         self.attempt(|writer| writer.try_attribute(local, value));
     }
@@ -94,11 +95,11 @@ impl Writer {
         self.attempt_content(Writer::try_end);
     }
 
-    /// The element, if everything written was right.
+    /// The element, if every call was right.
     ///
     /// # Errors
-    /// What went wrong first: a name that is none, a character that XML forbids, an attribute
-    /// twice, a limit, a start without an end. The place is one in the bytes written so far.
+    /// The first error: an invalid name, a character that XML forbids, an attribute given twice, a
+    /// crossed limit, a start without an end. Its place is one in the bytes written so far.
     pub fn finish(mut self) -> Result<Element, Error> {
         self.attempt_content(|_| Ok(()));
         if self.refusal.is_none() && self.tree.is_inside() {
@@ -121,7 +122,7 @@ impl Writer {
         }
     }
 
-    /// Writes something that isn't an attribute: an open start tag is closed first.
+    /// Writes something other than an attribute. An open start tag is closed first.
     fn attempt_content(&mut self, write: impl FnOnce(&mut Writer) -> Result<(), Refusal>) {
         self.attempt(|writer| {
             if writer.in_tag {
@@ -215,8 +216,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The span of a text written at `start`, and where it starts. A text that had to be escaped is
-    /// put into the extra text.
+    /// The span of the text that was written at `start`, decoded, and the offset of that span. A
+    /// text that had to be escaped is added to the extra text.
     fn decoded(&mut self, start: usize, text: &str, is_plain: bool) -> (Span, usize) {
         if is_plain {
             return (Span::new(start, start + text.len()), start);
@@ -306,7 +307,7 @@ impl Writer {
         self.tree.attribute(AttributeNode { local, value, name }, offset)
     }
 
-    /// Writes a name and gives the span of its local part.
+    /// Writes a name and returns the span of its local part.
     fn put_name(&mut self, prefix: &str, local: &str) -> Span {
         let out = &mut self.tree.text.main;
         if !prefix.is_empty() {
@@ -317,7 +318,7 @@ impl Writer {
         Span::new(out.len() - local.len(), out.len())
     }
 
-    /// Writes `="…"` and gives the span of the value.
+    /// Writes `="…"` and returns the span of the value.
     fn put_value(&mut self, value: &str) -> Result<Span, Refusal> {
         self.tree.text.main.push_str("=\"");
         let start = self.at();
@@ -334,7 +335,7 @@ impl Writer {
         Ok(span)
     }
 
-    /// The name of an element without a prefix.
+    /// The number of an element's name without a prefix.
     fn bare_name(&self) -> u32 {
         self.tree.resolve("").unwrap_or(BARE)
     }
@@ -375,8 +376,8 @@ impl Writer {
         Err(self.refuse(message))
     }
 
-    /// Refuses `more` bytes that would cross the limit. Called before they are written, so that the
-    /// limit also bounds memory.
+    /// Refuses `more` bytes that would cross the limit. Callers check before they write the bytes,
+    /// so that the limit also bounds memory.
     fn check_size(&self, more: usize) -> Result<(), Refusal> {
         let max = self.tree.limits.message_bytes_max.min(BYTES_MAX);
         if self.at().saturating_add(more) <= max {
@@ -394,7 +395,7 @@ impl Writer {
     }
 }
 
-/// Copies an element from another document, whose names and texts are known to be valid.
+/// The sink that copies an element. Names and texts of its document are valid already.
 struct Copying<'w, 'd> {
     writer: &'w mut Writer,
     document: &'d Document,

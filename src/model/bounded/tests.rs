@@ -88,7 +88,7 @@ async fn a_turn_begins_when_its_minute_allows_it() {
     for _ in 0..6_000 {
         model.gate.state().requests.iter_mut().for_each(|it| it.take(1, clock::now_us()));
     }
-    // A hundredth of a second later there is room for one.
+    // A hundredth of a second later there is room for one turn.
     assert!(model.turn(Prompt::new("Go.")).await.is_ok());
 }
 

@@ -46,7 +46,7 @@ pub(super) enum WireName {
     Ollama,
 }
 
-/// The template of a request's body, and the shapes of the parts that a body repeats.
+/// The template of a request's body, and the shapes of its messages, calls, tools and attachments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestFile {

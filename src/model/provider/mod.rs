@@ -1,6 +1,6 @@
 //! Providers as data: the URL of requests, the template of a request, and the paths to the parts of
-//! a reply. The built-in wires have such descriptions, too. Their readers and the bodies of their
-//! requests are written in Rust, for speed, and for what paths can't express.
+//! a reply. The built-in wires have such descriptions, too. But their readers and the bodies of
+//! their requests are written in Rust: Rust is faster, and can express more than paths.
 
 mod built_in;
 mod file;
@@ -58,13 +58,14 @@ pub struct Provider {
     /// The URL for replies that aren't streamed, if it is a different one.
     whole_url: Option<String>,
     headers: Vec<(String, String)>,
-    /// None if the wire writes the requests.
+    /// The template of requests. None if the wire writes the requests.
     template: Option<Template>,
     is_streamed: bool,
     format: Format,
-    /// How a stream is read. With a wire, only what its own reader doesn't read.
+    /// How a stream is read. With a wire, only by the paths that the wire's own file doesn't have.
     rules: Rules,
-    /// How a reply that isn't streamed is read. With a wire, again only what its reader doesn't.
+    /// How a reply that isn't streamed is read. With a wire, again only by the paths that the
+    /// wire's own file doesn't have.
     whole: Rules,
 }
 
@@ -104,14 +105,15 @@ impl Provider {
         &self.name
     }
 
-    /// The wire of its requests and replies. None if its file describes both by itself.
+    /// The wire of the provider's requests and replies. None if the provider file describes both
+    /// itself.
     #[must_use]
     pub fn wire(&self) -> Option<Wire> {
         self.wire
     }
 
-    /// The paths of the file that find nothing in the sample stream of its wire. They are probably
-    /// wrong, or meant for something that the sample lacks. Always empty without a wire.
+    /// The paths of the file that find nothing in the sample stream of its wire. Such paths are
+    /// probably wrong, or meant for something that the sample lacks. Always empty without a wire.
     #[must_use]
     pub fn unmatched(&self) -> Vec<Unmatched> {
         let Some(wire) = self.wire else { return Vec::new() };
@@ -153,12 +155,12 @@ impl Provider {
         self.headers.iter().filter(is_secret).map(|(_, it)| Secret::new(it.as_str())).collect()
     }
 
-    /// Whether one of its headers takes the key.
+    /// Whether one of the provider's headers takes the key.
     pub(super) fn takes_key(&self) -> bool {
         self.headers.iter().any(|(_, value)| has_key(value))
     }
 
-    /// Whether its requests can hold images and documents.
+    /// Whether the provider's requests can hold images and documents.
     pub(super) fn takes_attachments(&self) -> bool {
         self.template.as_ref().is_none_or(Template::takes_attachments)
     }
@@ -171,7 +173,7 @@ impl Provider {
         }
     }
 
-    /// A reader for a reply. `is_whole` is for a reply that isn't streamed.
+    /// A reader for a reply. `is_whole` says that the reply isn't streamed.
     pub(crate) fn reader(&self, is_whole: bool) -> Box<dyn Reader> {
         let rules = if is_whole { &self.whole } else { &self.rules };
         match self.wire {
@@ -222,7 +224,7 @@ impl ProviderFile {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
-        // The wire's own file is the default of what this file leaves out.
+        // A key that this file leaves out has its value from the wire's own file.
         let of_wire = wire.map(built_in::description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);

@@ -85,7 +85,7 @@ impl Paths {
         self.0.retain(|it| !others.0.contains(it));
     }
 
-    /// The values of the first path that finds any but null, without nulls.
+    /// The values of the first path that finds a value other than null, without nulls.
     pub(crate) fn first<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         let found = self.0.iter().map(|path| {
             let mut all = path.all(value);

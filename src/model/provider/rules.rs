@@ -92,10 +92,10 @@ impl Rules {
     }
 }
 
-/// The places of a reply's calls, beside what was gathered.
+/// The places of a reply's calls. The calls themselves are in [`Gathered`].
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// For each index, the place of the call that began there last.
+    /// Maps each index to the place of the call that began there last.
     places: BTreeMap<u64, u64>,
     /// The place of the next call.
     next: u64,
@@ -113,7 +113,7 @@ pub(super) struct FoundParts {
 }
 
 impl Progress {
-    /// Progress beside a wire's own reader. Calls found by paths are placed behind the reader's.
+    /// Progress beside a wire's own reader. Calls found by paths are placed after the reader's.
     pub(super) fn behind() -> Progress {
         Progress { next: 1 << 40, ..Progress::default() }
     }
@@ -269,7 +269,8 @@ fn ended(
     }
 }
 
-/// Ends the reply. Without a stop reason, it stops for its calls if it has any, or else as done.
+/// Ends the reply. Without a stop reason, the reason is [`Stop::Calls`] if the reply has calls, and
+/// otherwise [`Stop::End`].
 pub(super) fn end(gathered: &mut Gathered) {
     if !gathered.is_stopped() {
         let has_calls = gathered.calls() > 0;

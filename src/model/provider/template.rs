@@ -28,7 +28,7 @@ const CALL: [&str; 4] = ["id", "name", "arguments", "input"];
 const TOOL: [&str; 3] = ["name", "description", "parameters"];
 const ATTACHMENT: [&str; 3] = ["media_type", "base64", "data_url"];
 
-/// A request's body, and the shapes of the parts that it repeats.
+/// A request's body, and the shapes of its messages, calls, tools and attachments.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     body: Value,
@@ -168,9 +168,9 @@ impl Template {
     }
 }
 
-/// Fills in placeholders. A value that consists of an empty placeholder is left out, and so is an
-/// object with nothing but such values. Lists stay where they are empty, and so do `{text}`,
-/// `{arguments}` and `{input}`.
+/// Fills in placeholders. A value that is a single placeholder is left out if it comes out empty,
+/// unless the placeholder is `{text}`, `{arguments}` or `{input}`. An object whose values are all
+/// left out is left out, too. A list stays even if it is empty.
 fn fill(template: &Value, value: &dyn Fn(&str) -> Value) -> Option<Value> {
     match template {
         Value::String(text) => match only(text) {
@@ -221,7 +221,7 @@ fn only(text: &str) -> Option<&str> {
     }
 }
 
-/// The name of the first placeholder in a text, between the texts before and behind it.
+/// The name of the first placeholder in a text, between the texts before and after it.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('{').map(|it| from + it) {
@@ -268,7 +268,7 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Complains of placeholders in a template that aren't known.
+/// Adds a mistake to `wrong` for each unknown placeholder in a template.
 fn check(template: &Value, key: &str, known: &[&str], wrong: &mut Vec<(String, String)>) {
     match template {
         Value::String(text) => check_text(text, key, known, wrong),
@@ -283,7 +283,7 @@ fn check(template: &Value, key: &str, known: &[&str], wrong: &mut Vec<(String, S
     }
 }
 
-/// Complains of placeholders in a text that aren't known.
+/// Adds a mistake to `wrong` for each unknown placeholder in a text.
 pub(super) fn check_text(text: &str, key: &str, known: &[&str], wrong: &mut Vec<(String, String)>) {
     for name in names(text).filter(|it| !known.contains(it)) {
         let near = crate::schema::nearest(name, known.iter().copied());

@@ -22,8 +22,9 @@ use crate::model::{
 
 pub use settings::{NoModel, Settings};
 
-/// A model behind a server that speaks one of the [wires](Wire), or as a provider file describes.
-/// The server may be a provider's, or llama.cpp, vLLM or Ollama on one's own machine.
+/// A model behind a server. The server speaks one of the [wires](Wire), or the form that a provider
+/// file describes. The server may be a provider's, or llama.cpp, vLLM or Ollama on one's own
+/// machine.
 ///
 /// ```
 /// use pumphouse::model::{Remote, Secret, Wire};

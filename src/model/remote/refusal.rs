@@ -1,4 +1,4 @@
-//! Reads what a server says instead of a reply, and decides what kind of failure that is.
+//! Reads a server's answer that isn't a reply, and decides which kind of failure it is.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option
     said(&settings.hide(title(&text(response, &settings.limits).await)))
 }
 
-/// The beginning of a body: at most `refusal_bytes_max` bytes, as far as they come in time.
+/// The beginning of a body: at most `refusal_bytes_max` bytes, and only bytes that come in time.
 async fn text(response: &mut Response, limits: &ModelLimits) -> String {
     let mut body = Vec::new();
     let all = async {
@@ -44,7 +44,7 @@ async fn text(response: &mut Response, limits: &ModelLimits) -> String {
             }
         }
     };
-    // The bytes that have come when the time is over have to do.
+    // When the time is over, the bytes that have come are used.
     tokio::select! {
         () = all => {}
         () = retry_pause::sleep(limits.usage_time_max) => {}
@@ -179,8 +179,8 @@ fn title(page: &str) -> &str {
     title.filter(|it| !it.trim().is_empty()).unwrap_or(page)
 }
 
-/// How long the server asks to wait before a retry. Its header has milliseconds, seconds, or a
-/// date.
+/// How long the server asks to wait before a retry. The headers that say so have milliseconds,
+/// seconds, or a date.
 fn retry_after(headers: &HeaderMap, now_us: u64) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|it| it.parse::<u64>().ok()) {

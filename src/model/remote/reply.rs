@@ -25,7 +25,7 @@ pub(super) struct RemoteReply {
     /// Pieces that are ready, with secrets hidden by `veil`.
     shown: VecDeque<Piece>,
     veil: Veil,
-    /// Its share of the memory of all replies.
+    /// The reply's share of the memory of all replies.
     part: Part,
     timers: Timers,
     settings: Settings,
@@ -190,12 +190,13 @@ impl RemoteReply {
         Err(Error::new(Kind::TooLarge, text))
     }
 
-    /// Ends the reply at the end of the connection. If the reply hasn't stopped by its own words,
-    /// it was cut off.
+    /// Ends the reply at the end of the connection. If no stop reason has come, the reply was cut
+    /// off.
     fn end(&mut self, error: Option<&reqwest::Error>) -> Result<(), Error> {
         let is_whole = self.framing.is_whole() && error.is_none();
         if let Some(data) = self.framing.end()? {
-            // A garbled event here was cut in the middle. The error of that is made below.
+            // A garbled event here was cut in the middle. The error of a reply that was cut off is
+            // made below.
             match self.event(&data) {
                 Err(error) if error.kind != Kind::Garbled || is_whole => return Err(error),
                 _ => {}

@@ -49,7 +49,7 @@ pub struct Settings {
     proxy: Proxy,
 }
 
-/// The proxy between us and the server.
+/// The proxy between the pump and the server.
 #[derive(Clone)]
 enum Proxy {
     /// The proxy that the environment names; none for servers on this machine.
@@ -118,8 +118,8 @@ impl Settings {
         Settings { window: Some(tokens), ..self }
     }
 
-    /// Sets the tokenizer that counts a prompt's tokens before the prompt is sent. Without one,
-    /// they are estimated as a quarter of the bytes.
+    /// Sets the tokenizer that counts a prompt's tokens before the prompt is sent. Without a
+    /// tokenizer, the tokens are estimated as a quarter of the bytes.
     #[must_use]
     pub fn tokenizer(self, it: Tokenizer) -> Settings {
         Settings { tokenizer: Some(Arc::new(it)), ..self }
@@ -209,8 +209,8 @@ impl Settings {
         Settings { attachments: types.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Puts these keys into the body of each request, in place of those there. `null` removes a
-    /// key.
+    /// Puts these keys into the body of each request. A key replaces the body's key of the same
+    /// name, and `null` removes it.
     #[must_use]
     pub fn extra(self, extra: Map<String, Value>) -> Settings {
         Settings { extra, ..self }
@@ -389,7 +389,7 @@ pub(super) fn shown(url: &Url) -> String {
     shown.split("/models/").next().unwrap_or_default().to_owned()
 }
 
-/// The host of a URL, with the port unless that is the scheme's usual one.
+/// The host of a URL, with its port unless that is the scheme's default port.
 pub(super) fn host(url: &Url) -> Option<String> {
     let host = url.host_str()?;
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))

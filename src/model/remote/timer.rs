@@ -16,7 +16,7 @@ use crate::model::{Error, Kind, Wait};
 #[derive(Debug)]
 pub(super) struct Timers {
     end: Timer,
-    /// The timer of the next bytes. None until something waits for them.
+    /// The timer of the next bytes. None while nothing waits for them.
     next: Option<Timer>,
     silence: Duration,
 }

@@ -21,11 +21,13 @@ pub(super) struct Backend {
 #[derive(Debug, Default)]
 struct Health {
     under_way: usize,
-    /// Failures since its last complete reply, without rate limits and prompts that were too long.
+    /// Failures since the model's last complete reply. A failure with a time to wait doesn't count,
+    /// nor does a prompt that was too long.
     failures: usize,
-    /// The end of the pause after its latest failure. Until then, it is asked after all others.
+    /// The end of the pause after the model's latest failure. Until then, it is asked after all
+    /// others.
     failing_until_us: u64,
-    /// The end of the time for which it asked for no request. Until then, it isn't asked.
+    /// The end of the time for which the model wanted no request. Until then, it isn't asked.
     out_until_us: u64,
     answered: u64,
     failed: u64,
@@ -80,7 +82,7 @@ impl Backend {
         self.health().failed_over += 1;
     }
 
-    /// Whether the model asked for no request until later.
+    /// Whether the time for which the model wanted no request isn't over.
     pub(super) fn is_out(&self, now_us: u64) -> bool {
         self.health().out_until_us > now_us
     }
@@ -90,7 +92,7 @@ impl Backend {
         self.health().out_until_us.checked_sub(now_us).filter(|rest| *rest > 0)
     }
 
-    /// Whether the pause after its latest failure isn't over.
+    /// Whether the pause after the model's latest failure isn't over.
     pub(super) fn is_failing(&self, now_us: u64) -> bool {
         self.health().failing_until_us > now_us
     }

@@ -42,15 +42,15 @@ use crate::limits::RouterLimits;
 ///   for example for its key or its name, isn't asked again in the turn.
 /// - A model that failed is asked after the others until its pause is over.
 /// - A model that asked to wait isn't asked before that time. If all models that are left did so,
-///   the router waits as well, or, if the shortest time is longer than its own pause, the turn
-///   fails with that time.
+///   the router waits for its own pause. If the shortest of their times is longer than that pause,
+///   the turn fails at once, with that time.
 #[derive(Debug)]
 pub struct Router {
     name: String,
     policy: Policy,
     backends: Vec<Arc<Backend>>,
     limits: RouterLimits,
-    /// The number of turns so far. `round_robin` begins at it.
+    /// The number of turns so far. It decides with which model a turn of `round_robin` begins.
     turns: AtomicUsize,
 }
 
@@ -67,7 +67,7 @@ pub enum Policy {
     /// In the order of the list.
     #[default]
     Failover,
-    /// Each turn begins with another model.
+    /// Each turn begins with the next model of the list.
     RoundRobin,
     /// The models with the fewest replies under way first.
     LeastLoaded,
@@ -270,7 +270,7 @@ impl Model for Router {
         Box::pin(self.begin(prompt))
     }
 
-    /// The smallest known window of its models. A prompt that fits it fits each of them.
+    /// The smallest known window of its models. A prompt that fits this window fits each model.
     fn window(&self) -> Option<u32> {
         self.all(|it| it.window()).flatten().min()
     }
@@ -299,8 +299,8 @@ impl Model for Router {
         self.all(|it| it.is_structured()).all(|it| it)
     }
 
-    /// The highest known price of its models. Budgets reserve by it. A turn's cost goes by the
-    /// price of the model that answered.
+    /// The highest known price of its models. Budgets reserve by this price. A turn's cost is
+    /// computed by the price of the model that answered.
     fn price(&self) -> Option<Price> {
         self.all(|it| it.price()).flatten().reduce(Price::max)
     }

@@ -17,7 +17,7 @@ pub(super) struct Sheet {
 /// One reply of a text.
 #[derive(Clone)]
 pub(super) struct Written {
-    /// A text. The reply is given, out of turn, if the last message contains it.
+    /// A text. If the last message contains it, this reply is given, whichever turn it is.
     pub(super) when: Option<String>,
     /// The placeholder for the words of the last message.
     pub(super) heard: Option<String>,
@@ -131,7 +131,7 @@ pub(super) fn parse(text: &str) -> Result<Sheet, NoScript> {
 /// A part of a reply, line by line.
 struct Part<'a> {
     lines: Vec<&'a str>,
-    /// Whether it is in the reply without a line of its own, too.
+    /// Whether the part belongs to the reply even if it has no lines.
     may_be_empty: bool,
     make: Box<dyn Fn(String) -> Piece>,
 }
@@ -158,7 +158,7 @@ impl Part<'_> {
     }
 }
 
-/// The options behind a head: `key=value`. A value with spaces is in double quotes.
+/// The options after a head: `key=value`. A value with spaces is in double quotes.
 struct Options<'a> {
     line: usize,
     all: Vec<(&'a str, &'a str)>,

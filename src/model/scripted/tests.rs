@@ -1,4 +1,4 @@
-//! Tests what a scripted model says, and when.
+//! Tests of scripted models: their replies, and the pauses in them.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -22,10 +22,10 @@ const NEXT: u64 = 1 << 32;
 pub(super) struct AnthropicMessages {
     gathered: Gathered,
     usage: Usage,
-    /// The place of the block with index 0. It grows by message, since a recording may hold
-    /// several.
+    /// The place of the block with index 0. The place grows by `NEXT` with each message, since a
+    /// recording may hold several messages.
     base: u64,
-    /// The reasoning of the block at hand, and its signature.
+    /// The reasoning of the current block, and in `signature` the block's signature.
     thinking: String,
     signature: String,
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// The keywords that OpenAI's strict mode supports. It also wants all properties to be required,
-/// and no others to be allowed.
+/// The keywords that OpenAI's strict mode supports. The mode also wants all properties to be
+/// required, and no other properties to be allowed.
 ///
 /// See <https://platform.openai.com/docs/guides/structured-outputs>.
 const STRICT: [&str; 20] = [
@@ -150,7 +150,7 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     says_what.then(|| out.into())
 }
 
-/// Whether a schema lets an object through: by its type, or by one of its types.
+/// Whether a schema allows an object: by its type, or by one of its types.
 fn may_be_object(it: &Map<String, Value>) -> bool {
     match it.get("type") {
         Some(Value::Array(all)) => all.iter().any(|it| it == "object"),
@@ -180,8 +180,8 @@ fn within(it: &Map<String, Value>) -> impl Iterator<Item = &Value> {
 /// Whether a schema is recursive.
 fn leads_to_itself(schema: &Value) -> bool {
     let Some(defined) = schema["$defs"].as_object() else { return has_reference(schema, "#") };
-    // Definitions that refer to no remaining one are removed, again and again. The remaining ones,
-    // if there are any, form a circle or lead to one.
+    // Definitions that refer to no remaining definition are removed, again and again. If any
+    // definitions remain, they form a circle or lead to one.
     let mut left: Vec<&String> = defined.keys().collect();
     loop {
         let before = left.len();

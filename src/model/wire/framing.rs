@@ -77,7 +77,7 @@ impl Framing {
         }
     }
 
-    /// The data behind the last whole event, at the end of the stream.
+    /// The data after the last whole event, at the end of the stream.
     pub(crate) fn end(&mut self) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => Ok(decoder.end().and_then(|it| it.data)),

@@ -15,7 +15,7 @@ pub(crate) struct Gathered {
     pub(crate) pieces: VecDeque<Piece>,
     /// The calls of the reply in the order in which they began.
     calls: Vec<PartialCall>,
-    /// How many calls were given out. These are the first ones.
+    /// How many calls were given out. They are the first ones of `calls`.
     given: usize,
     pub(crate) usage: Option<Usage>,
     stop: Option<Stop>,
@@ -32,12 +32,12 @@ pub(crate) struct Gathered {
 /// A call that may not be whole yet.
 #[derive(Debug)]
 struct PartialCall {
-    /// The call's place among those of the reply.
+    /// The call's place among the calls of the reply.
     place: u64,
     call: Call,
-    /// Whether the provider runs it itself.
+    /// Whether the provider runs the call itself.
     is_servers: bool,
-    /// Whether no further part of it follows.
+    /// Whether no further part of the call follows.
     is_ended: bool,
 }
 
@@ -114,9 +114,9 @@ impl Gathered {
         }
     }
 
-    /// Ends all calls whose arguments are whole JSON objects. This is for wires without an event
-    /// for the end of a call, when another call begins or the reply stops. A call without arguments
-    /// doesn't end here, as its arguments may still come.
+    /// Ends all calls whose arguments are whole JSON objects. Wires without an event for the end of
+    /// a call use this method when another call begins or the reply stops. A call without arguments
+    /// doesn't end, since its arguments may still come.
     pub(super) fn end_whole_calls(&mut self) {
         for begun in self.calls.iter_mut().skip(self.given) {
             begun.is_ended |= is_object(&begun.call.arguments);
@@ -124,8 +124,8 @@ impl Gathered {
         self.give();
     }
 
-    /// Gives out the calls that are whole, in the order in which they began. Calls behind one that
-    /// isn't whole wait for it, so that the order stays that of the reply.
+    /// Gives out the calls that are whole, in the order in which they began. A call that isn't
+    /// whole holds up the calls after it, so that the calls keep their order.
     fn give(&mut self) {
         while let Some(begun) = self.calls.get_mut(self.given).filter(|it| it.is_whole()) {
             self.pieces.push_back(begun.piece());
@@ -147,7 +147,7 @@ impl Gathered {
         self.bytes += size(&begun.call).saturating_sub(before);
     }
 
-    /// Adds data that the wire wants back, placed behind the text and the calls so far.
+    /// Adds data that the wire wants back, placed after the text and the calls so far.
     pub(super) fn sign(&mut self, wire: Wire, json: &Value) {
         let calls = self.calls() as u64;
         let place = if calls > 0 { calls + 1 } else { u64::from(self.has_text) };

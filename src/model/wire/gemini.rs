@@ -186,7 +186,7 @@ fn contents(prompt: &Prompt) -> Vec<Value> {
             }
             _ => {
                 let sign = |mut part: Value, place: u64| {
-                    // Of several signatures, the last one is that of the whole part.
+                    // Of several signatures, the last one signs the whole part.
                     for mut it in Signed::at(signed, WIRE, move |it| it == place) {
                         part["thoughtSignature"] = it["thoughtSignature"].take();
                     }

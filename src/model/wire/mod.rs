@@ -5,7 +5,7 @@
 //! | `anthropic-messages` | Anthropic | server-sent | `message_stop` |
 //! | `openai-chat` | OpenAI's chat completions, and most others | server-sent | `[DONE]` |
 //! | `openai-responses` | OpenAI's responses | server-sent | `response.completed` |
-//! | `gemini` | Google | server-sent | the end of the connection behind a `finishReason` |
+//! | `gemini` | Google | server-sent | the end of the connection after a `finishReason` |
 //! | `ollama` | Ollama's own | a line of JSON each | `"done": true` |
 
 mod anthropic;
@@ -96,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// The URL of its provider's API, to which a request adds the wire's path.
+    /// The URL of the API of the wire's provider. A request adds the wire's path to it.
     #[must_use]
     pub fn home(self) -> &'static str {
         let url = provider::api_url(self);
@@ -208,7 +208,7 @@ impl fmt::Display for NoEffort {
 
 impl std::error::Error for NoEffort {}
 
-/// The content of a request: the prompt, and the values of prompt and settings that count.
+/// The content of a request: the prompt, and the values in force from prompt and settings.
 pub(crate) struct RequestContent<'a> {
     /// The provider's name of the model.
     pub(crate) model: &'a str,
@@ -260,8 +260,8 @@ impl RequestContent<'_> {
     }
 }
 
-/// The messages of a prompt without the last, and the last one. The last message is split in two if
-/// it has late text, so that the part that later prompts repeat ends with a message.
+/// The messages of a prompt before the last, and the last message. The last message is split in two
+/// if it has late text, so that the part that later prompts repeat ends with a message.
 fn divided(prompt: &Prompt) -> (&[PromptMessage], Vec<PromptMessage>) {
     let Some((last, before)) = prompt.messages.split_last() else { return (&[], Vec::new()) };
     let Some((kept, late)) = prompt.late() else { return (before, vec![last.clone()]) };
@@ -269,8 +269,9 @@ fn divided(prompt: &Prompt) -> (&[PromptMessage], Vec<PromptMessage>) {
     (before, vec![kept, PromptMessage::new(last.role, late)])
 }
 
-/// The messages of a prompt. If the last one has attachments and late text, its kept and its late
-/// text are beside it: the wire then puts the late text behind the attachments.
+/// The messages of a prompt. If the last message has attachments and late text, the kept and the
+/// late part of its text come with it, so that the wire can put the late text after the
+/// attachments.
 fn late_behind_attached(
     prompt: &Prompt,
 ) -> impl Iterator<Item = (&PromptMessage, Option<(&str, &str)>)> {

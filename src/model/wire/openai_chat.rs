@@ -78,7 +78,7 @@ struct Function {
 }
 
 impl ToolCall {
-    /// Whether this begins another call than `begun`, which has the same place.
+    /// Whether this part begins another call than `begun`, which has the same place.
     fn is_other_than(&self, begun: &Call) -> bool {
         let name = self.function.as_ref().and_then(|it| it.name.as_deref()).unwrap_or_default();
         let id = self.id.as_deref().unwrap_or_default();

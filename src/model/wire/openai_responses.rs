@@ -23,8 +23,8 @@ const WIRE: Wire = Wire::OpenAiResponses;
 #[derive(Default)]
 pub(super) struct OpenAiResponses {
     gathered: Gathered,
-    /// The place of the item with index 0. It grows by response, since a recording may hold
-    /// several.
+    /// The place of the item with index 0. The place grows by `NEXT` with each response, since a
+    /// recording may hold several responses.
     base: u64,
 }
 
@@ -47,7 +47,7 @@ impl OpenAiResponses {
         }
     }
 
-    /// Ends a call. Its arguments are taken from here only if none came before.
+    /// Ends a call. The call's arguments are taken from `arguments` only if none came before.
     fn arguments(&mut self, place: u64, arguments: &Value) {
         if let Some(arguments) = text(arguments) {
             self.gathered.change(place, |it| {

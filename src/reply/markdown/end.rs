@@ -50,8 +50,8 @@ impl Blocks {
         }
     }
 
-    /// Whether a `-` on this line stands below a paragraph of the same containers, which it makes a
-    /// heading.
+    /// Whether a `-` on this line makes a heading of the paragraph above it. The paragraph must be
+    /// in the same containers.
     fn is_underline(&self) -> bool {
         let line = &self.line;
         self.leaf == Leaf::Paragraph && self.all() && line.rule.2 == line.matched
@@ -70,7 +70,7 @@ impl Blocks {
         }
     }
 
-    /// Handles the mark of an item that has nothing behind it.
+    /// Handles the mark of an item that has nothing after it.
     fn end_mark(&mut self, mark: u8, width: u32) {
         let is_rule = self.line.rule.1 >= 3 && self.line.rule.0 == mark;
         if is_rule || mark == b'-' && self.is_underline() && self.line.rule.1 == 1 {

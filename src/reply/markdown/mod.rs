@@ -1,6 +1,6 @@
 //! The blocks of a Markdown text by the rules of `CommonMark`: quotes and lists, and the blocks in
-//! them. The text is read byte by byte. The first characters of a line decide what the line is. As
-//! long as they don't, the parser waits for more.
+//! them. The text is read byte by byte. The first characters of a line decide what the line is.
+//! Until they have decided, the parser waits for more characters.
 
 mod end;
 
@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 32;
 enum Container {
     Quote,
     /// An item of a list. `need` is how many columns its text is further right than the text of the
-    /// container around it. `is_empty` says that it has no text yet.
+    /// container around it. `is_empty` says that the item has no text yet.
     Item {
         need: u32,
         is_empty: bool,
@@ -42,14 +42,14 @@ pub(super) struct Fence {
 enum Stage {
     /// Only blanks and the marks of containers so far.
     Lead,
-    /// So many `#` of a heading.
+    /// This many `#` of a heading.
     Hashes(usize),
     /// Backticks or tildes.
     Marks(Fence),
-    /// Behind at least three backticks: a fence, unless another backtick stands on the line. The
+    /// After at least three backticks: a fence, unless another backtick stands on the line. The
     /// second value says whether a `|` stands there.
     Opening(usize, bool),
-    /// Behind the marks of a fence.
+    /// After the marks of a fence.
     Info,
     /// `=` below a paragraph, which make it a heading, and whether blanks follow.
     Underline(bool),
@@ -58,7 +58,7 @@ enum Stage {
     Digits(usize, bool),
     /// The mark of a list's item: its character, its width, and whether it may end a paragraph.
     Mark(u8, u32, bool),
-    /// Blanks behind the mark of an item. The last value is the column where the mark ended.
+    /// Blanks after the mark of an item. The last value is the column where the mark ended.
     Padding(u8, u32, bool, u32),
     /// In a fence.
     Code,
@@ -75,7 +75,7 @@ struct Line {
     start: u32,
     /// Whether a blank that comes next belongs to the mark of a quote.
     eats: bool,
-    /// The column where the mark stands that is being read.
+    /// The column of the mark that is being read.
     mark: u32,
     /// How many of the open containers continue in this line.
     matched: usize,
@@ -122,8 +122,8 @@ pub(super) struct Blocks {
     leaf: Leaf,
     line: Line,
     pub(super) is_blank_before: bool,
-    /// Only blank lines were read so far, and no tag that is markup. Such lines at the beginning
-    /// don't count as a blank line before something.
+    /// Only blank lines were read so far, and no tag that is markup. Blank lines at the beginning
+    /// of a text don't count as blank lines before something.
     is_bare: bool,
     pub(super) inline: Inline,
     /// The last byte was a carriage return.
@@ -145,7 +145,7 @@ impl Blocks {
         }
     }
 
-    /// Begins a new text, behind a tag that is markup.
+    /// Begins a new text, after a tag that is markup.
     pub(super) fn reset(&mut self) {
         (self.depth, self.is_lost, self.leaf) = (0, false, Leaf::None);
         self.line = Line { is_tagged: true, ..Line::NEW };
@@ -191,7 +191,7 @@ impl Blocks {
     }
 
     /// Whether a tag that is indented like code is code by the rules of `CommonMark`: it stands
-    /// behind a blank line, behind indented code, or behind the mark of a list or a quote.
+    /// after a blank line, after indented code, or after the mark of a list or a quote.
     pub(super) fn is_indented_code(&self) -> bool {
         self.is_blank_before || self.goes_on() || self.line.is_marked
     }
@@ -201,8 +201,8 @@ impl Blocks {
         self.leaf == Leaf::Indented && self.all()
     }
 
-    /// Whether a fence may stand here that isn't one by `CommonMark`: in HTML, or on an indented
-    /// line.
+    /// Whether a fence may stand here that isn't a fence by `CommonMark`: in HTML, or on an
+    /// indented line.
     pub(super) fn may_fence(&self) -> bool {
         self.line.stage == Stage::Text
             && match self.leaf {
@@ -372,7 +372,7 @@ impl Blocks {
         self.line.column = if byte == b'\t' { (column / 4 + 1) * 4 } else { column + 1 };
     }
 
-    /// Takes the first byte behind a line's blanks and marks of containers.
+    /// Takes the first byte after a line's blanks and marks of containers.
     fn first(&mut self, byte: u8) {
         let is_quote = byte == b'>' && self.indent() < 4;
         let (all, indent) = (self.all(), self.indent());
@@ -456,7 +456,8 @@ impl Blocks {
         self.text(byte);
     }
 
-    /// Makes the line part of a paragraph. If no paragraph is open, one begins with this byte.
+    /// Makes the line part of a paragraph. If no paragraph is open, a paragraph begins with this
+    /// byte.
     fn paragraph(&mut self, first: u8) {
         if self.leaf != Leaf::Paragraph {
             self.close();
@@ -473,8 +474,8 @@ impl Blocks {
         self.line.stage = Stage::Info;
     }
 
-    /// Begins a list's item, if it may begin here. Its mark has this width, and ended at column
-    /// `end`.
+    /// Begins a list's item, if it may begin here. The item's mark has `width` columns, and ended
+    /// at column `end`.
     fn item(&mut self, width: u32, may_end: bool, end: u32) {
         if !may_end && self.all() && self.leaf == Leaf::Paragraph {
             return self.paragraph(b'0');
@@ -501,8 +502,8 @@ impl Blocks {
         self.line.matched = self.depth;
     }
 
-    /// Closes the containers that don't continue, and the block that is open in the last one that
-    /// does.
+    /// Closes the containers that don't continue in this line, and the open block of the last
+    /// container that continues.
     fn close(&mut self) {
         if self.line.matched < self.depth {
             self.depth = self.line.matched;

@@ -1,5 +1,5 @@
-//! Limits for JSON Schemas, since their authors may be hostile: their size, and the work that
-//! checking a value by them may take.
+//! Limits for JSON Schemas, whose authors may be hostile. They bound the size of a JSON Schema, and
+//! the work of checking a value by it.
 
 use std::collections::hash_map::Entry;
 
@@ -14,8 +14,8 @@ pub const NODES_MAX: usize = 20_000;
 pub const DEPTH_MAX: usize = 64;
 /// How many values an `enum` may list.
 pub const ENUM_MAX: usize = 1_000;
-/// How many references are followed within one another. Behind more of them, the shape allows any
-/// JSON value.
+/// How many references are followed within one another. At a reference beyond this number, the
+/// shape allows any JSON value.
 pub const REFERENCES_MAX: usize = 16;
 /// How many places a payload may have, once all references of its schema are followed.
 pub const PLACES_MAX: usize = 2_048;
@@ -158,7 +158,7 @@ struct Cost {
 
 struct Work<'a> {
     root: &'a Value,
-    /// The costs of schemas. None while a cost is being computed.
+    /// Maps each schema to its cost, or to None while its cost is being computed.
     known: FxHashMap<*const Value, Option<Cost>>,
 }
 

@@ -98,7 +98,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The JSON Schema from which this schema was made, if it was.
+    /// The JSON Schema from which this schema was made, if any.
     #[must_use]
     pub fn original(&self) -> Option<&Value> {
         self.source.as_ref().map(|it| it.original())

@@ -18,7 +18,7 @@ impl Names {
         all.map(each).collect()
     }
 
-    /// This name, with a number if it is taken.
+    /// The name `name`, with a number if it is taken. The result is taken from then on.
     pub(super) fn free(&mut self, name: &str) -> String {
         let numbered = (2..).map(|it| format!("{name}-{it}"));
         let mut all = std::iter::once(name.to_owned()).chain(numbered);

@@ -8,9 +8,9 @@ use super::super::Scalar;
 pub(super) enum Plan {
     /// A scalar.
     Scalar(Scalar),
-    /// An array of such items.
+    /// An array whose items have this plan.
     Array(Box<Described>),
-    /// An object with any property names, each with such a value.
+    /// An object with any property names, whose values have this plan.
     Map(Box<Described>),
     /// An object whose properties the original names.
     Object(Object),
@@ -21,7 +21,7 @@ pub(super) enum Plan {
 pub(super) struct Described {
     pub(super) plan: Plan,
     pub(super) doc: String,
-    /// Whether null may stand there, too.
+    /// Whether the place also allows null.
     pub(super) or_null: bool,
 }
 
@@ -29,13 +29,14 @@ pub(super) struct Described {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object {
     pub(super) properties: Vec<Property>,
-    /// For other properties, if the object may have any: the element for them, and the plan of
-    /// their values.
+    /// The element for properties that the original doesn't name, and the plan of their values.
+    /// None if the object may have no other properties.
     pub(super) rest: Option<(String, Box<Described>)>,
-    /// The attribute that lists the properties that are null, for properties that may also be
-    /// missing.
+    /// The attribute that lists the properties that are null. None if
+    /// [`lists_null`](Property::lists_null) is false for every property.
     pub(super) nulls: Option<String>,
-    /// The attribute that lists the arrays that are empty, for arrays that may also be missing.
+    /// The attribute that lists the arrays that are empty. None if
+    /// [`lists_empty`](Property::lists_empty) is false for every property.
     pub(super) empty: Option<String>,
 }
 

@@ -9,7 +9,8 @@ use super::plan::{Described, Object, Plan, Property};
 use super::scalar::{self, Made};
 use super::{Error, Loose};
 
-/// The plan of a whole JSON Schema, its description, and the places where the plan allows more.
+/// The plan of a whole JSON Schema, its description, and the places where the plan allows more than
+/// the JSON Schema.
 pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error> {
     let mut reader = Reader {
         root: original,
@@ -22,7 +23,7 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
     let plan = match plan {
         // A payload can't be null, so a root that may be null is any JSON value.
         _ if or_null => reader.json(original, "null"),
-        // A root with any properties has them within an element of its own.
+        // A root that is a map gets an element of its own around its entries.
         Plan::Map(each) => {
             let rest = Some((REST.to_owned(), each));
             Plan::Object(Object { rest, ..Object::default() })
@@ -35,7 +36,8 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
 /// The name of the element for properties that the original doesn't name.
 const REST: &str = "more";
 
-/// The keywords that this reader handles, and those that don't narrow which values are allowed.
+/// The keywords that this reader handles, and the keywords that don't narrow which values are
+/// allowed.
 const KNOWN: [&str; 28] = [
     "$schema",
     "$id",
@@ -147,8 +149,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Handles a schema that means one other schema: an `anyOf` or `oneOf` of that and null, or an
-    /// `allOf` with only that.
+    /// Handles a schema that stands for one other schema: an `anyOf` or `oneOf` of the other one
+    /// and null, or an `allOf` with only the other one.
     fn alone(&mut self, said: &'a Map<String, Value>) -> Result<Option<Described>, Error> {
         if said.contains_key("type") || said.contains_key("enum") || said.contains_key("const") {
             return Ok(None);
@@ -236,8 +238,8 @@ impl<'a> Reader<'a> {
         Ok(Plan::Array(Box::new(item)))
     }
 
-    /// The plan for an item of an array or a value of a map. Its element can't be missing, so a
-    /// value that may be null is any JSON value.
+    /// The plan for an item of an array or a value of a map. The item's or value's element can't be
+    /// missing. So if it may be null, the plan is that for any JSON value.
     fn nested(&mut self, schema: &'a Value) -> Result<Described, Error> {
         let found = self.place(schema)?;
         match found.or_null {

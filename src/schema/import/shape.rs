@@ -18,7 +18,7 @@ pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
             named(Shape::new("", doc, Vec::new(), Content::Text(field)))
         }
         Plan::Array(item) => named(array(doc, item)),
-        // This never occurs, since the reader makes an object of such a root.
+        // A map never occurs here, since the reader makes an object of such a root.
         Plan::Map(_) => named(Shape::new("", doc, Vec::new(), Content::Empty)),
         Plan::Object(it) => named(object(doc, it)),
     }

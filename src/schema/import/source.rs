@@ -1,5 +1,5 @@
-//! The JSON Schema from which a schema was made. It checks values, and converts them to the JSON
-//! form of the schema's shape and back.
+//! The JSON Schema from which a schema was made. A [`Source`] checks values by it, and converts
+//! them to the JSON form of the schema's shape and back.
 
 use std::fmt;
 
@@ -16,10 +16,11 @@ use crate::schema::TEXT;
 const STEPS_BACK_MAX: usize = 100_000;
 /// How many bytes one compiled pattern may have.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Whole numbers from here on may have lost digits when they were a floating-point number.
+/// Whole numbers of at least this size may have lost digits when they became floating-point
+/// numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The JSON Schema from which a schema was made, and what was made from it.
+/// The JSON Schema from which a schema was made, with the plan that was made from it.
 pub(in crate::schema) struct Source {
     original: Value,
     validator: Validator,
@@ -65,12 +66,13 @@ impl Source {
         &self.loose
     }
 
-    /// Whether both have the same JSON Schema.
+    /// Whether both sources have the same JSON Schema.
     pub(in crate::schema) fn is_same(&self, other: &Source) -> bool {
         self.original == other.original
     }
 
-    /// Checks a value by the original, and returns up to `most` violations.
+    /// Checks a value by the original, and returns up to `most` violations. A value that is nested
+    /// too deep isn't checked, and has one violation.
     pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
         if !self.spread.takes(depth(value)) {
             let message = "stands too deep to be held against this schema".to_owned();

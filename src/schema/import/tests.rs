@@ -20,7 +20,8 @@ fn object(properties: &Value, required: &[&str]) -> Value {
         "additionalProperties": false })
 }
 
-/// The XML of a value without its root. Checks that the XML is converted back to the same value.
+/// Checks that a value becomes the XML `expected`, without its namespace, and that the XML becomes
+/// the same value again.
 fn check(original: &Value, value: &Value, expected: &str) {
     let schema = made(original).expect("a schema");
     let element = from_json(&schema, value).unwrap_or_else(|it| panic!("{it}\n{value}"));

@@ -39,7 +39,7 @@ pub struct Error {
     /// What is wrong with the value at the path, as the rest of a sentence: `takes true or false,
     /// not 1`.
     pub message: String,
-    /// What may stand there.
+    /// A short text of what would be right there, such as a list of names.
     pub expected: Box<str>,
     /// The right name or word that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
@@ -99,7 +99,7 @@ impl Error {
         Error { rule, path, message, expected: Box::default(), nearest: None, example: None }
     }
 
-    /// What to do about it, in one sentence.
+    /// How to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
@@ -130,8 +130,8 @@ impl Error {
         self
     }
 
-    /// Adds the most similar name. If there are several names, the message asks whether it was
-    /// meant.
+    /// Adds the most similar name. If there are several names, the message asks whether the most
+    /// similar one was meant.
     fn or_nearest<'n>(
         mut self,
         wrong: &str,

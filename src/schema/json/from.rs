@@ -1,5 +1,5 @@
-//! Converts a JSON value into a payload's element, by the payload's schema. It reports all mistakes
-//! at once, up to a limit.
+//! Converts a JSON value into a payload's element, by the payload's schema. All mistakes are
+//! reported at once, up to a limit.
 
 use serde_json::{Map, Value};
 
@@ -68,7 +68,7 @@ enum Must<'a> {
 }
 
 impl<'a> Converter<'a> {
-    /// Notes a mistake, unless there are enough of them.
+    /// Notes a mistake, unless [`ERRORS_MAX`] mistakes are noted already.
     fn wrong(&mut self, error: impl FnOnce(&[Step<'a>]) -> Error) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(error(&self.path));

@@ -53,7 +53,7 @@ fn variants(field: &Field) -> Option<&[Field]> {
     }
 }
 
-/// The names that are taken.
+/// The names of properties that are taken.
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 

@@ -12,9 +12,9 @@ use crate::limits::XmlLimits;
 /// How deep objects and arrays may be nested. One level of elements takes at most three levels of
 /// JSON.
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
-/// How many characters before and behind the place an error repeats.
+/// How many characters before and after the place an error repeats.
 const AROUND_MAX: usize = 40;
-/// In how many bytes before the place the code looks for half of a surrogate pair such as
+/// How many bytes before the place of an error are searched for half of a surrogate pair such as
 /// `\uD83D\uDE00`.
 const PAIR_BYTES: usize = 12;
 
@@ -64,7 +64,7 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Broken {
-    /// What to do about it, in one sentence.
+    /// How to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self.kind {
@@ -227,7 +227,8 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
     told.strip_suffix(&place).unwrap_or(&told).to_owned()
 }
 
-/// If a `\u` escape right before the place is half of a surrogate pair: its four digits.
+/// The four digits of the `\u` escape right before `offset`, if that escape is half of a surrogate
+/// pair.
 fn half_pair(text: &str, offset: usize) -> Option<&str> {
     let end = (offset + 1).min(text.len());
     let begin = end.saturating_sub(PAIR_BYTES);

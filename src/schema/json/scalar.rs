@@ -10,7 +10,8 @@ use crate::schema::{
     items, timestamp, timestamp_text, uuid,
 };
 
-/// Whole numbers from here on may have lost digits when they were a floating-point number.
+/// Whole numbers of at least this size may have lost digits when they became floating-point
+/// numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The form of a scalar's value in JSON.
@@ -102,7 +103,8 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
         _ => return None,
     };
     let found = texts.into_iter().flatten().find(|text| scalar.accepts(text));
-    // An allowed text may be written in another way than this code would write it.
+    // An allowed text of the facets may be written in another way than this function would write
+    // it.
     let mut few = scalar.facets().flat_map(|it| it.one_of.iter());
     found.or_else(|| {
         let same = few.find(|text| scalar.accepts(text) && to_json(scalar, text) == *value);
@@ -110,7 +112,7 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// The canonical text for the value of a text.
+/// The canonical text for the value of `text`. None if `text` has no value of the scalar `base`.
 fn canonical(base: &Scalar, text: &str) -> Option<String> {
     match base {
         Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),
@@ -127,8 +129,8 @@ fn canonical(base: &Scalar, text: &str) -> Option<String> {
 }
 
 fn real(base: &Scalar, text: &str) -> Value {
-    // For a number of single precision this gives its shortest text, and not the digits that it
-    // would have in double precision.
+    // For a number of single precision, `short` has the digits of its shortest text, and not those
+    // that the number would have in double precision.
     let short = canonical(base, text).and_then(|it| double(&it));
     match short.map(|it| (Number::from_f64(it), it)) {
         Some((Some(number), _)) => number.into(),
@@ -148,8 +150,8 @@ fn whole(number: &Number) -> Option<String> {
     })
 }
 
-/// The shortest text of a number and, since facets about digits don't allow an exponent, the text
-/// without one.
+/// The shortest text of a number, and its text without an exponent. Facets about digits allow only
+/// the second.
 fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
     let Some(number) = number.as_f64() else { return Vec::new() };
     match base {

@@ -10,7 +10,7 @@ use crate::schema::walk::{At, Found, choose, entries, walk};
 use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML, error};
 use crate::xml::{self, Profile, View};
 
-/// The JSON form of a payload. This also checks that the element fits the schema's shape.
+/// The JSON form of a payload. The conversion also checks that the element fits the schema's shape.
 ///
 /// # Errors
 ///

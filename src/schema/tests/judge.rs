@@ -4,7 +4,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-/// The first violation, if there is one.
+/// Checks `value` by `schema`, which is a part of `root`. The error is the first violation.
 pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let all = schema.as_object().ok_or("a schema is an object")?;
     for (word, said) in all {

@@ -6,7 +6,7 @@ use super::scraps;
 use crate::limits::XmlLimits;
 use crate::xml::{Error, Framing, Kind, Profile, Splitter, frame, read};
 
-/// What comes out of a stream that comes in these chunks.
+/// The messages of a stream that arrives in these chunks, and how the stream ends.
 fn split<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Result<(), Error>) {
     split_within(&XmlLimits::DOOR, chunks)
 }
@@ -76,7 +76,7 @@ fn what_may_not_stand_before_a_document_is_refused_between_elements_too() {
         }
         assert_eq!(split(input.as_bytes().chunks(1)), whole(input.as_bytes()), "{input:?}");
     }
-    // White space after an element belongs to none.
+    // White space after an element belongs to no message.
     check("<a/>\n<?xml version='1.0'?><b/>", &["<a/>", "<?xml version='1.0'?><b/>"]);
     check("<a/> \u{FEFF}<?xml version='1.0'?><b/>", &["<a/>", "<?xml version='1.0'?><b/>"]);
     check(" <?xmly ?><a/>", &["<?xmly ?><a/>"]);

@@ -15,7 +15,7 @@ fn canonical(input: &str) -> String {
     String::from_utf8(parse(input).canonical().to_vec()).unwrap()
 }
 
-/// Everything a tree shows, node for node.
+/// All that a tree shows, one line for each node.
 fn show(element: View<'_>) -> String {
     let mut out = String::new();
     let mut stack = vec![Child::Element(element)];
@@ -170,8 +170,8 @@ fn many_prefixes_and_attributes_are_found_again() {
     assert!(read(twice, Profile::Wire, &XmlLimits::DOOR).is_err());
 }
 
-/// What is too unusual to be packed reads like the rest: names and values that are long, or
-/// written with space around them, or decoded; prefixes without end; elements that hold much.
+/// Nodes and attributes that don't fit into one place read like the others. They have long names or
+/// values, decoded values, white space around an `=`, many prefixes, or large content.
 #[test]
 fn the_unusual_is_kept_as_the_usual() {
     let (name, value) = ("n".repeat(100), "v".repeat(70_000));
@@ -262,7 +262,7 @@ fn a_writer_makes_canonical_bytes_and_their_tree() {
 
 type Write = fn(&mut Writer);
 
-/// What is written, and the first thing that is wrong with it.
+/// Calls to a writer, and the first error that they cause.
 const WRONG: &[(Write, &str)] = &[
     (|_| {}, "nothing is written"),
     (|w| w.start("", "a"), "an element is started and not ended"),
@@ -415,7 +415,7 @@ fn a_name_is_one_of_the_fifth_edition() {
     }
 }
 
-/// Whether another parser sees the same elements, attributes and texts in `input`.
+/// Checks that `roxmltree` finds the elements, attributes and texts of `root` in `input`.
 fn assert_same_tree(root: View<'_>, input: &str) -> Result<(), TestCaseError> {
     let tree = roxmltree::Document::parse(input).unwrap();
     let mut stack = vec![root];
