@@ -41,7 +41,7 @@ While they are fetched, somebody else can see to the numbers.</thought>
 {"expression": "${basics.pages} + ${papers.pages} + ${news.pages}"}}</action>
 <response final="false">Three shelves are being read; the numbers are seen to.</response>"#;
 
-/// The researcher's second reply, with which it is done.
+/// The researcher's second reply, which ends its work.
 const LAST: &str = r#"<metadata>{"status": "WRITING"}</metadata>
 <thought>All is there.</thought>
 <response>The tides: ${basics.text} ${numbers.text} ${papers.text}
@@ -85,7 +85,7 @@ pub struct Found {
 
 type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// Called for each visit to the library, with the key of the call.
+/// A function that the library calls for each visit, with the key of the call.
 type Note = Arc<dyn Fn(&str, &LookUp) + Send + Sync>;
 
 #[derive(Clone)]
@@ -94,11 +94,11 @@ struct Library {
     note: Note,
 }
 
-/// The researcher, the analyst and the library. They are for a pump that has the
+/// The researcher, the analyst and the library. The pump that they join also needs the
 /// [`staff`](super::staff) and `calculate`.
 ///
-/// They wait with `sleep`. The library calls `note` for each visit, with the key of the call. All
-/// attempts at a call have the same key.
+/// The library and the scripted models wait with `sleep`. The library calls `note` for each visit,
+/// with the key of the call. All attempts at a call have the same key.
 #[expect(clippy::expect_used, reason = "a field and a feed that stand right here")]
 pub fn demo<F: Future<Output = ()> + Send + 'static>(
     sleep: impl Fn(Duration) -> F + Send + Sync + 'static,

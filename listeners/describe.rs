@@ -5,11 +5,11 @@
 //! `<echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>Hello</text></echo>`.
 //!
 //! A listener with peers learns only about these peers, about itself, about the listeners that it
-//! relies on, and about the pump's own payloads. For anything else it gets the same answers as for
-//! things that don't exist. [`Allow`] says who may ask for what.
+//! relies on, and about the pump's own payloads. Asked about anything else, `describe` answers this
+//! listener as if the thing didn't exist. [`Allow`] says who may ask for what.
 //!
-//! `<capabilities>` lists only payloads that the asking sender may send. Reserved payloads are for
-//! listeners with the grant, and `raise-budget` is for operators.
+//! `<capabilities>` lists only payloads that the asking sender may send. A reserved payload is
+//! listed only for a listener that may emit it, and `raise-budget` only for operators.
 
 use std::fmt;
 use std::str::FromStr;
@@ -195,7 +195,7 @@ pub enum Who {
     None,
 }
 
-/// Who may ask for what.
+/// The settings of `describe`: who may send each of its requests.
 ///
 /// ```
 /// use pumphouse::listeners::describe::{Allow, Who};
@@ -242,10 +242,10 @@ pub fn describe(allow: Allow) -> Listener {
         .describe("Tells what there is to talk to, and how the payloads look that it takes.")
 }
 
-/// The sender of a request, and the capabilities that it may know.
+/// The sender of a request, and the capabilities that the sender may know.
 struct Requester {
     role: Role,
-    /// The sender, if it is a listener.
+    /// The sender. None if it isn't a listener.
     listener: Option<Described>,
     all: Capabilities,
 }

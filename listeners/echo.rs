@@ -1,5 +1,5 @@
-//! The listener `echo` answers with what it was sent. It is the smallest listener, and a good one
-//! to copy.
+//! The listener `echo` answers each message with the message's own payload. It is the smallest
+//! listener, and a good one to copy.
 
 use pumphouse::listener::Effects;
 use pumphouse::prelude::*;

@@ -1,5 +1,5 @@
-//! The house staff: the listeners that come with the product. They are ordinary listeners, which
-//! use only what any listener can use.
+//! The house staff: the listeners that come with the product. They use only the public interface,
+//! as any other listener does.
 
 pub mod echo;
 pub mod thread;
@@ -27,8 +27,8 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
-/// The listeners that agents need besides [`core`]: `action` and `feed`. The internal actions of
-/// agents are those that `feed` takes.
+/// The listeners that agents need besides [`core`]: `action` and `feed`. Actions of the type
+/// `internal` go to `feed`.
 #[must_use]
 pub fn mind() -> Vec<Listener> {
     let internal = [feed::NAME.to_owned()].into();
@@ -49,21 +49,21 @@ pub fn standard() -> Vec<Listener> {
     staff().into_iter().chain(usual()).collect()
 }
 
-/// The listeners of such a server besides the [`staff`]: `echo`, `calculate` and `describe`.
+/// The listeners that [`standard`] has besides the [`staff`]: `echo`, `calculate` and `describe`.
 #[must_use]
 pub fn usual() -> Vec<Listener> {
     let describe = describe::describe(describe::Allow::default());
     vec![echo::echo(), tool::calculate::calculate(), describe]
 }
 
-/// Replaces some of the [`factories`] for a pump that is to run: MCP servers are started and asked
-/// for their tools.
+/// Replaces the factory of `mcp` for a pump that is to run. The new factory starts the MCP servers
+/// and asks them for their tools.
 pub fn live_factories(builder: &mut Builder) {
     builder.factory(Factory::new("mcp", tool::mcp::asked));
 }
 
-/// As [`live_factories`], but if an MCP server describes its tools otherwise than before, the new
-/// description is accepted.
+/// As [`live_factories`], but accepts an MCP server's tools even if the server describes them
+/// otherwise than before.
 pub fn accepting_factories(builder: &mut Builder) {
     builder.factory(Factory::new("mcp", tool::mcp::accepted));
 }

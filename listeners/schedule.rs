@@ -1,9 +1,10 @@
-//! What the folds of `action` and `feed` have in common. Each fold reads the messages to its
-//! listener from the log, in their order, and computes what the handler of the newest message does.
+//! State that the folds of `action` and `feed` have in common. Each fold reads the messages to its
+//! listener from the log, in their order, and computes the effects of the newest message. The
+//! handler of that message carries them out.
 //!
-//! How they handle timers is not shared. A timer's message is in the log twice, when it begins to
-//! wait and when it is due. `action` tells the two apart by the time in the message, and `feed` by
-//! the cause of the message. Logs that exist need both ways.
+//! The two folds handle timers in different ways. A timer's message is in the log twice: when the
+//! message begins to wait, and when it is due. `action` tells the two apart by the time in the
+//! message, and `feed` by the cause of the message. Existing logs need both ways.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +12,13 @@ use std::sync::Arc;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ThreadSpawned;
 
-/// The thread of the last entry that a fold has applied. It changes where a fork begins.
+/// The thread of the last entry that a fold has applied. The thread changes at the first entry of a
+/// fork.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CurrentThread(Option<ThreadId>);
 
 impl CurrentThread {
-    /// Takes over the thread of an entry. Returns whether the entry is the first one of a fork.
+    /// Sets the thread to that of `entry`. Returns whether the entry is the first one of a fork.
     pub(super) fn enter(&mut self, entry: &Entry) -> bool {
         self.0.as_ref() != Some(entry.thread()) && self.0.replace(entry.thread().clone()).is_some()
     }

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
 
-/// At most this number of missed ticks of a cron pattern is counted.
+/// The maximum number of missed ticks that are counted for a cron pattern.
 const MISSED_MAX: usize = 10_000;
 /// The error for a time that no timer can wait for.
 const LATE: &str = "that is before now, or behind the year 9999";
@@ -137,7 +137,7 @@ pub struct TimerDue {
 /// The timers of a thread. A fold.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
-    /// Requests for timers that have no answer yet, by their entries.
+    /// The entry numbers of the requests for timers that have no answer yet.
     asked: BTreeSet<u64>,
     set: BTreeSet<u64>,
     once: BTreeSet<u64>,
@@ -162,8 +162,8 @@ impl Apply for Timers {
                 self.once.insert(due.timer);
             }
         } else if let Some(cleared) = entry.decode_if::<TimerCleared>() {
-            // A later timer may get this number, so the number counts as cleared only if it was
-            // set.
+            // A later timer may get this number, so the number counts as cleared only if a timer
+            // had it.
             if cleared.was_set {
                 self.cleared.insert(cleared.timer);
             }
@@ -177,12 +177,13 @@ impl Apply for Timers {
 }
 
 impl Timers {
-    /// The timers that wait, by the entries that set them.
+    /// The timers that wait, as the numbers of the entries that set them.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         self.set.iter().copied()
     }
 
-    /// The number of timers that wait, and of timers that were requested before the entry `seq`.
+    /// The number of timers that wait, and of unanswered requests for timers before the entry
+    /// `seq`.
     fn count_before(&self, seq: u64) -> usize {
         self.set.len() + self.asked.range(..seq).count()
     }
@@ -211,8 +212,8 @@ pub fn timer() -> Listener {
         .describe("Ticks after a while, at a time, over and over, or by a cron pattern.")
 }
 
-/// A timer for a time of the wall clock may tick early by this much, since that clock drifts from
-/// the clock that the timer waits with.
+/// A timer for a wall-clock time may tick early by this number of microseconds. The wall clock
+/// drifts from the clock with which the timer waits.
 const EARLY_US: u64 = 200_000;
 
 type Set = Result<(TimerSet, Later<TimerDue>), TimerRefused>;
@@ -273,7 +274,8 @@ impl TimerDue {
         self.clock.is_some_and(|it| it) || self.cron.is_some()
     }
 
-    /// The time at which the timer is due, by the wall clock as it is now.
+    /// The wall-clock time at which the timer is due, in microseconds. A time of the pump's clock
+    /// is converted by the present difference between the two clocks.
     fn due_by(&self, clock: Clock) -> u64 {
         if self.is_by_clock() {
             return self.due;
@@ -297,7 +299,8 @@ async fn clear(timers: Fold<Timers>, clear: ClearTimer) -> TimerCleared {
 /// lost between them.
 type Ticked = (Option<Reply<Tick>>, Option<Later<TimerDue>>);
 
-/// Ticks, and waits for the next time if there is one.
+/// Ticks, and sets the next tick of a repeated timer. Does nothing if the timer was cleared. If the
+/// wall clock was set back, the timer waits again.
 async fn due(
     history: History,
     timers: Fold<Timers>,
@@ -322,8 +325,9 @@ async fn due(
     Ok((asked.map(|asked| Reply(asked, tick)), next))
 }
 
-/// The next time at which a timer is due, and the number of ticks that it has missed. For a cron
-/// pattern, at most `MISSED_MAX` missed ticks are counted.
+/// The next time at which a timer is due, and the number of ticks that it has missed. The time is
+/// None for a timer that ticks once; the number is None if no tick was missed. For a cron pattern,
+/// at most `MISSED_MAX` missed ticks are counted.
 fn next(tick: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
     if let Some(every) = tick.every {
         let passed = now_us.saturating_sub(tick.due) / every;

@@ -1,11 +1,11 @@
 //! The fold `Actions`: the state of a thread's actions, computed from the thread's entries.
 //! Messages to `action` become inputs of the [graph](super::graph), in the order of the log. The
-//! handler of a message sends what the graph returned for that message.
+//! handler of a message sends the outputs that the graph returned for that message.
 //!
 //! In the log, the emissions for a message may come after later messages. The graph doesn't need
-//! these emissions, since it computes them again. It does need the entries of calls, which come
-//! before the answers to these calls. It also takes over recorded results, for logs of older
-//! versions.
+//! these emissions, since it computes them again. The graph does need the entries of calls, which
+//! come before the answers to these calls. For logs of older versions, the graph also takes over
+//! recorded results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,15 +34,15 @@ pub struct Actions {
     graph: Graph,
     /// The contents of the feeds of the thread's agents.
     feeds: Shown,
-    /// The entries of actions that have no result in the log yet. A result is a reply to such an
-    /// entry.
+    /// Maps the id of each action that has no result in the log yet to the action's entry. A result
+    /// is a reply to such an entry.
     asked: BTreeMap<Id, Entry>,
-    /// For each of these actions: the number of attempts that the log shows.
+    /// Maps the id of each action in `asked` to the number of its attempts in the log.
     tried: BTreeMap<Id, u32>,
     /// The calls without an answer, each with its action and the number of the attempt.
     calls: OpenCalls<(Id, u32)>,
-    /// By agent: the version of the rules that its turns go by. Each pair is the first turn with a
-    /// version, and this version.
+    /// Maps each agent to the versions of the rules that its turns go by. Each pair is the first
+    /// turn with a version, and this version.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
     /// The times whose `actions-due` message waits in the log.
     waiting: BTreeSet<Time>,
@@ -55,12 +55,12 @@ pub struct Actions {
 pub(super) enum Effect {
     /// Sends an output of the graph. For a result, this has the entry of its action.
     Output(Output, Option<Entry>),
-    /// Cancels a thread whose work isn't needed any more.
+    /// Cancels the thread with this id, whose work isn't needed any more.
     End(String),
 }
 
 impl Actions {
-    /// The effects of the message with this number.
+    /// The effects of the message with this number. Empty if another entry is the newest.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
     }
@@ -72,7 +72,7 @@ impl Actions {
     }
 
     /// The version of the rules that an agent's turn goes by, as its `cognition_in` records it.
-    /// None in turns of 0.1.0. For an action without a turn it is the newest version.
+    /// None in turns of 0.1.0. The newest version if `turn` is None or isn't in the log.
     pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
         let of_turn = |turn: u64| {
             let all = self.rules.get(agent)?.iter();
@@ -89,7 +89,8 @@ impl Actions {
         }
     }
 
-    /// A fork keeps no unfinished actions: they continue only in the thread where they began.
+    /// Drops the unfinished actions at the beginning of a fork. They continue only in the thread in
+    /// which they began.
     fn forked(&mut self) {
         let graph = std::mem::take(&mut self.graph).forked();
         let (thread, rules) = (self.thread.clone(), std::mem::take(&mut self.rules));
@@ -97,7 +98,7 @@ impl Actions {
         *self = Actions { graph, feeds, thread, rules, ..Actions::default() };
     }
 
-    /// Takes note of calls, and of other entries that the graph depends on.
+    /// Records calls, and other entries that the graph depends on.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || entry.is::<ThreadSpawned>() {
             self.observe_call(entry);
@@ -117,8 +118,8 @@ impl Actions {
         }
     }
 
-    /// Notes how the actions of a turn are carried out. It reads only these fields of the turn's
-    /// `cognition-in`.
+    /// Records the policy of a turn's actions, the contents of the agent's feeds in the turn's
+    /// prompt, and the version of the rules.
     fn observe_turn(&mut self, entry: &Entry) {
         let policy = entry.element().ok().and_then(TurnPolicy::of);
         let Some(TurnPolicy { turn, rules, dispatch, action_limits }) = policy else { return };
@@ -129,7 +130,8 @@ impl Actions {
         self.note_rules(entry.from(), turn, rules);
     }
 
-    /// Takes over a result that the log has. It counts even if the graph computes another one now.
+    /// Takes over a result that the log has. The recorded result counts even if the graph has
+    /// computed another one.
     fn observe_result(&mut self, entry: &Entry) {
         let Ok(action_result) = entry.decode::<ActionResult>() else { return };
         let ActionResult { of, status, error, because, .. } = action_result;
@@ -139,7 +141,7 @@ impl Actions {
         self.calls.retain(|(action, _)| *action != of);
     }
 
-    /// Notes that a called agent waits for its model's rate limit.
+    /// Records that a called agent waits for its model's rate limit.
     fn observe_limit(&mut self, entry: &Entry) {
         let Some(note) = entry.decode_if::<ThreadNote>() else { return };
         let payload = Some(&note.payload).filter(|it| it.name() == RateLimited::NAME);
@@ -180,7 +182,7 @@ impl Actions {
         self.rules(asked.from(), number(asked, "turn")).is_none()
     }
 
-    /// The graph's input for a message to `action`.
+    /// The graph's input for a message to `action`. None if the message leads to no input.
     fn input(&mut self, entry: &Entry) -> Option<Input> {
         let from: Arc<str> = entry.from().into();
         if entry.is::<ActionsDue>() {
@@ -224,7 +226,8 @@ impl Actions {
         Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
-    /// Makes the effect of an output of the graph, with the entry or the thread that belongs to it.
+    /// Makes the effect of an output of the graph. The effect also has the action's entry or the
+    /// call's thread. None if this entry or thread is unknown.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {
@@ -258,7 +261,8 @@ impl Apply for Actions {
 /// Whether a waiting `actions-due` message is delivered early: when the result of its action has
 /// come.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
-    // This is called for every message while a message waits, so nothing is decoded.
+    // `wakes` is called for every message while an `actions-due` message waits, so it decodes
+    // nothing.
     let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
     came.is::<ActionResult>()
         && came.from() == NAME

@@ -20,7 +20,7 @@ use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
 use super::words::{ActionError, ActionKind, Dialect, NAME};
 
-/// When a model calls an unknown listener, it is told at most this many names.
+/// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
 
 /// A payload that can be called, and the listener that takes it.
@@ -37,8 +37,8 @@ type Means<'a> = &'a dyn Fn(&Described, &Name) -> bool;
 /// Finds the listener and the payload that an agent's action calls.
 ///
 /// # Errors
-/// If nothing of this name exists, or the agent may not call it: the text is the same in both
-/// cases. If the name has several meanings: the text lists them.
+/// If nothing has this name, or the agent may not call it. The text is the same in both cases. Also
+/// if the name has several meanings; the text lists them.
 pub(super) fn called<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -68,8 +68,8 @@ pub(super) fn called<'a>(
 /// listener, `listener.payload`, or a payload's name. These forms are tried in this order.
 ///
 /// # Errors
-/// If nothing allowed has the name: the text doesn't say whether it exists. If the name has several
-/// meanings: the text lists them.
+/// If no payload that `may` allows has the name. The text doesn't say whether another payload has
+/// it. Also if the name has several meanings; the text lists them.
 pub fn find<'a>(
     all: &'a Capabilities,
     name: &str,
@@ -109,8 +109,8 @@ pub fn find<'a>(
 
 /// The payloads of a listener that models are offered, each with the name by which an action calls
 /// it: the listener's name if there is only one such payload, else `listener.payload`. Payloads
-/// that only operators or the pump's own code send are left out. So are those of the listener
-/// `action`, since no action can call it.
+/// that only operators or the pump's own code send are left out. The payloads of the listener
+/// `action` are left out, too, since no action can call it.
 pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(String, &'a Schema)> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
@@ -127,8 +127,8 @@ pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(Stri
 }
 
 /// Replaces the error of an action that calls something unknown or forbidden by one that lists the
-/// agent's peers, the one with the nearest name first. The message is the same in both cases. Turns
-/// that go by older rules keep the error.
+/// names that the agent may call, the most similar name first. The message is the same for unknown
+/// and for forbidden names. Turns that go by older rules keep the error.
 pub(super) fn with_peers(
     error: ActionError,
     all: &Capabilities,
@@ -173,13 +173,15 @@ fn undeliverable() -> ActionError {
     ActionError { code: fault.code.to_string(), message: fault.message }
 }
 
-/// The payload that is made of an action's parameters, and its references without a value.
+/// The payload that is made of an action's parameters, and the references in them that have no
+/// value.
 pub(super) struct CallPayload {
     pub(super) payload: Result<Element, ActionError>,
     pub(super) unresolved: Vec<Unresolved>,
 }
 
-/// Makes the payload that an action sends from its parameters, with the values of its references.
+/// Makes the payload that an action sends: its parameters, with each reference replaced by its
+/// value.
 pub(super) fn payload(
     definition: &ActionDefinition,
     schema: &Schema,
@@ -209,7 +211,7 @@ pub(super) fn payload(
 /// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit.
 ///
 /// # Errors
-/// Why the parameters don't fit the payload's schema.
+/// The reason why the parameters don't fit the payload's schema.
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
         (Content::Any, Value::Object(object)) if !object.contains_key(schema::XML) => {
@@ -219,8 +221,8 @@ pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     }
 }
 
-/// Writes an element of the parameters, with the values of its references. An element without a
-/// namespace gets the payload's. One with a namespace is copied as it is.
+/// Writes an element of the parameters, with each reference replaced by its value. An element
+/// without a namespace gets that of the payload. An element with a namespace is copied as it is.
 fn write(
     view: View<'_>,
     local: &str,
@@ -256,12 +258,12 @@ fn write(
     writer.end();
 }
 
-/// The values of references, by name.
+/// Maps the names of references to their values.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
 impl ResolvedValues {
-    /// Reads the values that the graph has with the organism's schemas. `rules` is the version of
+    /// Converts the graph's values to JSON, by the organism's schemas. `rules` is the version of
     /// the rules that the turn goes by.
     pub(super) fn of(
         all: &Capabilities,
@@ -277,8 +279,8 @@ impl ResolvedValues {
     }
 }
 
-/// Reads a value that the graph has, so that a reference can be replaced by it. `rules` is the
-/// version of the rules that the turn goes by.
+/// Converts a value of the graph, so that it can replace a reference. `rules` is the version of the
+/// rules that the turn goes by.
 #[must_use]
 pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
     let known: KnownValue = match value {

@@ -101,7 +101,8 @@ struct Emissions {
     /// wake no agent.
     quiet_results: Vec<Note<To<ActionResult, String>>>,
     calls: Vec<Request<To<Element, String>>>,
-    /// Calls that can't be sent. Each is a message to `action` itself, and its action fails.
+    /// Refusals of calls that can't be sent. Each is a message to `action` itself, and lets its
+    /// action fail.
     refusals: Vec<Again<ActionRefused>>,
     ended_threads: Vec<To<CancelThread>>,
     timers: Vec<Later<ActionsDue>>,

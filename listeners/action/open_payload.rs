@@ -5,11 +5,13 @@ use pumphouse::prelude::*;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
-/// If a text of this name is the only parameter, it becomes the text of the payload.
+/// The parameter of this name becomes the text of the payload if it is a text and the only
+/// parameter.
 const TEXT: &str = "text";
 
-/// Makes the payload. From `{"text": "…"}` it gets a text. Otherwise each property becomes an
-/// element, and each item of a list becomes an element of its own.
+/// Makes a payload with this name. The parameters `{"text": "…"}` become the payload's text.
+/// Otherwise each property becomes an element, and each item of a list becomes an element of its
+/// own.
 pub(super) fn open_payload(
     name: &Name,
     parameters: &Map<String, Value>,

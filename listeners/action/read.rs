@@ -1,5 +1,5 @@
-//! Reads an action that an agent wrote. Nothing unknown is accepted. Every mistake is reported with
-//! the name of its field and with what would be right.
+//! Reads an action that an agent wrote. Unknown fields and values are mistakes. Every mistake is
+//! reported with the name of its field and the values that it takes.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -67,10 +67,10 @@ impl fmt::Display for Mistakes {
 impl Error for Mistakes {}
 
 /// Reads an action from an element that the reply's parser found: an `<action>`, a `<tool_use>` or
-/// a `<tool_call>`. If `dialect` is None, the tag decides it.
+/// a `<tool_call>`. If `dialect` is None, the tag decides the dialect.
 ///
 /// # Errors
-/// All mistakes in the action.
+/// [`Mistakes`] has all mistakes in the action.
 ///
 /// ```
 /// use pumphouse::listeners::action::{read, words::Mode};

@@ -9,7 +9,8 @@ use serde::Deserialize;
 pub struct Settings {
     /// The listeners that internal actions may call.
     pub internal: BTreeSet<String>,
-    /// By agent: the internal actions that it may take. An agent without an entry may take all.
+    /// Maps each agent to the internal actions that it may take. An agent that isn't in the map may
+    /// take all.
     pub agents: BTreeMap<String, InternalActions>,
 }
 
@@ -17,11 +18,11 @@ pub struct Settings {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct InternalActions {
-    /// Whether it may take any.
+    /// Whether the agent may take any internal action.
     pub enabled: bool,
-    /// Those it may take; all, where none is named.
+    /// The names of the actions that the agent may take. Empty means all.
     pub allowed_actions: Vec<String>,
-    /// Those it may not take, whatever else is said.
+    /// The names of the actions that the agent may not take, even if `allowed_actions` has them.
     pub blocked_actions: Vec<String>,
 }
 
@@ -41,8 +42,8 @@ impl Settings {
 }
 
 impl InternalActions {
-    /// Whether an internal action may be taken. `name` is as the action says it, with or without
-    /// the listener's name before a dot.
+    /// Whether an internal action may be taken. `name` is the name in the action, with or without
+    /// the listener's name and a dot before it.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         let local = name.rsplit('.').next().unwrap_or(name);

@@ -10,15 +10,16 @@ use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`. Without
-/// such a field it is the payload's text if it holds nothing else, else the whole payload. If the
-/// schema is unknown, it is the payload's XML.
+/// such a field, it is the payload's text if the payload holds nothing else, or else the whole
+/// payload. If the schema is unknown, the value is a string with the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
     known(all, payload, Some(RULES)).value
 }
 
-/// The value of a payload, and the whole payload beside it if the value is only a part. `rules` is
-/// the version of the rules in the turn's `cognition_in`.
+/// The value of a payload, as [`value`] has it. If the value is only a part of the payload,
+/// `fields` holds the whole payload. `rules` is the version of the rules in the turn's
+/// `cognition_in`.
 #[must_use]
 pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> KnownValue {
     let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
@@ -37,9 +38,9 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
     }
 }
 
-/// An error's payload in words: its value if that is a text, its attribute if it has one and
-/// nothing else, else its fields in their order, as in `reason: it is closed; at: 3`. The text of
-/// an element comes before its attributes.
+/// An error's payload in words. This is the payload's value if that is a text, or its attribute if
+/// the payload has one attribute and nothing else. Otherwise it is the list of the fields in their
+/// order, as in `reason: it is closed; at: 3`. The text of an element comes before its attributes.
 #[must_use]
 pub fn sentence(all: &Capabilities, payload: &Element) -> String {
     let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));
@@ -62,8 +63,8 @@ fn xml(payload: &Element) -> String {
     String::from_utf8_lossy(&payload.canonical()).into_owned()
 }
 
-/// The fields of an element, each with its name; a text has none. The fields of a child element
-/// stand in parentheses if they are several and the child isn't alone.
+/// The fields of an element, each with its name. The element's own text has no name. If a child
+/// element has several fields and isn't the only child, its fields stand in parentheses.
 fn fields(element: View<'_>) -> Vec<String> {
     let named = |name: &str, value: &str| match value {
         "" => name.to_owned(),

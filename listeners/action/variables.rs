@@ -1,9 +1,9 @@
-//! References in texts and in JSON: `$name`, `${name}` and `${name.path[0].field}`. They are
+//! References in texts and in JSON: `$name`, `${name}` and `${name.path[0].field}`. References are
 //! replaced by results of actions and contents of feeds.
 //!
 //! A reference to an unknown name stays as it is written. Inserted text is never searched for
-//! references. `$$` becomes `$`, and `$5` is text. In a response, the code of its Markdown is
-//! different: there `$name` and `$$` are text, and only `${…}` and `$${…}` have a meaning.
+//! references. `$$` becomes `$`, and `$5` is text. In the Markdown code of a response, `$name` and
+//! `$$` are text, and only `${…}` and `$${…}` have a meaning.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
-// Exhaustive, since code that replaces references must handle each.
+// The enum is exhaustive, since code that replaces references must handle each variant.
 pub enum Lookup<'a> {
     /// A value.
     Value(Cow<'a, KnownValue>),
@@ -88,10 +88,10 @@ impl Unresolved {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct KnownValue {
-    /// The value. A reference without a path becomes this.
+    /// The value that replaces a reference without a path.
     pub value: Value,
-    /// The whole payload as JSON, if the value is only a part of it. `${name.field}` may also refer
-    /// to one of its fields.
+    /// The whole payload as JSON. `${name.field}` may refer to a field of this payload. None if the
+    /// value is the whole payload.
     pub fields: Option<Value>,
 }
 
@@ -102,7 +102,8 @@ impl From<Value> for KnownValue {
 }
 
 impl KnownValue {
-    /// Where a path begins: in the value if the value has the first step, else in the payload.
+    /// The JSON in which a path begins: the value if it has the first step, or else the whole
+    /// payload.
     fn root(&self, first: Option<&str>) -> &Value {
         let is_there = |step| step_into(&self.value, step).is_some();
         match &self.fields {
@@ -136,7 +137,7 @@ pub fn fill<'a>(pieces: &[Piece<'_>], lookup: impl Fn(&str) -> Lookup<'a>) -> Re
 }
 
 /// Replaces the references in the strings of a JSON value. A string that is nothing but one
-/// reference becomes its value, of whatever type. The names of properties stay as they are.
+/// reference becomes the reference's value, of any type. The names of properties stay as they are.
 pub fn resolve_json<'a>(
     value: &Value,
     lookup: &impl Fn(&str) -> Lookup<'a>,
@@ -196,14 +197,13 @@ pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// A piece of a text. The pieces of a text follow each other without gaps, except that `$$` is
-/// already `$`.
+/// A piece of a text. The pieces together are the text, except that each `$$` has become `$`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive, since code that replaces references must handle each.
+// The enum is exhaustive, since code that replaces references must handle each variant.
 pub enum Piece<'a> {
     /// Text.
     Text(&'a str),
-    /// A reference. If nothing has its name, it is text, too.
+    /// A reference. If nothing has its name, the reference stays in the text.
     Reference(Reference<'a>),
 }
 
@@ -211,7 +211,7 @@ pub enum Piece<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference<'a> {
-    /// Its position in the text, in bytes.
+    /// The position of the reference in the text, in bytes.
     pub at: usize,
     /// The whole reference as it is written.
     pub whole: &'a str,
@@ -221,8 +221,8 @@ pub struct Reference<'a> {
     pub path: &'a str,
 }
 
-/// Splits a response into pieces. In its code, that is in the fences and spans of Markdown, only
-/// `${…}` is a reference. `reading` says by which rules code is found.
+/// Splits a response into pieces. In fences and code spans of its Markdown, only `${…}` is a
+/// reference. `reading` says by which rules they are found.
 #[must_use]
 pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
@@ -259,7 +259,7 @@ fn split<'a>(text: &'a str, code: &[Range<usize>]) -> Vec<Piece<'a>> {
     all
 }
 
-/// The reference at a position of a text, if there is one.
+/// The reference that begins with the `$` at `at`. None if no reference begins there.
 fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
     let text = &text[at..];
     let rest = &text[1..];

@@ -33,7 +33,8 @@ impl Ability {
     }
 }
 
-/// Listeners of the house staff, each with the ability that tells of its payloads.
+/// Listeners of the house staff, each with the ability whose text describes the listener's
+/// payloads.
 pub(super) const STAFF: [(&str, Ability); 5] = [
     ("feed", Ability::Feeds),
     ("thread", Ability::Spawn),
@@ -42,7 +43,7 @@ pub(super) const STAFF: [(&str, Ability); 5] = [
     ("view", Ability::Clear),
 ];
 
-/// The text about an agent's abilities in its prompt; empty where it has none.
+/// The text about an agent's abilities in its prompt. Empty if the agent has none.
 pub(super) fn text(settings: &Settings) -> String {
     let may_add = settings.internal_actions.allows("add_context_feed");
     let is_true = |it: &&Ability| **it != Ability::Feeds || may_add;

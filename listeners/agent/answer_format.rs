@@ -1,5 +1,6 @@
-//! The format of an answer in JSON. A model that can follow a JSON Schema ends its work with one of
-//! its agent's final payloads, which is the whole text of a reply without calls.
+//! The format of an answer in JSON. A model that can follow a JSON Schema ends the work with one of
+//! its agent's final payloads. The model writes this payload as JSON, as the whole text of a reply
+//! without calls.
 
 use pumphouse::model::Format;
 use pumphouse::prelude::*;
@@ -10,7 +11,7 @@ use super::peer_text;
 use super::settings::{Dialect, Settings};
 use super::tools::legal;
 
-/// The key of the answer, where an agent has several final payloads.
+/// The key of the answer if an agent has several final payloads.
 const ANSWER: &str = "answer";
 /// The key within the answer for the local name of the payload.
 const PAYLOAD: &str = "payload";
@@ -22,13 +23,13 @@ const VALUE: &str = "value";
 pub(super) struct AnswerFormat {
     /// The JSON Schema that the model has to follow.
     pub(super) format: Format,
-    /// The final payloads, by their local names.
+    /// The local names of the final payloads.
     payloads: Vec<String>,
 }
 
 impl AnswerFormat {
-    /// The format of an agent's answers. None where the dialect isn't native, where the agent has
-    /// no final payload, and where one of these isn't an object in JSON.
+    /// The format of an agent's answers. None if the dialect isn't native, if the agent has no
+    /// final payload, or if the format can't express one of them.
     pub(super) fn of(settings: &Settings, seen: &Capabilities) -> Option<AnswerFormat> {
         let is_native = settings.dialect == Dialect::Native;
         let payloads = settings.final_payloads.clone();
@@ -86,15 +87,16 @@ impl AnswerFormat {
     }
 }
 
-/// The JSON Schema of a payload; none where that isn't an object with known fields.
+/// The JSON Schema of a payload. None if the payload isn't an object with known fields.
 fn described(schema: &Schema) -> Option<Value> {
     let it = peer_text::parameters(schema);
     let is_object = it["type"] == "object" && !matches!(schema.shape.content, schema::Content::Any);
     is_object.then_some(it)
 }
 
-/// A schema for one of several payloads. Each payload becomes a definition, and the names of its
-/// own definitions get its name as a prefix, as payloads may share such names.
+/// A schema for one of several payloads. Each payload becomes a definition. The names of a
+/// payload's own definitions get the payload's name as a prefix, since two payloads may have
+/// definitions of the same name. None if a reference leads elsewhere.
 fn one_of(all: &[(String, Value)]) -> Option<Value> {
     let (mut defined, mut choices) = (Map::new(), Vec::new());
     for (local, schema) in all {
@@ -127,8 +129,8 @@ fn object(properties: &[(&str, Value)]) -> Value {
     })
 }
 
-/// Renames the references in a payload's schema as `one_of` renames its definitions. None where a
-/// reference leads elsewhere.
+/// Renames the references in a payload's schema as `one_of` renames the definitions. None if a
+/// reference leads elsewhere than to the payload or one of its definitions.
 fn refer(schema: &mut Value, local: &str) -> Option<()> {
     match schema {
         Value::Object(all) => {

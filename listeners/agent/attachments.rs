@@ -8,11 +8,11 @@ use pumphouse::wire::core::Attachment;
 
 use super::escape::harmless;
 
-/// The most bytes of attachments that a prompt shows. The newest are shown; of older ones only the
-/// line with type and size is.
+/// The maximum number of bytes of attachments in a prompt. The newest attachments are shown. Of
+/// older ones, the prompt has only a line with the type and the size.
 pub const ATTACHMENT_BYTES: u64 = 8 * 1_024 * 1_024;
 
-/// A part of a prompt: a text, and maybe an image or a document with it.
+/// A part of a prompt: a text, and possibly an image or a document that belongs to it.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) text: String,
@@ -25,7 +25,7 @@ impl From<String> for Part {
     }
 }
 
-/// The attachments that a prompt shows, by their entries.
+/// Maps the entry numbers of a view's attachments to the parts of the prompt that show them.
 #[derive(Default)]
 pub(super) struct Attachments(BTreeMap<u64, Part>);
 
@@ -48,8 +48,8 @@ impl Attachments {
         all
     }
 
-    /// The part that a prompt shows in place of an entry. `None` where the entry is no attachment,
-    /// or one that the model doesn't take.
+    /// Removes and returns the part that a prompt shows in place of an entry. None if the entry is
+    /// no attachment of a type that the model takes.
     pub(super) fn take(&mut self, seq: u64) -> Option<Part> {
         self.0.remove(&seq)
     }
@@ -61,8 +61,8 @@ fn media_type(it: &Attachment) -> String {
     bare.trim().to_ascii_lowercase()
 }
 
-/// The part for an attachment. If there is no room for it or its bytes are wrong, its line says why
-/// it isn't shown.
+/// The part for an attachment. If there is no room for the attachment, or if its bytes are wrong,
+/// the part is a line that says so.
 fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Part {
     let bytes = it.content.len() as u64;
     let text = media_type.starts_with("text/").then(|| std::str::from_utf8(&it.content));
@@ -73,7 +73,7 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     } else if bytes > ATTACHMENT_BYTES {
         Some(format!("it has more than {} bytes", grouped(ATTACHMENT_BYTES)))
     } else if bytes > *room {
-        // Older attachments stay out from here on, even if they would fit. So an attachment that
+        // From here on, older attachments stay out even if they would fit. Thus an attachment that
         // has left the prompts never returns.
         *room = 0;
         Some("newer attachments take its place".to_owned())
@@ -92,9 +92,9 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     }
 }
 
-/// Whether the bytes begin as their media type requires; true for types whose beginning isn't
-/// known. A provider would refuse a prompt with wrong bytes, and then every later prompt of the
-/// thread.
+/// Whether the bytes begin as their media type requires. True for types whose beginning isn't
+/// known. A provider would refuse a prompt with wrong bytes, and every later prompt of the thread
+/// as well.
 fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     match media_type {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "application/pdf" => {
@@ -104,7 +104,7 @@ fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     }
 }
 
-/// A number with commas between its thousands, as prompts write it.
+/// A number with commas between the groups of three digits, as prompts write it.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

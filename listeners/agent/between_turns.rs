@@ -61,8 +61,8 @@ impl TurnContext {
         }
     }
 
-    /// Completes the emissions of a handling. If a turn is next, the agent sends itself a message;
-    /// the messages without an answer stay in the queue.
+    /// Completes the emissions of a handling. If a turn is next, the agent sends itself a message.
+    /// The messages without an answer stay in the queue.
     pub(super) fn finish(&self, mind: &Mind, mut emissions: Emissions) -> Result<Emissions, Fault> {
         if mind.next(&self.rules()) == Next::Turn {
             emissions.add(self.own_root(mind)?);
@@ -71,7 +71,7 @@ impl TurnContext {
         Ok(emissions)
     }
 
-    /// The message with its own root that an agent sends itself to begin its next turn.
+    /// The message by which the agent begins its next turn: its own root, which it sends to itself.
     pub(super) fn own_root(&self, mind: &Mind) -> Result<Again<Element>, Fault> {
         let turn = [("turn", (mind.turns + 1).to_string())];
         root(&self.agent().root(), &turn, "").map(Again)
@@ -82,8 +82,9 @@ impl TurnContext {
         self.park_messages(mind, mind.held().is_some(), emissions);
     }
 
-    /// Keeps the messages that aren't answered yet, where `is_held` says whether a final response
-    /// waits.
+    /// Keeps the messages that aren't answered yet in the queue. `is_held` says whether a final
+    /// response waits. While the agent has work, the pump also has to tell it when nothing is under
+    /// way any more. The work's own timers count as under way.
     pub(super) fn park_messages(&self, mind: &Mind, is_held: bool, emissions: &mut Emissions) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
@@ -100,17 +101,19 @@ impl TurnContext {
         });
     }
 
-    /// The messages in hand, in order.
+    /// The messages of this handling, in order: the message itself, and those in the queue.
     pub(super) fn messages(&self) -> impl Iterator<Item = &Entry> {
         std::iter::once(&self.message.0).chain(&self.queue.0)
     }
 
-    /// The last interrupt among the messages in hand, if there is one.
+    /// The entry number of the last interrupt among the messages of this handling. None if there is
+    /// none.
     pub(super) fn interrupted_at(&self) -> Option<u64> {
         self.messages().filter(|it| it.is::<Interrupt>()).map(Entry::seq).last()
     }
 
-    /// Entries of the thread by their numbers. Messages in hand aren't read from the log.
+    /// The entries of the thread with these numbers. The messages of this handling aren't read from
+    /// the log again.
     pub(super) async fn entries(&self, all: &[u64]) -> Result<Vec<Entry>, Fault> {
         let mut found = Vec::new();
         for seq in all {
@@ -170,7 +173,7 @@ impl TurnContext {
         self.capabilities.understand(&element, name).map_err(|it| it.message)
     }
 
-    /// Ends the work at hand with a `stopped` in place of an answer. Waiting responses are
+    /// Ends the work at hand with an `agent-stopped` in place of an answer. Waiting responses are
     /// withdrawn and timers are cleared. An interrupt cancels the unfinished actions, too.
     pub(super) async fn stop_work(
         &self,
@@ -180,7 +183,7 @@ impl TurnContext {
         text: String,
     ) -> Result<(), Fault> {
         let stop = Stop::of(reason);
-        // An interrupt ends nothing that came after it.
+        // An interrupt ends no work that was asked for after it.
         let interrupt = mind.interrupts.last().copied().filter(|_| stop == Stop::Interrupted);
         let until = interrupt.unwrap_or_else(|| self.until());
         let taken = mind.taken_by(stop, until);
@@ -228,7 +231,7 @@ impl TurnContext {
         }
     }
 
-    /// Why the agent stops: in a word, and in a sentence.
+    /// The reason why the agent stops, as a word and as a sentence.
     fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
         match why {
             StopReason::Turns if mind.turns_spent(&self.rules()) < self.rules().max_turns => {
@@ -255,7 +258,7 @@ impl TurnContext {
         }
     }
 
-    /// The text of a response, with values in place of its references.
+    /// The text of a response, with each reference replaced by its value.
     pub(super) fn filled(
         &self,
         waiting: &PendingResponse,
@@ -296,7 +299,7 @@ impl TurnContext {
     }
 }
 
-/// The notice that a response wasn't delivered, and why.
+/// The notice that a response wasn't delivered, with the reason.
 fn undelivered(turn: u64, response: String, why: &str) -> Notice {
     let text = format!("Your response was not delivered: {why}");
     Notice { turn, line: None, column: None, call: None, response: Some(response), text }

@@ -20,8 +20,8 @@ pub struct Budgets(BTreeMap<(BudgetKey, Option<String>), BudgetWarning>);
 
 impl Apply for Budgets {
     fn apply(&mut self, entry: &Entry) {
-        // Senders aren't checked: only the pump sends these payloads, and a `budget-raised` has the
-        // name of the listener that was asked for it.
+        // Senders aren't checked. Only the pump sends these payloads, though the sender of a
+        // `budget-raised` is the listener that was asked to raise the budget.
         if entry.is_refused() {
             return;
         }

@@ -19,11 +19,11 @@ use super::render::Form;
 use super::system::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
 
-/// Results aren't cut below this number of bytes to make a prompt fit the window.
+/// The minimum number of bytes to which results are cut so that a prompt fits the window.
 const RESULT_BYTES_MIN: u64 = 512;
-/// The most tokens of a reply where neither agent nor model sets a limit.
+/// The maximum number of tokens of a reply if neither the agent nor the model sets a limit.
 const REPLY_TOKENS: u64 = 4_096;
-/// The least room for the reply of a last turn, in tokens.
+/// The minimum number of tokens that a last turn needs for its reply.
 const REPLY_TOKENS_MIN: u64 = 256;
 
 /// A turn with its prompt and its reservation.
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     pub(super) changed: Vec<ContextFeed>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
-    /// The most bytes of a result that the prompt shows.
+    /// The maximum number of bytes of a result that the prompt shows.
     pub(super) result_bytes: u64,
     /// The media types of attachments that the prompt shows.
     pub(super) attachments: Vec<String>,
@@ -51,15 +51,17 @@ fn settlements(sent: &[Entry]) -> impl Iterator<Item = budget::Charge> {
     sent.iter().filter_map(Entry::decode_if::<budget::Charge>).filter(|it| it.settled)
 }
 
-/// The reservation that an earlier attempt made and that wasn't refused.
+/// The reservation among the entries of an earlier attempt. None if there is none, or if it was
+/// refused.
 fn held(sent: &[Entry]) -> Option<budget::Charge> {
     reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
 }
 
 impl TurnContext {
-    /// Makes the prompt of a turn and reserves what the turn may cost. If only the reservations of
-    /// others leave no room, the turn waits for their settlement. The reservation of an earlier
-    /// attempt is kept.
+    /// Makes the prompt of a turn, and reserves the tokens and the money that the turn may cost. If
+    /// the reservations of other turns leave no room, this turn waits for their settlement. If the
+    /// budget itself has no room, the turn becomes a shorter last one, or the agent stops. The
+    /// reservation of an earlier attempt is kept.
     pub(super) async fn prepare(
         &self,
         system: &SystemPrompt,
@@ -81,7 +83,8 @@ impl TurnContext {
             most = (most / 4).max(RESULT_BYTES_MIN);
             it = self.build_prompt(system, turn, until, earlier, (is_short, most)).await?;
         }
-        // The rest of the budget limits the reply of a last turn. A begun turn keeps its limit.
+        // The rest of the budget limits the reply of a last turn. A turn that has begun keeps its
+        // limit.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
         if let Some(spoke) = self.overflow(&it.prompt).await {
@@ -120,7 +123,7 @@ impl TurnContext {
         }
     }
 
-    /// Repeats a recorded charge in a replay: the log has its amount and its outcome.
+    /// Repeats the recorded reservations in a replay. The log has their amounts and their outcome.
     async fn replay_reservation(
         &self,
         mut it: Prepared,
@@ -170,8 +173,8 @@ impl TurnContext {
         Ok(Prepared { prompt, changed, is_last, result_bytes, attachments, reserved })
     }
 
-    /// The media types of attachments that a turn's prompt shows: those in the log for a turn that
-    /// has begun, and else those that the model takes.
+    /// The media types of attachments that a turn's prompt shows: for a turn that has begun, those
+    /// in the log; otherwise those that the model takes.
     fn attachments(&self, earlier: &[Entry]) -> Vec<String> {
         match self.begun_as(earlier) {
             Some(begun) => begun.attachments,
@@ -179,8 +182,9 @@ impl TurnContext {
         }
     }
 
-    /// The most bytes of a result that a prompt shows: the number in the log for a turn that has
-    /// begun, and else that of the settings, but at most a quarter of the window.
+    /// The maximum number of bytes of a result that a prompt shows. For a turn that has begun, this
+    /// is the number in the log. Otherwise it is that of the settings, but at most a quarter of the
+    /// window.
     fn result_bytes(&self, begun: Option<&CognitionIn>) -> u64 {
         if let Some(begun) = begun {
             return Form::of(begun, &[]).result_bytes;
@@ -195,7 +199,7 @@ impl TurnContext {
         self.mind.is_last_turn(&self.rules())
     }
 
-    /// The most tokens of the reply to a prompt that has `of_prompt` tokens.
+    /// The maximum number of tokens of the reply to a prompt that has `of_prompt` tokens.
     fn reply_tokens(&self, prompt: &Prompt, of_prompt: u64) -> u64 {
         let model = &self.agent().model;
         let said = prompt.max_tokens.or(self.agent().settings.max_tokens).or(model.max_tokens());
@@ -215,8 +219,8 @@ impl TurnContext {
         budget::Charge { turns: 1, ..charge }
     }
 
-    /// The tokens that the rest of the budget leaves for the reply of a last turn. None where they
-    /// are too few, or where something else than tokens or money is spent.
+    /// The number of tokens that the rest of the budget leaves for the reply of a last turn. None
+    /// if it is too small, or if the spent budget is neither tokens nor money.
     fn room(&self, prompt: &Prompt, left: Option<BudgetLeft>) -> Option<u32> {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let BudgetLeft { key, amount, .. } = left?;
@@ -230,7 +234,8 @@ impl TurnContext {
         u32::try_from(room).ok().filter(|_| room >= REPLY_TOKENS_MIN.min(most) && room > 0)
     }
 
-    /// The settlement of a turn's reservation at the end of the turn.
+    /// The settlement of a turn's reservation at the end of the turn. None if a replayed log has
+    /// none.
     pub(super) fn settlement(
         &self,
         reserved: &budget::Charge,
@@ -257,8 +262,8 @@ impl TurnContext {
         Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
     }
 
-    /// The settlement of a turn that a stop of the pump cut off, by what the model had written.
-    /// None if the turn has settled already.
+    /// The settlement of a turn that a stop of the pump cut off. The text that the model had
+    /// written is charged. None if the turn has settled already.
     pub(super) fn cut_settlement(&self, sent: &[Entry], it: &Generation) -> Option<budget::Charge> {
         let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
         self.settlement(&reserved, it)

@@ -25,8 +25,8 @@ use super::words::{
     begins_with_protocol,
 };
 
-/// The state of a running agent: its settings, its model, and its system prompts, which are made
-/// when they are needed first.
+/// The state of a running agent: its settings, its model, and its system prompts, each of which is
+/// made when it is first needed.
 #[derive(Debug)]
 pub(super) struct AgentState {
     pub(super) agent: Agent,
@@ -65,7 +65,7 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// The format of the agent's answers, if it has final payloads that can be JSON.
+    /// The format of the agent's answers. None if [`AnswerFormat::of`] finds none.
     pub(super) fn format(&self, all: &Capabilities) -> Option<&Arc<AnswerFormat>> {
         let of = || {
             let seen = all.seen_by(&self.agent.name);
@@ -75,7 +75,7 @@ impl AgentState {
     }
 }
 
-/// All that a handler of an agent reads from, and all that it sends with.
+/// The contexts of an agent's handlers: their inputs and their outboxes.
 #[derive(FromContext)]
 pub(super) struct TurnContext {
     pub(super) state: State<Arc<AgentState>>,
@@ -113,7 +113,7 @@ pub(super) fn asked_by(agent: &str, thread: &ThreadId, turn: u64, mut prompt: Pr
     prompt
 }
 
-/// The agent's own mind.
+/// The [`Mind`] of the agent itself.
 pub(super) struct OwnMind(pub(super) Arc<Mind>);
 
 impl Deref for OwnMind {
@@ -145,7 +145,7 @@ pub(super) struct FeedInputs {
     pub(super) feeds: Fold<Shown>,
 }
 
-/// The outboxes for what an agent sends while its model writes.
+/// The outboxes for the payloads that an agent sends while its model writes.
 #[derive(FromContext)]
 pub(super) struct Outboxes {
     pub(super) charge: Outbox<Charge>,
@@ -169,8 +169,8 @@ pub(super) struct Outboxes {
 }
 
 impl TurnContext {
-    /// Whether the model has to follow the format of its answer: as the log has it for a turn that
-    /// has begun, and else whether the model can follow a format at all.
+    /// Whether the model has to follow the format of its answer. For a turn that has begun, the log
+    /// says it. Otherwise every model that can follow a format has to.
     pub(super) fn is_structured(&self, earlier: &[Entry]) -> bool {
         let mut recorded = earlier.iter().chain(self.record.0.iter().flatten());
         match recorded.find_map(|it| it.decode_if::<CognitionTools>()) {

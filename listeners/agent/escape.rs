@@ -9,8 +9,8 @@ use pumphouse::xml::is_character;
 
 const MARK: char = '\u{241B}';
 
-/// Whether the text has only ASCII characters that XML has, as most texts do. This tests bytes
-/// without branches, which is faster than a search for a character.
+/// Whether the text has only ASCII characters that XML has, as most texts do. The function tests
+/// bytes without branches, which is faster than a search for a character.
 fn is_ascii_of_xml(text: &str) -> bool {
     let is_odd = |it: u8| (it < b' ') & !matches!(it, b'\t' | b'\n' | b'\r') | (it >= 0x80);
     !text.bytes().fold(false, |odd, it| odd | is_odd(it))
@@ -59,10 +59,10 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes a text that can then neither end the result that it stands in nor be taken for a result.
-/// The `<` of the tags `action-result` and `thread-result`, opening or closing, in any case and
-/// with white space or not, becomes `&lt;`. The rest stays unchanged, so that models see code and
-/// logs as they are, and an edit by exact text finds its place.
+/// Escapes a text so that it can neither end the result around it nor be taken for a result. The
+/// `<` of the tags `action-result` and `thread-result`, opening or closing, in any case and with
+/// white space or not, becomes `&lt;`. The rest stays unchanged, so that models see code and logs
+/// as they are, and an edit by exact text finds its place.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let is_tag = |rest: &str| {
         let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());

@@ -13,12 +13,12 @@ use super::words::CognitionIn;
 ///    within a `thread-result`.
 /// 3. A long result is cut, and native calls and their results have the form that their provider
 ///    uses.
-/// 4. The prompt ends with what runs and what is held, a message is headed by its sender's name
-///    alone (at the console by nothing), and a reply that was cut before its first word isn't
-///    mentioned.
+/// 4. The prompt ends with a list of the actions and threads that run and of the actions and
+///    responses that are held. The heading of a message is its sender's name alone, and messages of
+///    the console have no heading. A reply that was cut off before its first word isn't mentioned.
 pub const RENDERING: u32 = 4;
 
-/// By default a prompt shows this number of bytes of a result.
+/// The maximum number of bytes of a result that a prompt shows by default.
 pub const RESULT_BYTES: u64 = 32 * 1_024;
 
 /// How a thread is rendered as a prompt.
@@ -36,7 +36,7 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// A form with the default for everything but its number.
+    /// The form with this number, and with the defaults for everything else.
     #[must_use]
     pub fn new(number: u32) -> Form<'a> {
         Form { number, result_bytes: RESULT_BYTES, is_native: false, attachments: &[] }

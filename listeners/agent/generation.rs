@@ -1,4 +1,4 @@
-//! A generation: the model's reply, which is acted on while it is written.
+//! Generations. A generation is a model's reply, on which the agent acts while the model writes it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -33,21 +33,21 @@ pub(super) struct Generation {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) error: Option<String>,
-    /// Whether the provider refused, so that asking again is of no use.
+    /// Whether the provider refused the request, so that asking again is of no use.
     pub(super) is_refused: bool,
-    /// How long the provider accepts no further request, if it said so.
+    /// The time for which the provider accepts no further request. None if the provider named none.
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
-    /// The model that answered, if the agent's model is a router.
+    /// The model that answered. None if the agent's model isn't a router.
     pub(super) answered_by: Option<String>,
-    /// The price of that model, if it is known.
+    /// The price of the model that answered. None if it isn't known.
     pub(super) answered_for: Option<Price>,
-    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the beginning and the end of each, in bytes.
     pub(super) natives: Vec<u64>,
     /// Whether the model never got the prompt.
     pub(super) is_unasked: bool,
-    /// How many bytes of reasoning the model showed.
+    /// The number of bytes of reasoning that the model showed.
     pub(super) reasoned: usize,
     /// The charge that replaces the turn's reservation with the amounts that the turn used.
     pub(super) charge: Option<Charge>,
@@ -84,7 +84,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// A reply that was cut off, and why.
+    /// The generation of a reply that was cut off. `why` is its error.
     pub(super) fn cut(why: &str) -> Generation {
         let (error, stop) = (Some(why.to_owned()), CognitionOut::STOPPED.to_owned());
         Generation { error, stop, truncated: true, did: true, ..Generation::default() }
@@ -109,7 +109,7 @@ pub(super) struct FinalAnswer {
     pub(super) finale: Option<Element>,
     /// Whether the answer is held back until the results of calls have come.
     pub(super) waits: bool,
-    /// Where the answer stands in the reply: its beginning and its end, in bytes.
+    /// The place of the answer in the reply: its beginning and its end, in bytes.
     pub(super) place: (usize, usize),
 }
 
@@ -117,21 +117,21 @@ pub(super) struct FinalAnswer {
 pub(super) struct OngoingGeneration<'a> {
     pub(super) context: &'a TurnContext,
     pub(super) turn: u64,
-    /// The version of the rules by which the reply is read; `None` is 0.1.0.
+    /// The version of the rules by which the reply is read. None means those of 0.1.0.
     rules: Option<u32>,
     reading: Reading,
     is_last: bool,
     /// The partial responses that an earlier attempt sent. A resumed turn sends the recorded texts,
-    /// because filling in the references again could give others.
+    /// since replacing the references again could give other texts.
     earlier: std::vec::IntoIter<Response>,
     pub(super) reasoning: String,
-    /// The parts that the provider signed, such as encrypted reasoning. Later prompts return them
-    /// unchanged beside the reply's calls.
+    /// The parts that the provider signed, such as encrypted reasoning. Later prompts return these
+    /// parts unchanged, with the reply's calls.
     pub(super) signed: Vec<Signed>,
     pub(super) spoken: Generation,
     /// The number of calls and payloads that were refused.
     refused: usize,
-    /// Where refused payloads begin in the reply, in bytes.
+    /// The positions in the reply at which refused payloads begin, in bytes.
     unsent: Vec<usize>,
     /// Whether something other than text came after the final response.
     is_late: bool,
@@ -332,8 +332,8 @@ impl<'a> OngoingGeneration<'a> {
         Ok(())
     }
 
-    /// Records the values that the agent's metadata fields accept; if the fields are `atomic`, all
-    /// values or none. The agent's next prompt shows the errors.
+    /// Records the values that the agent's metadata fields accept. If the fields are `atomic`, one
+    /// wrong value means that none is recorded. The agent's next prompt shows the errors.
     async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
         let fields = &self.context.agent().settings.metadata;
         if fields.is_empty() {
@@ -408,8 +408,9 @@ impl<'a> OngoingGeneration<'a> {
     }
 
     /// Whether a response may be delivered at once. A final response waits for every call of this
-    /// turn. A partial one waits for `sync` calls, and for all calls if it refers to results. No
-    /// result comes before the turn ends.
+    /// turn. A partial one waits for the turn's `sync` calls, and for all its calls if it refers to
+    /// results. Results of this turn's calls come only after the turn. A response also waits for
+    /// earlier responses that wait, and for calls of earlier turns, as the agent's mind says.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.context.is_old() {
@@ -480,8 +481,8 @@ impl<'a> OngoingGeneration<'a> {
         }
     }
 
-    /// Whether a payload is valid and has a receiver, though it stands where markup counts as text.
-    /// Only then the agent gets a notice.
+    /// Whether a payload is valid and has a receiver. A payload in a place where markup counts as
+    /// text leads to a notice only if it is sound.
     fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
         let taker = self.taker(local, element, is_core);
         taker.is_some_and(|(_, name)| self.context.capabilities.understand(element, &name).is_ok())
@@ -493,7 +494,7 @@ impl<'a> OngoingGeneration<'a> {
         self.refuses(local, text, None).await
     }
 
-    /// Takes a payload that ends the agent's work.
+    /// Takes a payload that ends the agent's work. An invalid payload is refused.
     async fn finale(
         &mut self,
         local: &str,
@@ -523,7 +524,8 @@ impl<'a> OngoingGeneration<'a> {
         }
     }
 
-    /// The listener that takes a payload which the agent wrote, and the payload's full name.
+    /// The listener that takes a payload which the agent wrote, and the payload's full name. None
+    /// if there is no such listener.
     fn taker(&self, local: &str, element: &Element, is_core: bool) -> Option<(String, Name)> {
         let seen = self.context.capabilities.seen_by(&self.context.agent().name);
         for name in seen.named(local) {

@@ -1,18 +1,18 @@
 //! Converts an agent's part of a transcript into the conversation that a provider would have.
 //!
 //! Providers require an order: the model's text and all its calls are one message, and the results
-//! of the calls follow at once, each with the id of its call. A thread has no such order, as calls
-//! run while the model writes and may end turns later. So results are moved to their calls. A call
-//! without a result gets [`INTERRUPTED`].
+//! of the calls follow at once, each with the id of its call. A thread has no such order, since
+//! calls run while the model writes and may end turns later. Therefore results are moved to their
+//! calls. A call without a result gets [`INTERRUPTED`].
 
 use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as ReplyEvent};
 use serde_json::{Value, json};
 
 use super::transcript::{Event, EventKind};
 
-/// The result of a call that has none.
+/// The text in place of the result of a call that has none.
 pub const INTERRUPTED: &str = "[interrupted: no result came]";
-/// The longest name of a tool that providers accept, in characters.
+/// The maximum length of a tool's name that providers accept, in characters.
 const NAME_MAX: usize = 64;
 
 /// A conversation in the order that providers require.
@@ -21,7 +21,7 @@ const NAME_MAX: usize = 64;
 pub struct Conversation {
     /// The system prompt.
     pub system: String,
-    /// The messages in order. Two messages of one side follow each other only where the model made
+    /// The messages in order. Two messages of one side follow each other only if the model made
     /// calls and then wrote again.
     pub sides: Vec<Side>,
 }
@@ -91,9 +91,9 @@ struct Building {
 #[derive(Default)]
 struct TurnInProgress {
     turn: u64,
-    /// The pieces of its text, as they came.
+    /// The pieces of the turn's text that have come, joined.
     deltas: String,
-    /// Its thoughts and partial responses, as elements.
+    /// The turn's thoughts and partial responses, as elements.
     parts: Vec<String>,
     calls: Vec<ToolCall>,
     /// The messages that came during the turn.
@@ -172,8 +172,8 @@ impl Building {
         open.chain(closed)
     }
 
-    /// Ends the open turn with its text. Without a text, the pieces or the recorded parts stand in
-    /// for it.
+    /// Ends the open turn with its text. Without a text, the pieces that came take its place, or
+    /// the recorded parts if no piece came.
     fn closes(&mut self, text: Option<&str>) {
         let Some(open) = self.open.take() else {
             text.iter().for_each(|it| self.assistant(it.trim().to_owned(), Vec::new()));

@@ -16,22 +16,22 @@ use super::form::Form;
 use super::tools::legal;
 use super::words::{CognitionOut, Notice, ReasoningSigned};
 
-/// The result of a call that has none.
+/// The text in place of the result of a call that has none.
 const NOTHING: &str = "[no result came]";
 
 /// The native calls of an agent's turns, and their results.
 #[derive(Default)]
 pub(super) struct Natives {
-    /// The results as the model reads them, by the turn and the id of the call.
+    /// Maps the turn and the id of each call to its result, as the model reads it.
     results: BTreeMap<(u64, String), String>,
-    /// The parts that the provider signed, by turn.
+    /// Maps each turn to the parts that the provider signed.
     signed: BTreeMap<u64, Vec<Signed>>,
-    /// The entries with these results. The prompt shows them nowhere else.
+    /// The numbers of the entries with these results. The prompt shows the results nowhere else.
     told: BTreeSet<u64>,
 }
 
 impl Natives {
-    /// The native calls of an agent's turns in a view; empty for a form that isn't native.
+    /// The native calls of an agent's turns in a view. Empty for a form that isn't native.
     pub(super) fn of(form: Form<'_>, agent: &str, view: &[Entry]) -> Natives {
         let mut all = Natives::default();
         if !form.is_native {
@@ -81,7 +81,8 @@ impl Natives {
         self.told.contains(&entry.seq())
     }
 
-    /// A reply with native calls as messages; none where it has no such call.
+    /// The messages for a reply with native calls: the reply, and the results of its calls. None if
+    /// the reply has no native call.
     pub(super) fn said(&self, it: &CognitionOut) -> Option<Vec<PromptMessage>> {
         let (text, calls) = written(it);
         if calls.is_empty() {
@@ -127,7 +128,8 @@ fn written(it: &CognitionOut) -> (String, Vec<Call>) {
     (text.trim().to_owned(), calls)
 }
 
-/// Reads a call as the recorded text has it: `<tool_use id="…" name="…">{…}</tool_use>`.
+/// Reads a call as the recorded text has it: `<tool_use id="…" name="…">{…}</tool_use>`. None if it
+/// has another form.
 fn call(element: &str) -> Option<Call> {
     let (tag, body) = element.split_once('>')?;
     let arguments = body.trim_end().strip_suffix("</tool_use>")?;

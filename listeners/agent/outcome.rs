@@ -31,7 +31,8 @@ pub(super) fn root(
     Ok(writer.finish()?)
 }
 
-/// The emissions of a handling in their order, and the messages that stay in the queue.
+/// The emissions of a handling in their order. They include the [`Park`] for messages that stay in
+/// the queue.
 #[derive(Default)]
 pub(super) struct Emissions(Emit);
 
@@ -78,12 +79,13 @@ pub(super) enum TurnOutcome {
     Full(Emissions),
     /// An interrupt came while the turn waited for the budget.
     Interrupted,
-    /// The agent stops: the reason in a word and in a sentence, and what is emitted before that.
+    /// The agent stops. The variant has the reason as a word and as a sentence, and the emissions
+    /// before the stop.
     Stopped(&'static str, String, Emissions),
 }
 
 impl Generation {
-    /// Whether the reply did nothing and answered nothing, so that it is only text.
+    /// Whether the reply neither did nor answered anything, so that it is only text.
     pub(super) fn is_only_text(&self) -> bool {
         !self.acted && self.calls == 0 && self.answer.is_none()
     }

@@ -13,9 +13,9 @@ use super::settings::{Ability, Settings};
 
 /// A payload that a peer takes, with the name by which an agent calls it.
 pub(super) struct PeerCall<'a> {
-    /// The name that an action has to give.
+    /// The name by which an action calls the payload.
     pub(super) name: String,
-    /// What the call is for.
+    /// The description of the call.
     pub(super) text: &'a str,
     pub(super) schema: &'a Schema,
 }
@@ -47,8 +47,8 @@ pub(super) fn parameters(schema: &Schema) -> Value {
     schema
 }
 
-/// Whether a prompt shows a peer's calls. Those of the house staff are left out where the text
-/// about an ability describes them already.
+/// Whether a prompt shows a peer's calls. The calls of a house-staff listener are left out if the
+/// text about an ability describes them already.
 pub(super) fn is_shown(settings: &Settings, peer: &str) -> bool {
     let told = STAFF.iter().find(|(staff, _)| *staff == peer);
     told.is_none_or(|(_, ability): &(&str, Ability)| !settings.abilities.contains(ability))
@@ -88,10 +88,11 @@ pub(super) fn fields_of(schema: &Value) -> String {
     fields(schema, schema, 0)
 }
 
-/// How many levels of nested fields are listed.
+/// The maximum number of levels of nested fields that are listed.
 const DEPTH_MAX: usize = 3;
 
-/// The fields of an object at one level, and of the levels below. `root` has the definitions.
+/// The fields of an object at the level `depth`, and at the levels below. `root` has the
+/// definitions.
 fn fields(schema: &Value, root: &Value, depth: usize) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut text = String::new();

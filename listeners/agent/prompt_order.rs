@@ -1,8 +1,8 @@
-//! Which entries a prompt shows, and where. This module is pure.
+//! Orders the entries of a view as a prompt shows them. This module is pure.
 //!
-//! Messages that wait for the end of the work at hand are in no prompt until a turn shows them.
-//! From then on they stand where that turn stands, so that a prompt begins with the prompt of the
-//! turn before.
+//! Messages that wait for the end of the work at hand are in no prompt until a turn shows them. In
+//! later prompts, these messages stay at the place of that turn. Thus a prompt begins with the
+//! prompt of the turn before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
 
 /// Sorts the entries of a view as a prompt shows them, and leaves out messages that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
-    // Most threads have one asker: none of their entries has to be decoded.
+    // Most threads have one asker, and none of their entries has to be decoded.
     let is_turn = |it: &Entry| it.from() == agent && it.is::<CognitionIn>();
     let waits = |it: &Entry| is_turn(it) && memmem::find(it.body(), b" waiting=").is_some();
     if waiting.is_empty() && !view.iter().any(waits) {
@@ -30,7 +30,7 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
     if moved.is_empty() {
         return view;
     }
-    // The place of each such message: after the last entry of the first prompt that shows it.
+    // The place of each moved message is after the last entry of the first prompt that shows it.
     let mut places: BTreeMap<u64, u64> = BTreeMap::new();
     for seq in &moved {
         let waits = |it: &CognitionIn| it.waiting.as_ref().is_some_and(|it| it.contains(seq));
@@ -55,11 +55,11 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
 }
 
 /// The last line of a prompt: the agent's actions and threads that run, and its actions and
-/// responses that are held. Empty where there are none.
+/// responses that are held. Empty if there are none.
 pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     let view = || view.iter().filter(|entry| !entry.is_refused());
     let is_result = |entry: &&Entry| entry.from() == ACTION && entry.is::<ActionResult>();
-    // Most actions of a view have ended: of their results only the action's number is read.
+    // Most actions of a view have ended. Of a result, only the number of its action is read.
     let ended = view().filter(is_result).filter_map(|entry| number(entry, "of"));
     let ended: BTreeSet<u64> = ended.collect();
     let mut actions: BTreeMap<u64, (String, bool)> = BTreeMap::new();
@@ -110,14 +110,14 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join("; ")) }
 }
 
-/// Whether an agent's entry settles a waiting response: it delivers the response, or tells that the
-/// response wasn't delivered.
+/// Whether an agent's entry settles a waiting response. Such an entry delivers the response, or
+/// says that the response wasn't delivered.
 fn is_settled(entry: &Entry) -> bool {
     entry.decode_if::<Response>().is_some_and(|it| it.was_held)
         || entry.decode_if::<Notice>().is_some_and(|it| it.response.is_some())
 }
 
-/// The results that came after the work that they belong to was done, by their entries.
+/// The entry numbers of the results that came after the end of the work to which they belong.
 pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
     let (mut open, mut old, mut late) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for entry in view.iter().filter(|it| !it.is_refused()) {

@@ -18,20 +18,22 @@ pub(super) const FILTERED: &str = "The provider's content filter stopped the las
 /// The note of the timer's tick.
 const NOTE: &str = "The rate limit of your model is over.";
 
-/// Whether asking again is of no use, as the provider needs another key, model or request, or
+/// Whether asking again is of no use, since the provider needs another key, model or request, or
 /// money.
 pub(super) fn is_refused(error: &model::Error) -> bool {
     matches!(error.kind, Kind::Refused | Kind::RateLimited) && !error.retry
 }
 
-/// How long a provider accepts no further request, if it says so. Waits below `WAIT_MIN` are left
-/// to the client's own retries: an error that remains after them counts as a failure.
+/// The time for which a provider accepts no further request. None if the provider names none, or
+/// one below `WAIT_MIN`. Shorter waits are left to the client's own retries, and an error after
+/// these retries counts as a failure.
 pub(super) fn limited(error: &model::Error) -> Option<Duration> {
     let is_limited = error.kind == Kind::RateLimited && error.retry;
     error.retry_after.filter(|it| is_limited && *it >= WAIT_MIN)
 }
 
-/// How many milliseconds an agent waits; none if that is longer than it may wait.
+/// The time that an agent waits for the end of a rate limit, in milliseconds. None if there is no
+/// limit, or if the wait is longer than `wait_max`.
 pub(super) fn wait_ms(limited: Option<Duration>, wait_max: Duration) -> Option<u64> {
     let wait = limited.filter(|it| *it <= wait_max)?;
     u64::try_from(wait.as_millis()).ok()

@@ -1,4 +1,4 @@
-//! Reading a model's reply: piece by piece from the model, or from the log.
+//! Reads a model's reply, piece by piece from the model, or from the log.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::system::SystemPrompt;
 use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, ReasoningSigned};
 
 impl OngoingGeneration<'_> {
-    /// Asks the model for a reply and acts on it piece by piece. An interrupt ends both.
+    /// Asks the model for a reply, and acts on the reply piece by piece. An interrupt ends the
+    /// reply.
     pub(super) async fn generate(
         &mut self,
         prompt: Prompt,
@@ -37,8 +38,8 @@ impl OngoingGeneration<'_> {
         if self.spoken.error.is_some() && self.spoken.stop != Interrupt::WORD {
             self.spoken.stop = "error".to_owned();
         }
-        // `reads` doesn't do this: a replay keeps what the log says, and 0.1.0 left `truncated`
-        // unset after errors.
+        // `read_recorded` doesn't do this: a replay keeps the recorded value, and 0.1.0 left
+        // `truncated` unset after errors.
         self.spoken.truncated |= self.spoken.error.is_some();
         Ok(())
     }

@@ -1,10 +1,12 @@
-//! Renders a thread as a prompt. This module is pure, so the log gives the same bytes again later.
+//! Renders a thread as a prompt. This module is pure, so the same entries always give the same
+//! bytes.
 //!
-//! The agent's own replies have the role `assistant`, word for word. Everything that was sent to it
-//! has the role `user`, except the results of native calls, which have the role `tool`. Adjacent
-//! texts of one role become one message. Feeds at the position `late` and the line of what runs
-//! stand at the very end. Up to there, the prompt of a turn begins with the prompt of the turn
-//! before, unless a clear hid something or a feed in the system prompt changed.
+//! The agent's own replies have the role `assistant`, word for word. Everything that was sent to
+//! the agent has the role `user`, except the results of native calls, which have the role `tool`.
+//! Adjacent texts of one role become one message. Feeds at the position `late`, and the line of
+//! actions and threads that run, stand at the very end. Up to there, the prompt of a turn begins
+//! with the prompt of the turn before, unless a clear hid something or a feed in the system prompt
+//! changed.
 
 use std::collections::BTreeSet;
 
@@ -29,10 +31,11 @@ use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
 };
 
-/// The line before the result of an action or a thread that came after its work was done.
+/// The line before the result of an action or a thread that came after the end of the work to which
+/// it belongs.
 const LATE: &str = "[A late result, of work that you have answered:]";
 
-/// The prompt of a turn in a form: the newest system prompt, the entries in view, and the feeds.
+/// Renders the prompt of a turn in a form: the system prompt, the entries in view, and the feeds.
 ///
 /// The feeds are those that [`Shown`](super::super::feed::Shown) computes from two groups of
 /// entries: the thread up to the `until` of the turn's `cognition_in`, and the agent's own entries
@@ -51,8 +54,8 @@ pub fn render(
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
-    // Messages that came while the model wrote stand behind its reply, and so do messages that came
-    // just before and that its prompt didn't show.
+    // Messages that came while the model wrote stand behind its reply. So do messages that came
+    // just before the turn and that the turn's prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
     let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
@@ -74,7 +77,7 @@ pub fn render(
                 wrote(form, entry, &natives, &mut prompt);
                 during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
-            // One interrupt may be answered to several askers; the prompt tells of it once.
+            // One interrupt may be answered to several askers. The prompt tells of it once.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
             told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
@@ -99,7 +102,7 @@ pub fn render(
     prompt
 }
 
-/// The line that an agent reads where its work was interrupted.
+/// The line in a prompt at the place where the agent's work was interrupted.
 const INTERRUPTED: &str = "[You were interrupted: what you were asked before is over.]";
 
 /// Whether a prompt ends with this text, counting the parts that came during a turn.
@@ -110,7 +113,7 @@ fn has_last(prompt: &Prompt, during: Option<&[Part]>, text: &str) -> bool {
     }
 }
 
-/// The entries that came just before a turn and that its prompt didn't show.
+/// The numbers of the entries that came just before a turn and that the turn's prompt didn't show.
 fn unseen(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
     let (mut unseen, mut until) = (BTreeSet::new(), None);
     for entry in view.iter().rev() {
@@ -142,7 +145,7 @@ fn put_late(prompt: &mut Prompt, text: &str) {
     prompt.late_bytes += if prompt.messages.len() > count { after } else { after - before };
 }
 
-/// Adds a part of the user's side, with its attachment if it has one.
+/// Adds a part with the role `user`, with its attachment if it has one.
 fn put_part(prompt: &mut Prompt, it: Part) {
     put(prompt, Role::User, &it.text);
     if let Some(last) = prompt.messages.last_mut() {
@@ -152,15 +155,14 @@ fn put_part(prompt: &mut Prompt, it: Part) {
 
 /// The place of messages that clears hide, and the text that stands there.
 struct Gap {
-    /// The first entry that is hidden.
+    /// The number of the first entry that is hidden.
     first: u64,
     said: String,
 }
 
-/// The text in place of the messages that clears hide, from form 2 on. None where nothing is
-/// hidden.
+/// The text in place of the messages that clears hide, from form 2 on. None if nothing is hidden.
 ///
-/// The newest clear in force is itself always in view, so the view is enough to know the clears.
+/// The newest clear in force is always in view itself, so the clears can be computed from the view.
 fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     let mut clears = Clears::default();
     view.iter().for_each(|it| clears.apply(it));
@@ -196,7 +198,7 @@ fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
     in_force.into_iter().rev().flatten().next()
 }
 
-/// The text for a message to the agent from another sender; none for the records of feeds.
+/// The text for a message to the agent from another sender. None for the records of feeds.
 pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String> {
     if entry.is::<ContextFeed>() || entry.is::<FeedsRefreshed>() {
         return None;
@@ -230,7 +232,7 @@ pub(super) fn heard(form: Form<'_>, root: &Name, entry: &Entry) -> Option<String
     })
 }
 
-/// An escaped text, headed by its sender. From form 4 on, texts of the console have no heading.
+/// A text, escaped and headed by its sender. From form 4 on, texts of the console have no heading.
 fn headed(form: u32, from: &str, text: &str) -> String {
     let text = harmless(text);
     match (from, form) {
@@ -240,7 +242,8 @@ fn headed(form: u32, from: &str, text: &str) -> String {
     }
 }
 
-/// The text of another agent's response, alone or as the end of its thread.
+/// The text of another agent's response or stop, alone or as the end of its thread. None for other
+/// payloads.
 fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(headed(form, entry.from(), &it.text));
@@ -264,12 +267,12 @@ fn responded(form: u32, entry: &Entry) -> Option<String> {
     Some(format!("<thread-result thread=\"{thread}\" status=\"{status}\">{text}</thread-result>"))
 }
 
-/// Why another agent stopped, in a sentence.
+/// The reason why another agent stopped, as a sentence.
 fn why(it: &Stopped) -> String {
     format!("It stopped, {}: {}", it.reason, it.text)
 }
 
-/// Adds a reply of the agent. The reply stands for all the entries that came from it.
+/// Adds a reply of the agent. The prompt shows the reply, and not the entries that were made of it.
 fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
@@ -287,7 +290,8 @@ fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) 
     }
 }
 
-/// The text for a message about its replies that the agent sent itself. Quotes of a reply are
+/// The text for an entry of the agent itself: a correction, a notice, the stop after an interrupt,
+/// or a delivered response that had waited. None for any other entry. Quotes of a reply are
 /// escaped, so that they can't be taken for results.
 pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     let quoted = |text: String| if form == 1 { text } else { harmless(&text).into_owned() };

@@ -1,4 +1,5 @@
-//! Reads a reply while it is written: turns the parser's events into parts that can be acted on.
+//! Reads a reply while the model writes it. The parser's events become parts on which the agent
+//! acts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,12 +28,12 @@ const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote 
 /// The form of a call without JSON.
 const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></content></parameters>.";
 
-/// A part of a reply that is to be acted on. Parts come in their order.
+/// A part of a reply, on which the agent acts. Parts come in the order of the reply.
 pub(super) enum ReplyPart {
-    /// Text as it comes, behind the name of its place: `thought`, `response` or `text`.
+    /// Text as it comes, after the name of its place: `thought`, `response` or `text`.
     Text(&'static str, String),
     Thought(ThoughtText),
-    /// A call, or everything that is wrong with it.
+    /// A call, or all its mistakes.
     Call(Box<Result<Action, Mistakes>>),
     /// A response, with its attribute `final` and the place of its text in the reply, in bytes.
     Response {
@@ -41,7 +42,7 @@ pub(super) enum ReplyPart {
         from: usize,
         to: usize,
     },
-    /// The metadata that the agent sets, or why they can't be read.
+    /// The metadata that the agent sets, or the reason why they can't be read.
     Metadata(Result<MetadataUpdate, String>),
     /// A payload for the core or for a peer, and its place in the reply, in bytes.
     Payload {
@@ -53,16 +54,16 @@ pub(super) enum ReplyPart {
     },
     /// The agent's own root, by which the agent asks for another turn.
     Own,
-    /// An element that has no meaning here, by its name.
+    /// The name of an element that has no meaning here.
     Meaningless(String),
-    /// An element that doesn't run, and why. `call` is the id or the name of a call.
+    /// An element that doesn't run, and the reason. `call` is the id or the name of a call.
     Broken {
         call: Option<String>,
         text: String,
         line: u32,
         column: u32,
     },
-    /// An element that counts as text at its place, and why. `element` is set for a payload.
+    /// An element that counts as text at its place, and the reason. `element` is set for a payload.
     Ignored {
         local: String,
         element: Option<Element>,
@@ -79,7 +80,7 @@ pub(super) enum ReplyPart {
 }
 
 impl ReplyPart {
-    /// Whether this part does nothing and answers nothing.
+    /// Whether this part neither does nor answers anything.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
@@ -100,7 +101,7 @@ pub(super) struct ReplyReader {
     is_native: bool,
     /// The text so far, as it is recorded.
     pub(super) text: String,
-    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the beginning and the end of each, in bytes.
     natives: Vec<u64>,
     /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
@@ -128,13 +129,13 @@ struct PartCollector {
     dialect: Option<CallDialect>,
     /// The limits of the agent's actions.
     limits: ActionLimits,
-    /// How many bytes of the recorded text are read.
+    /// The number of bytes of the recorded text that have been read.
     at: usize,
-    /// Where the text of the open response begins.
+    /// The position at which the text of the open response begins, in bytes.
     response: usize,
-    /// Whether the rules of 0.1.0 apply, by which a mention of an action was an action.
+    /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action was an action.
     is_old: bool,
-    /// Whether notices about broken JSON have the line, and say what to write.
+    /// Whether notices about broken JSON quote the line and give advice.
     explains: bool,
     reading: Reading,
     /// The open elements around the current place.
@@ -152,7 +153,7 @@ struct OutsideWords {
 }
 
 impl OutsideWords {
-    /// Notes a text that stands at these bytes.
+    /// Records a text outside of all elements, which stands at these bytes.
     fn says(&mut self, text: &str, (from, to): (usize, usize)) {
         if self.last.1 != from {
             self.before = self.last();
@@ -162,14 +163,15 @@ impl OutsideWords {
         self.last.2 |= !text.trim().is_empty();
     }
 
-    /// The last piece that is more than white space.
+    /// The last piece that is more than white space. None if there is none.
     fn last(&self) -> Option<(usize, usize)> {
         let (from, to, has_words) = self.last;
         if has_words { Some((from, to)) } else { self.before }
     }
 
     /// The place of the text that a chat model answers with: the last text outside of all elements
-    /// that isn't blank. Its beginning and its end, in bytes, without white space around it.
+    /// that isn't blank. The place is its beginning and its end, in bytes, without the white space
+    /// around it.
     fn answer(&self, reply: &str) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
@@ -216,7 +218,8 @@ impl ReplyReader {
         self.answer = JsonAnswer::Blank;
     }
 
-    /// The place of the JSON answer, if there is one: its beginning and its end, in bytes.
+    /// The place of the JSON answer: its beginning and its end, in bytes. None if there is no such
+    /// answer.
     pub(super) fn json(&self) -> Option<(usize, usize)> {
         match self.answer {
             JsonAnswer::From(from) => Some((from, from + self.text[from..].trim_end().len())),
@@ -224,8 +227,8 @@ impl ReplyReader {
         }
     }
 
-    /// Takes a call in the provider's own protocol, which means the same as a `<tool_use>`. Open
-    /// elements and fences end before the call, so that none hides it.
+    /// Takes a call in the provider's own protocol. The call means the same as a `<tool_use>`. Open
+    /// elements and fences end before the call, so that none of them hides it.
     pub(super) fn call(&mut self, call: &Call) -> Vec<ReplyPart> {
         self.native(&tool_use(call))
     }
@@ -245,12 +248,12 @@ impl ReplyReader {
         parts
     }
 
-    /// Where native calls stand in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the beginning and the end of each, in bytes.
     pub(super) fn places(&self) -> Vec<u64> {
         self.natives.clone()
     }
 
-    /// Reads a recorded text once more, with the native calls in it.
+    /// Reads a recorded text again, with the native calls in it.
     pub(super) fn again(&mut self, text: &str) -> Vec<ReplyPart> {
         let text = match self.config.reading {
             Reading::CommonMark => escape::written(text),
@@ -392,8 +395,8 @@ impl PartCollector {
         self.at = end;
     }
 
-    /// The notice about a broken element. For a call with broken JSON, it has the call, the line
-    /// and what to write.
+    /// The notice about a broken element. For a call with broken JSON, the notice names the call
+    /// and says what to write. For a call that isn't native, it also has the line.
     fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
         let is_explained = self.explains && it.fault == Fault::Json;
         let Some(call) = call.filter(|_| is_explained) else {
@@ -423,7 +426,7 @@ impl PartCollector {
         }
     }
 
-    /// The notice about a sound element that counts as text; none about any other.
+    /// The part for a valid element that counts as text at its place. None for any other element.
     fn ignored(
         &self,
         it: &reply::Element<'_>,
@@ -505,7 +508,8 @@ fn is_mention(source: &str) -> bool {
     body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
 }
 
-/// The id of a call, or its element's name if it has none; none for an element that is no call.
+/// The id of a call, or the name of its element if the call has no id. None for an element that is
+/// no call.
 fn called(name: &str, source: &str) -> Option<String> {
     if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
         let tag = &source[..source.find('>').unwrap_or(source.len())];
@@ -523,7 +527,7 @@ fn called(name: &str, source: &str) -> Option<String> {
 /// A call in the provider's own protocol, as the recorded text has it.
 pub(super) fn tool_use(call: &Call) -> String {
     let mut text = String::from(OPEN);
-    // An absent id is left out; the call gets one later.
+    // A call without an id gets one later.
     let attributes = [("id", &call.id), ("name", &call.name)];
     for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
         text += &format!(" {name}=\"");
@@ -534,7 +538,8 @@ pub(super) fn tool_use(call: &Call) -> String {
     text
 }
 
-/// Splits a text at its first native call: the text before, the call, and the text after.
+/// Splits a text at its first native call into the text before, the call, and the text after. None
+/// if there is no such call.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let begin = text.find(OPEN)?;
     let end = begin + text[begin..].find(CLOSE)? + CLOSE.len();

@@ -17,20 +17,21 @@ use super::reply_parts::{ReplyPart, ReplyReader, tool_use};
 use super::system::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 
-/// How many entries are read from the log at a time.
+/// The number of entries that are read from the log at a time.
 const PAGE: usize = 1_000;
 
 /// A turn that an earlier attempt began.
 pub(super) struct BegunTurn {
     turn: u64,
-    /// The last entry that the model was shown.
+    /// The number of the last entry that the model was shown.
     until: u64,
     /// The entries that the earlier attempt sent.
     sent: Vec<Entry>,
 }
 
 impl TurnContext {
-    /// The turn that an earlier attempt at this message began, if one did.
+    /// The turn that an earlier attempt at this message began. None if no attempt began one, or if
+    /// an interrupt has ended the turn since.
     pub(super) async fn begun(&self) -> Result<Option<BegunTurn>, Fault> {
         if self.attempt.0 <= 1 {
             return Ok(None);
@@ -38,7 +39,7 @@ impl TurnContext {
         let sent = self.sent.sent().await?;
         let begun = sent.iter().find_map(|it| it.decode_if::<CognitionIn>());
         let begun = begun.map(|CognitionIn { turn, until, .. }| BegunTurn { turn, until, sent });
-        // An interrupt that was handled before has ended the turn.
+        // If an interrupt was handled since, it has ended the turn.
         let is_ended = |it: &BegunTurn| {
             let is_over = it.sent.iter().any(Entry::is::<CognitionOut>);
             !is_over && self.mind.turns >= it.turn && !self.mind.is_turning()
@@ -48,8 +49,8 @@ impl TurnContext {
 
     /// Resumes a turn. If its reply was complete, the reply is read from the log and the model
     /// isn't asked. Otherwise a model that always gives the same reply to a prompt is asked again.
-    /// With any other model the turn ends with what was recorded of its reply: asked again, the
-    /// model would write something else, and its actions would run twice.
+    /// With any other model, the turn ends with the recorded part of its reply. Such a model would
+    /// write another reply if it were asked again, and actions would run twice.
     pub(super) async fn resume(mut self, it: BegunTurn) -> Result<Emissions, Fault> {
         let BegunTurn { turn, until, sent } = it;
         let mut mind = Mind::clone(&self.mind);
@@ -64,7 +65,7 @@ impl TurnContext {
             }
             return self.after_turn(mind, spoken).await;
         }
-        // The prompt of the turn doesn't show what came after the turn's beginning.
+        // The prompt of the turn doesn't show messages that came after the turn's beginning.
         self.mind = OwnMind(self.mind_at(until).await?);
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
@@ -94,8 +95,8 @@ impl TurnContext {
     }
 }
 
-/// Puts together what was recorded of an incomplete reply. Native calls stand in it as such, if the
-/// turn's rules record their places.
+/// Makes a generation of the recorded parts of an incomplete reply. Native calls keep their form if
+/// the turn's rules record their places.
 fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {
@@ -114,7 +115,7 @@ fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     spoken
 }
 
-/// The native call that an action was written as; none for other actions.
+/// The native call by which the model began an action. None for an action in another dialect.
 fn native(it: Action) -> Option<Call> {
     let is_native = it.dialect == Some(Dialect::Native);
     is_native.then(|| Call::new(it.id, it.name, it.parameters.unwrap_or_default()))

@@ -18,7 +18,7 @@ use super::words::Dispatch;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// What the agent is for, as its callers read it.
+    /// The description of the agent, which its callers read.
     pub describe: String,
     /// The agent's own part of the system prompt.
     pub prompt: String,
@@ -28,14 +28,15 @@ pub struct Settings {
     pub dispatch: Dispatch,
     /// Whether a response without the attribute `final` is final.
     pub final_default: bool,
-    /// Whether the text of a reply without calls is the agent's final response. By default it is in
-    /// the native dialect alone.
+    /// Whether the text of a reply without calls is the agent's final response. None means that it
+    /// is only for [`Dialect::Native`].
     pub text_is_response: Option<bool>,
     /// What happens to a final response while actions of its turn are unfinished.
     pub final_with_actions: FinalWithActions,
     /// The local names of payloads besides `response` that end the agent's work.
     pub final_payloads: Vec<String>,
-    /// The largest number of turns for one work, from the message or tick that begins it.
+    /// The maximum number of turns for one work, counted from the message or tick that begins the
+    /// work.
     pub max_turns: u64,
     /// The thread in which calls of the agent run.
     pub agent_calls: Calls,
@@ -45,26 +46,27 @@ pub struct Settings {
     pub context_feeds: Feeds,
     /// The abilities that the prompt offers besides calling peers.
     pub abilities: Vec<Ability>,
-    /// The internal actions that the agent may call. They change its own surroundings.
+    /// The internal actions that the agent may call. Such an action changes the agent's own
+    /// surroundings, such as its feeds.
     pub internal_actions: InternalActions,
     /// What the agent does if a prompt doesn't fit the model's window.
     pub on_context_full: OnFull,
-    /// The model that writes summaries. By default it is the agent's own model.
+    /// The model that writes summaries. None means the agent's own model.
     pub summary_model: Option<Arc<dyn Model>>,
-    /// How much stays in view when a clear makes a prompt fit the window.
+    /// The messages that stay in view when a clear makes a prompt fit the window.
     pub context_keep: Keep,
-    /// The largest number of bytes of a result that a prompt shows.
+    /// The maximum number of bytes of a result that a prompt shows.
     pub result_bytes_max: u64,
     /// The longest time that the agent waits for the end of its provider's rate limit.
     pub rate_limit_wait_max: Duration,
     /// Limits on the sizes of a reply's parts.
     pub reply_limits: ReplyLimits,
-    /// A document `streaming_config`, if there is one. It says how `<tool_use>` is spelled and how
-    /// long a call and a text may be.
+    /// The document `streaming_config`. It says how `<tool_use>` is spelled, and how long a call
+    /// and a text may be. None if there is no such document.
     pub streaming_config: Option<Streaming>,
-    /// The largest number of tokens of a reply.
+    /// The maximum number of tokens of a reply. None means that of the model.
     pub max_tokens: Option<u32>,
-    /// The sampling temperature of the model.
+    /// The sampling temperature of the model. None means the model's default.
     pub temperature: Option<f64>,
     /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
@@ -134,7 +136,7 @@ pub enum Calls {
     SameThread,
 }
 
-/// How much of a thread stays in view when a clear hides old messages.
+/// The messages of a thread that stay in view when a clear hides old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {

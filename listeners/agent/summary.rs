@@ -1,5 +1,5 @@
-//! Summaries of the messages that a clear is about to hide. A model writes them, piece by piece
-//! where the messages don't fit its window.
+//! Summaries of the messages that a clear is about to hide. A model writes them, piece by piece if
+//! the messages don't fit its window.
 
 use std::sync::Arc;
 
@@ -17,9 +17,10 @@ const SYSTEM: &str = "Another model goes on with a conversation whose older part
     Write down for it what that part came to: what was asked, decided, done and found, names and \
     numbers, and what is still to be done. Write plain text and nothing else, in 300 words at the \
     most.";
-/// The most tokens of a summary. A summary also has at most an eighth of the model's window.
+/// The maximum number of tokens of a summary. A summary also has at most an eighth of the model's
+/// window.
 const SUMMARY_TOKENS_MAX: u64 = 1_024;
-/// The assumed window of a model that doesn't tell it, in tokens.
+/// The assumed window of a model that names none, in tokens.
 const WINDOW: u64 = 8_192;
 
 /// A model's text or its error, and the tokens that it used.
@@ -27,8 +28,8 @@ type SummaryOutcome = (Result<String, String>, Option<Usage>);
 
 impl TurnContext {
     /// Summarises the older messages of a prompt, for a clear that keeps `keep` messages. A failure
-    /// is a summary with an error. A replay takes the summary from the record, and charges again
-    /// what was charged for it; none where the record has none.
+    /// is a summary with an error. A replay takes the summary from the record, and repeats the
+    /// charges for it. None if the replayed record has no summary.
     pub(super) async fn summary(&self, prompt: &Prompt, keep: u64) -> Option<ContextSummary> {
         if let Some(record) = &self.record.0 {
             // The first settlement may be that of a reservation that an earlier handling left open.

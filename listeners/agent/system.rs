@@ -1,5 +1,5 @@
-//! The system prompt of an agent by the rules of its turn, with what belongs to it: how replies are
-//! read, and the tools that the model is offered.
+//! The system prompt of an agent by the rules of its turn, with the configuration by which replies
+//! are read, and the tools that the model is offered.
 //!
 //! From rules 5 on, the protocol comes first and the agent's own prompt after it, so that the
 //! prompts of agents share a prefix. `system_before_5.rs` has the text of older rules.
@@ -25,7 +25,7 @@ use super::words::is_offered;
 const TAGS: &str = include_str!("protocol.txt");
 /// The protocol for a model that makes its calls in its provider's own protocol.
 const NATIVE: &str = include_str!("native.txt");
-/// The protocol for such a model if its answer is JSON.
+/// The protocol for a model with native calls whose answer is JSON.
 const NATIVE_ANSWER: &str = include_str!("native_answer.txt");
 
 /// The names and the headings of a system prompt's parts, in their order.
@@ -38,21 +38,22 @@ pub const HEADINGS: [(&str, &str); 6] = [
     ("peers", "# Whom you may call"),
 ];
 
-/// The system prompt of an agent, with what belongs to it.
+/// The system prompt of an agent, and the reading, the tools and the answer's format that belong to
+/// it.
 #[derive(Debug)]
 pub(super) struct SystemPrompt {
     pub(super) text: String,
-    /// How the model's replies are read.
+    /// The configuration by which the model's replies are read.
     pub(super) reading: Arc<Config>,
     /// The tools that the model is offered in its provider's own protocol.
     pub(super) tools: Tools,
-    /// The format of the model's answer, if it has to follow one.
+    /// The format of the model's answer. None if the model needn't follow one.
     pub(super) format: Option<Arc<AnswerFormat>>,
 }
 
 impl SystemPrompt {
-    /// The system prompt by rules 5 and later. `format` is that of the model's answer, if it has to
-    /// follow one.
+    /// The system prompt by rules 5 and later. `format` is that of the model's answer. None if the
+    /// model needn't follow one.
     pub(super) fn new(
         agent: &Agent,
         all: &Capabilities,
@@ -114,7 +115,8 @@ pub(super) fn peers<'a>(agent: &str, seen: &'a Capabilities) -> Vec<&'a Describe
     seen.listeners().iter().filter(|it| named.contains(&it.name)).collect()
 }
 
-/// How replies are read, with these names as markup. This is made once for all turns of an agent.
+/// The configuration by which replies are read, with these names as markup. All turns of an agent
+/// share it.
 pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
     let dialect = match settings.dialect {
         Dialect::ToolUse => reply::Dialect::ToolUse,
@@ -180,7 +182,7 @@ fn how_to_write(settings: &Settings) -> String {
     text.replace("{example}", &example)
 }
 
-/// The sentence about when a final response is delivered.
+/// The sentence that says when a final response is delivered.
 fn delivered(settings: &Settings) -> String {
     let calls = if settings.dialect == Dialect::Native { "calls" } else { "actions" };
     match settings.final_with_actions {

@@ -1,4 +1,5 @@
-//! The system prompt by rules older than 5. It never changes, as replays compare it with the log.
+//! The system prompt by rules older than 5. It never changes, since replays compare it with the
+//! log.
 
 use pumphouse::prelude::*;
 
@@ -19,7 +20,7 @@ impl SystemPrompt {
     /// The system prompt of an agent by rules before 5.
     pub(super) fn before_5(agent: &Agent, all: &Capabilities) -> SystemPrompt {
         let Agent { name, settings, .. } = agent;
-        // An example for any payload shows one that the agent may send.
+        // The example of an element with any content shows a payload that the agent may send.
         let seen = all.seen_by(name);
         let mut text = settings.prompt.clone();
         let peers = peers(name, &seen);

@@ -1,6 +1,6 @@
-//! The texts of thoughts. Some elements within a thought stay part of its text: tags that are only
-//! mentioned, and payloads that can't be sent. Whether a payload can be sent is known only when the
-//! agent acts on it.
+//! The texts of thoughts. Some elements within a thought stay part of the thought's text: tags that
+//! are only mentioned, and payloads that can't be sent. Whether a payload can be sent is known only
+//! when the agent acts on it.
 
 use pumphouse::reply::{Kind, Reading};
 
@@ -15,15 +15,16 @@ pub(super) struct ThoughtText {
 
 #[derive(Debug)]
 struct Aside {
-    /// The byte of the text before which the element stands.
+    /// The position in the text at which the element stands, in bytes.
     at: usize,
-    /// Where a payload begins in the reply; none for an element that stays in any case.
+    /// The position in the reply at which a payload begins, in bytes. None for an element that
+    /// stays in any case.
     payload: Option<usize>,
     source: String,
 }
 
 impl ThoughtText {
-    /// The text as it is recorded, with the payloads that weren't sent.
+    /// The text as it is recorded, with the payloads that begin at the positions `unsent`.
     pub(super) fn recorded(&self, unsent: &[usize], reading: Reading) -> String {
         let (mut whole, mut from) = (String::new(), 0);
         for Aside { at, payload, source } in &self.asides {
@@ -48,7 +49,7 @@ pub(super) struct OpenElements(Vec<OpenElement>);
 #[derive(Debug)]
 struct OpenElement {
     kind: Kind,
-    /// The length of its own text so far, in bytes.
+    /// The length of the element's own text so far, in bytes.
     bytes: usize,
     asides: Vec<Aside>,
 }
@@ -65,7 +66,8 @@ impl OpenElements {
         }
     }
 
-    /// Forgets the texts so far, as they are too long. What is kept of them begins here.
+    /// Forgets the texts of all open elements, and the elements kept within them, since the texts
+    /// are too long. Lengths count from here on.
     pub(super) fn begins_anew(&mut self) {
         for it in &mut self.0 {
             (it.bytes, it.asides) = (0, Vec::new());
@@ -77,7 +79,7 @@ impl OpenElements {
         self.0.last().is_some_and(|it| it.kind == Kind::Thought)
     }
 
-    /// Notes an element that may become part of the text of the open thought.
+    /// Records an element that may become part of the text of the open thought.
     pub(super) fn keeps(&mut self, payload: Option<usize>, source: &str) {
         if let Some(it) = self.0.last_mut().filter(|it| it.kind == Kind::Thought) {
             let (at, source) = (it.bytes, source.to_owned());

@@ -1,5 +1,5 @@
-//! The tools that a model is offered in its provider's own protocol: the payloads that its agent's
-//! peers take, and the one that reads long results.
+//! The tools that a model is offered in its provider's own protocol: one for each payload that the
+//! agent's peers take, and one that reads long results.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::super::view::ReadResult;
 use super::peer_text::{calls, parameters};
 use super::words::is_offered;
 
-/// The longest name of a tool that providers accept, in characters.
+/// The maximum length of a tool's name that providers accept, in characters.
 const NAME_MAX: usize = 64;
 
-/// Tools, and the actions that their names stand for.
+/// Tools, and the names by which actions call the same payloads.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
@@ -38,7 +38,7 @@ impl Tools {
     }
 }
 
-/// A tool for each payload by which the model may call these peers, and the one that reads long
+/// A tool for each payload by which the model may call these peers, and the tool that reads long
 /// results.
 pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();

@@ -35,10 +35,10 @@ pub struct Event {
     pub agent: String,
     /// The thread.
     pub thread: String,
-    /// The entry of the event; none for a live payload.
+    /// The number of the event's entry. None for a live payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// When the pump accepted that entry.
+    /// The time at which the pump accepted the entry, in ISO 8601. None for a live payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Whether the event is meant to be shown to people.
@@ -66,7 +66,7 @@ pub enum EventKind {
         turn: u64,
         /// The model's name.
         model: String,
-        /// The asker of the work that the turn belongs to; none in threads of 0.1.0.
+        /// The asker of the work that the turn belongs to. None in threads of 0.1.0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
     },
@@ -88,14 +88,14 @@ pub enum EventKind {
         text: String,
         /// Whether the reasoning is incomplete.
         is_partial: bool,
-        /// Whether an error or an interrupt cut it off.
+        /// Whether an error or an interrupt cut the reasoning off.
         was_interrupted: bool,
     },
     /// A request to a model failed. The model is asked again, or another one is asked.
     ModelFailed {
         /// The turn.
         turn: u64,
-        /// The model that failed, if the agent's model is a router.
+        /// The model that failed. None if the agent's model isn't a router.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// The kind of the failure, such as `rate-limited`.
@@ -159,7 +159,7 @@ pub enum EventKind {
         call_id: String,
         /// The listener that the action calls.
         tool: String,
-        /// The outcome in a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
+        /// The outcome as a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
         status: String,
         /// The value of the result.
         output: Option<Value>,
@@ -172,16 +172,16 @@ pub enum EventKind {
         turn: u64,
         /// The whole text, with its markup.
         text: String,
-        /// How many calls the turn defined.
+        /// The number of calls that the turn defined.
         tool_count: u64,
         /// Whether the reply is incomplete.
         is_partial: bool,
-        /// Whether a limit, an error or an interrupt cut it off.
+        /// Whether a limit, an error or an interrupt cut the reply off.
         truncated: bool,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// How much of the reply came, in percent, if that can be estimated.
+        /// The part of the reply that came, in percent. None if it can't be estimated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         completion_percentage: Option<u32>,
     },
@@ -189,7 +189,7 @@ pub enum EventKind {
     Response {
         /// The turn.
         turn: u64,
-        /// The text, with values in place of references.
+        /// The text, with each reference replaced by its value.
         text: String,
         /// Whether the response ends the work.
         #[serde(rename = "final")]
@@ -214,7 +214,7 @@ pub enum EventKind {
         /// The payload.
         payload: String,
     },
-    /// Markup that wasn't quite right was repaired.
+    /// Markup with a mistake was repaired.
     Repair {
         /// The turn.
         turn: u64,
@@ -223,9 +223,9 @@ pub enum EventKind {
     },
     /// The agent stops without an answer.
     Stopped {
-        /// The reason, in a word.
+        /// The reason, as a word.
         reason: String,
-        /// The reason, in a sentence.
+        /// The reason, as a sentence.
         text: String,
     },
 }
@@ -250,18 +250,18 @@ pub fn transcript(thread: &[Entry]) -> Vec<Event> {
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     standing: BTreeMap<String, Participant>,
-    /// How many calls the newest turn of each agent has defined so far.
+    /// Maps each agent to the number of calls that its newest turn has defined so far.
     called: BTreeMap<String, u64>,
     calls: BTreeMap<u64, ActionRef>,
     /// The ids of calls so far.
     ids: BTreeSet<String>,
-    /// The newest turn of each agent.
+    /// Maps each agent to its newest turn.
     turns: BTreeMap<String, u64>,
-    /// Events of live payloads from turns whose beginning isn't in the log yet.
+    /// Held-back events of live payloads, from turns whose beginning isn't in the log yet.
     early: Vec<Event>,
 }
 
-/// What is known of a sender or receiver in the thread.
+/// The role of a sender or receiver in the thread, as far as it is known.
 #[derive(Clone, Debug)]
 enum Participant {
     /// A listener that was sent its own root, and has neither begun a turn nor answered yet. The
@@ -325,8 +325,8 @@ impl Transcript {
         Some(event)
     }
 
-    /// The event of a tool's live payload. Where the tool has several open calls, the event belongs
-    /// to the latest.
+    /// The event of a tool's live payload. If the tool has several open calls, the event belongs to
+    /// the latest. None if the tool has no open call.
     fn progress(&self, from: &str, thread: &ThreadId, payload: &Element) -> Option<Event> {
         let is_of = |tool: &str| {
             tool.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -349,7 +349,8 @@ impl Transcript {
         Some(Event { what, agent, thread, entry: None, time: None, show: true })
     }
 
-    /// Learns whether a sender is an agent. Once it is, returns the events that waited for it.
+    /// Learns from an entry whether its sender is an agent. When the sender turns out to be one,
+    /// returns the events that were held back for it.
     fn meets(&mut self, entry: &Entry) -> Vec<Event> {
         let from = entry.from();
         if let Some(Participant::Agent | Participant::Other) = self.standing.get(from) {
@@ -381,7 +382,7 @@ impl Transcript {
         })
     }
 
-    /// The event of an agent's entry.
+    /// The event of an agent's entry. None if the entry has none.
     fn says(&mut self, entry: &Entry) -> Option<EventKind> {
         if let Some(CognitionSystem { text }) = read(entry) {
             let from = entry.from().to_owned();
@@ -451,7 +452,8 @@ impl Transcript {
         EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
-    /// Takes an entry of another sender, and returns what an agent is told by it.
+    /// Takes an entry that is no event of its sender. Returns the event of the agent to which the
+    /// entry is addressed, unless it is held back.
     fn take_told(&mut self, entry: &Entry) -> Option<Event> {
         let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
         if let Some(result) = read::<ActionResult>(entry) {
@@ -477,7 +479,7 @@ impl Transcript {
     }
 }
 
-/// The payload of an entry, if it has this type.
+/// The payload of an entry. None if the payload has another type.
 fn read<P: Payload>(entry: &Entry) -> Option<P> {
     if entry.is::<P>() { entry.decode().ok() } else { None }
 }
@@ -499,7 +501,8 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
     }
 }
 
-/// The event for a notice about its reply that an agent sends itself, or for a payload to another.
+/// The event for an entry that an agent sends. The entry is either a notice that the agent sends
+/// itself about its own reply, or a payload to another listener.
 fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {

@@ -1,5 +1,5 @@
 //! A turn consumes the waiting messages, shows the thread to the model, and turns the model's reply
-//! into payloads while the reply is written. Between turns: responses that waited are delivered or
+//! into payloads while the reply is written. Between turns, waiting responses are delivered or
 //! withdrawn, and work ends.
 
 use pumphouse::listener::{Answer, NoteAbove};
@@ -28,7 +28,7 @@ use super::words::{
     Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes, text_may_answer,
 };
 
-/// How many characters of a reply a correction quotes.
+/// The maximum number of characters of a reply that a correction quotes.
 const QUOTED: usize = 40;
 
 pub(super) async fn turn(context: TurnContext, _: Element) -> Result<Emissions, Fault> {
@@ -51,8 +51,8 @@ impl TurnContext {
         rules
     }
 
-    /// The rules of the turn at hand. In the replay of a handling that began no turn, the rules of
-    /// the agent's previous turn.
+    /// The version of the rules for the turn at hand. In the replay of a handling that began no
+    /// turn, it is the version of the agent's previous turn.
     fn rules_at_hand(&self) -> Option<u32> {
         let has_begun = self.begun_as(&[]).is_some();
         match self.record.0.is_some() && !has_begun && self.mind.turns > 0 {
@@ -61,7 +61,7 @@ impl TurnContext {
         }
     }
 
-    /// The last entry that this handling knows of.
+    /// The number of the last entry that this handling knows of.
     pub(super) fn until(&self) -> u64 {
         let last = self.queue.0.last().map_or(0, Entry::seq);
         last.max(self.message.seq()).max(self.mind.said)
@@ -121,8 +121,8 @@ impl TurnContext {
         }
     }
 
-    /// Shows the model the thread up to the entry `until`, and turns the reply into payloads. What
-    /// an earlier attempt sent is sent again unchanged.
+    /// Shows the model the thread up to the entry `until`, and turns the reply into payloads. The
+    /// entries that an earlier attempt sent are sent again unchanged.
     pub(super) async fn generate(
         &self,
         turn: u64,
@@ -162,7 +162,7 @@ impl TurnContext {
     }
 
     /// The rendering and the rules of a turn: the newest ones, or the recorded ones if the log has
-    /// the turn's beginning. It has that in a replay, and when the pump stopped during the turn.
+    /// the turn's beginning. The log has it in a replay, and if the pump stopped during the turn.
     pub(super) fn form(&self, earlier: &[Entry]) -> (u32, Option<u32>) {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
@@ -176,15 +176,15 @@ impl TurnContext {
         self.state.0.system_prompt(&self.capabilities, rules, self.is_structured(earlier))
     }
 
-    /// The recorded beginning of the turn, in a replay or when the pump stopped during the turn;
-    /// else `None`.
+    /// The recorded beginning of the turn, in a replay or if the pump stopped during the turn.
+    /// Otherwise None.
     pub(super) fn begun_as(&self, earlier: &[Entry]) -> Option<CognitionIn> {
         let recorded = self.record.0.iter().flatten();
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
-    /// The rules by which a turn's reply is read: those under which the turn began, if the log has
-    /// its beginning.
+    /// The rules by which a turn's reply is read: those under which the turn began if the log has
+    /// its beginning, or else the newest. None means those of 0.1.0.
     pub(super) fn reading_rules(&self, earlier: &[Entry]) -> Option<u32> {
         self.form(earlier).1.filter(|_| !self.is_old())
     }
@@ -210,8 +210,8 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Asks for a refresh of the agent's feeds, which the turn has to wait for; `None` if the agent
-    /// has no feeds, or if they are refreshed.
+    /// The request to refresh the agent's feeds, for which the turn has to wait. Empty if the
+    /// request was sent already. None if the agent has no feeds, or if they are refreshed.
     fn request_feeds(&self, turn: u64) -> Option<Emissions> {
         let Agent { name, settings, .. } = self.agent();
         let declared = settings.context_feeds.declared();
@@ -222,8 +222,8 @@ impl TurnContext {
         if has_none || self.mind.has_feeds {
             return None;
         }
-        // A refresh that was requested before a fork is answered in the other thread, so only one
-        // requested in this thread is waited for.
+        // A refresh that was requested before a fork is answered in the original thread. Therefore
+        // a turn waits only for a request in its own thread.
         if self.mind.asked.as_ref().is_some_and(|it| it.thread == *self.message.thread()) {
             return Some(Emissions::default());
         }
@@ -286,12 +286,12 @@ impl TurnContext {
         Ok(prompt)
     }
 
-    /// The tokens of a prompt and the model's window, if the prompt and its reply don't fit the
-    /// window.
+    /// The tokens of a prompt, and the model's window in tokens. None if the prompt and its reply
+    /// fit the window.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         if let Some(record) = &self.record.0 {
-            // A replay takes the numbers from the log: another version or tokenizer estimates
-            // otherwise.
+            // A replay takes the numbers from the log, since another version or tokenizer gives
+            // other estimates.
             let then = record.iter().find_map(Entry::decode_if::<ContextFull>);
             return then.map(|it| (it.tokens, it.window));
         }
@@ -303,7 +303,7 @@ impl TurnContext {
     }
 
     /// The outcome for a prompt that doesn't fit the model's window: a clear, or a stop if nothing
-    /// more can be hidden or the settings say so. `None` for a prompt that fits.
+    /// more can be hidden or the settings say so. None for a prompt that fits.
     pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut emissions = Emissions::default();
@@ -322,9 +322,9 @@ impl TurnContext {
         Some(TurnOutcome::Full(emissions))
     }
 
-    /// How many messages stay in view when the prompt is cleared to fit the window: `context_keep`,
-    /// and after an earlier clear at most half of what that clear kept. `None` if the earlier clear
-    /// kept one message.
+    /// The number of messages that stay in view when the prompt is cleared to fit the window. This
+    /// is `context_keep`, and after an earlier clear at most half of the number that it kept. None
+    /// if the earlier clear kept one message.
     pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
         // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
@@ -340,7 +340,7 @@ impl TurnContext {
         }
     }
 
-    /// Records the beginning of a turn, with what makes its prompt reproducible.
+    /// Records the beginning of a turn, with the data from which the prompt can be made again.
     async fn record_begin(
         &self,
         turn: u64,
@@ -380,8 +380,8 @@ impl TurnContext {
     ) -> Result<Emissions, Fault> {
         let is_last = it.is_last || self.is_last_by_turns();
         let over = self.cognition_out(turn, &it);
-        // The charge and the outcome take their places in the thread at once, and reach the log
-        // together.
+        // The two calls of `send` fix the places of the charge and the outcome in the thread. Both
+        // reach the log together.
         let charged = it.charge.take().map(|it| self.out.charge.send(it.into()));
         self.out.over.send(To("action", over.clone())).await?;
         if let Some(charged) = charged {
@@ -421,19 +421,19 @@ impl TurnContext {
         }
     }
 
-    /// Whether the thread has a parent, where a listener waits for its result.
+    /// Whether the thread has a parent, in which a listener waits for this thread's result.
     fn is_below_another(&self) -> bool {
         let thread = self.message.thread();
         thread.tree() != *thread
     }
 
-    /// How many milliseconds the agent waits before it asks its provider again.
+    /// The time before the agent asks its provider again, in milliseconds, as [`wait_ms`] has it.
     fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
 
     /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
-    /// agent's next handling decides everything else, and also sees what arrived meanwhile.
+    /// agent's next handling decides everything else. It also sees newer messages.
     pub(super) async fn after_turn(
         &self,
         mut mind: Mind,
@@ -490,8 +490,8 @@ impl TurnContext {
     }
 }
 
-/// How many messages stay in view. For a number of tokens, these are the newest messages that fit
-/// into it, and the first message.
+/// The number of messages that stay in view. For a number of tokens, these are the newest messages
+/// that fit into it, and the first message.
 fn kept(keep: Keep, model: &dyn Model, prompt: &Prompt) -> u64 {
     match keep {
         Keep::Messages(count) => count.max(1),
@@ -529,8 +529,8 @@ fn correction(outside: &str, reply: &str) -> String {
 }
 
 impl TurnContext {
-    /// The text of a reply that is its response, if the settings take text for responses. The reply
-    /// has to be complete, and the text no code fence around a call or a response.
+    /// The text of a reply as its response, if the settings allow this. None if the reply is
+    /// incomplete, or if the text is a code fence around a call or a response.
     pub(super) fn words_as_response(
         &self,
         it: &Generation,
@@ -551,7 +551,7 @@ impl TurnContext {
 const FENCED: [&str; 6] =
     ["<action", "<metadata", "<response", "<thought", "<tool_call", "<tool_use"];
 
-/// The line that opens the code fence which a text consists of; `None` if there is more to it.
+/// The first line of the code fence that the whole text is. None for any other text.
 fn fence(text: &str) -> Option<&str> {
     let text = text.trim();
     let mark = text.chars().next().filter(|it| matches!(it, '`' | '~'))?;
@@ -577,7 +577,7 @@ fn fenced(open: &str) -> String {
 }
 
 impl Generation {
-    /// Whether the reply had no effect and the model is told so: the reply was empty, or it had
+    /// Whether the reply had no effect, of which the model is told. Such a reply is empty, or has
     /// text outside of elements and nothing else but thoughts.
     fn is_idle(&self, is_old: bool) -> bool {
         if is_old {
@@ -588,8 +588,8 @@ impl Generation {
         !self.did && self.error.is_none() && self.answer.is_none() && is_said
     }
 
-    /// How far a reply that failed had come: its tokens, estimated if the model reported none, in
-    /// percent of `max_tokens`, at most 99. `None` if the reply didn't fail or has no limit.
+    /// The part of a failed reply that had come: its tokens, reported or estimated, in percent of
+    /// `max_tokens`, at most 99. None if the reply didn't fail or has no limit.
     fn percent(&self, max_tokens: Option<u32>) -> Option<u32> {
         let most = u64::from(max_tokens.filter(|it| *it > 0)?);
         self.error.as_ref()?;

@@ -61,7 +61,7 @@ pub(super) async fn update(
     };
     let by = update.definition();
     let feed = before.definition.updated(by.clone());
-    // A source that the update doesn't name was allowed before.
+    // If the update names no source, the feed keeps its source, which was allowed before.
     let checked = match by.source {
         Some(_) => sound(&capabilities, &agent, &feed),
         None => feed.check(),
@@ -93,8 +93,8 @@ pub(super) async fn remove(
 /// them.
 ///
 /// # Errors
-/// If nothing of this name exists, or the agent may not ask it: the text is the same in both cases.
-/// If the name has several meanings: the text lists them.
+/// If nothing has this name, or the agent may not ask it. The text is the same in both cases. Also
+/// if the name has several meanings; the text lists them.
 pub(super) fn source<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -107,8 +107,9 @@ pub(super) fn source<'a>(
     })
 }
 
-/// The agent whose feeds are to change: the sender of the action that this message is a call of,
-/// else the sender of the message.
+/// The agent whose feeds a message is about. If the message is the call of an action, this is the
+/// sender of the action; otherwise it is the sender of the message. A refusal if the sender is no
+/// listener.
 pub(super) async fn whose(
     message: &Message,
     history: &History,

@@ -1,5 +1,5 @@
-//! Handles what agents ask about themselves: `list_context_feeds` and `list_available_tools`,
-//! mostly sent as actions of the type `internal`.
+//! Handles the questions that agents ask about themselves: `list_context_feeds` and
+//! `list_available_tools`, mostly sent as actions of the type `internal`.
 
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;

@@ -15,10 +15,10 @@
 //! # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
 //! ```
 //!
-//! Before a turn, an agent asks `feed` to refresh its feeds. `feed` asks the sources whose content
-//! is too old, and records each changed content for the agent as `context_feed`. The agent's
-//! prompts show the content, at the end unless the feed has another position. `docs/feeds.md` is
-//! the manual.
+//! Before a turn, an agent asks `feed` to refresh the agent's feeds. `feed` asks the sources whose
+//! content is too old, and records each changed content for the agent as `context_feed`. The
+//! agent's prompts show the content, at the end unless the feed has another position.
+//! `docs/feeds.md` is the manual.
 
 mod change;
 mod list;
@@ -116,7 +116,8 @@ struct Emissions {
 impl Handling {
     async fn handle(mut self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        // Contents of internal sources that this handler has made. The log doesn't have them yet.
+        // Maps the ids of feeds to the contents that this handler has got from internal sources.
+        // The log doesn't have these contents yet.
         let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
@@ -157,7 +158,7 @@ impl Handling {
         self.definition(of)?.source.as_ref()
     }
 
-    /// Asks a feed's source.
+    /// Asks a feed's source. An internal source answers at once, and its content is recorded.
     async fn ask(
         &mut self,
         of: &FeedId,
@@ -188,7 +189,8 @@ impl Handling {
         Ok(())
     }
 
-    /// Asks the source of a feed for a `fetch_context_feed`.
+    /// Handles a `fetch_context_feed`: asks the feed's source. An internal source answers at once,
+    /// and so does an error.
     async fn fetch(
         mut self,
         FetchContextFeed { id }: FetchContextFeed,
@@ -228,7 +230,7 @@ impl Handling {
         Ok(emissions)
     }
 
-    /// The answer of an internal source.
+    /// The answer of an internal source, or the reason why it has none.
     async fn internal(
         &mut self,
         of: &FeedId,
@@ -269,7 +271,8 @@ impl Handling {
         }
     }
 
-    /// The listener that is a feed's source, and the payload that it is sent.
+    /// The listener that is a feed's source, and the payload to send to it. An error says why the
+    /// source can't be asked.
     fn question(
         &self,
         of: &FeedId,
@@ -319,13 +322,13 @@ impl Handling {
         }
     }
 
-    /// Records what a feed's source answered.
+    /// Records the answer of a feed's source.
     fn take(&self, of: &FeedId, answer: Option<&Element>, emissions: &mut Emissions) {
         let (text, stale_since) = self.text(answer);
         self.record(of, &text, stale_since, emissions);
     }
 
-    /// The content that a source answered. Stale content has the time when it was up to date.
+    /// The content of a source's answer. For stale content, also the time when it was up to date.
     fn text(&self, answer: Option<&Element>) -> (String, Option<Timestamp>) {
         if let Some(content) = answer.and_then(refresh::content) {
             return (content.text, content.as_of.filter(|_| content.is_stale == Some(true)));
@@ -338,7 +341,8 @@ impl Handling {
         (text, None)
     }
 
-    /// A feed with new content, which is cut to the size that the feed may have.
+    /// A feed with new content, which is cut to the size that the feed may have. None if the feed
+    /// doesn't exist any more.
     fn feed(&self, of: &FeedId, text: &str, stale_since: Option<Timestamp>) -> Option<Feed> {
         let definition = self.definition(of)?;
         let injection = self.refreshes.registry().injection(&of.agent);
@@ -373,8 +377,8 @@ impl Handling {
         }
     }
 
-    /// In a replay of a log of 0.1.0: the content that the log has for this feed. 0.1.0 recorded an
-    /// agent's `agent-stopped` as content.
+    /// The content that the replayed log has for this feed. None outside a replay. 0.1.0 recorded
+    /// an agent's `agent-stopped` as content, and a replay repeats that.
     fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
         let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
         let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
@@ -382,7 +386,7 @@ impl Handling {
     }
 
     /// Records that a feed's source has failed, unless the same status is recorded already. A feed
-    /// with older content becomes stale, any other unavailable.
+    /// with older content becomes stale. Any other feed becomes unavailable.
     fn lose(&self, of: &FeedId, why: &str, had_at: Option<u64>, emissions: &mut Emissions) {
         let before = self.shown.get(&of.agent, &of.id);
         let had_at = had_at.filter(|_| before.is_some_and(|it| !it.text.is_empty()));

@@ -1,6 +1,6 @@
-//! The fold `Refreshes`: which feeds are being refreshed, and when the next refresh is due. It is
-//! computed from the messages to `feed`, in the order of the log. The handler of a message carries
-//! out the effects that the fold computed for that message.
+//! The fold `Refreshes`: the feeds that are being refreshed, and the times of the next refreshes.
+//! It is computed from the messages to `feed`, in the order of the log. The handler of a message
+//! carries out the effects that the fold computed for that message.
 //!
 //! The fold knows no schemas and no listeners, only the requests to the sources, the answers and
 //! their times.
@@ -30,12 +30,14 @@ pub(super) struct Refreshes {
     agents: BTreeMap<String, AgentFeeds>,
     /// The requests to sources that have no answer, each with its feed.
     calls: OpenCalls<SourceCall>,
-    /// The requests to fetch a feed that have no answer, by their numbers.
+    /// Maps the entry number of each unanswered `fetch_context_feed` to its entry.
     fetches: BTreeMap<u64, Entry>,
-    /// The requested times that haven't come yet. The flag says whether a turn waits for the time.
+    /// The requested times that haven't come yet, in microseconds since the epoch. The flag says
+    /// whether a turn waits for the time.
     armed: BTreeSet<(bool, u64)>,
-    /// Entries that may make the message of a time due: the message's own entry from when it began
-    /// to wait, and `feeds-refreshed`.
+    /// The numbers of the entries that can be the cause of a due `feeds-due` message. Such an entry
+    /// is the one with which the message began to wait, or a `feeds-refreshed` that ended the wait
+    /// early.
     reasons: BTreeSet<u64>,
     latest: Latest<Effect>,
     thread: CurrentThread,
@@ -48,7 +50,8 @@ pub(super) struct FeedId {
     pub(super) id: String,
 }
 
-/// A request to the source of a feed, and the `fetch_context_feed` that caused it, if one did.
+/// A request to the source of a feed. `fetch` is the `fetch_context_feed` that caused the request;
+/// None for a refresh.
 #[derive(Clone, Debug)]
 struct SourceCall {
     of: FeedId,
@@ -62,8 +65,9 @@ pub(super) enum Effect {
     Ask(FeedId),
     /// Records the answer of the feed's source. None if the answer was empty.
     Take(FeedId, Option<Element>),
-    /// Records that the source didn't answer, or answered with an error. It has the reason, and the
-    /// time of the last good answer.
+    /// Records that the source didn't answer, or answered with an error. The text is the reason.
+    /// The number is the time of the last good answer; None if there is no content to show any
+    /// more.
     Lost(FeedId, String, Option<u64>),
     /// Answers a `fetch_context_feed` with the answer of the feed's source, or with the reason why
     /// there is none.
@@ -94,12 +98,14 @@ struct PendingRefresh {
 #[derive(Clone, Debug, Default)]
 struct FeedState {
     had_at: Option<u64>,
-    /// Until when the content is fresh, if the source said so.
+    /// The time until which the content is fresh, in microseconds since the epoch. None if the
+    /// source named no time.
     fresh_until: Option<u64>,
-    /// Whether the content may not be shown once the source can't be asked.
+    /// Whether a failure of the source makes the content unavailable, instead of stale.
     is_for_one_turn: bool,
     failed_at: Option<u64>,
-    /// The deadline of the answer, while one is waited for.
+    /// The deadline of the source's answer, in microseconds since the epoch. None if no answer is
+    /// awaited.
     until: Option<u64>,
     /// Whether the feed waits for other feeds before its source is asked.
     is_held: bool,
@@ -107,7 +113,7 @@ struct FeedState {
 }
 
 impl Refreshes {
-    /// The effects of the message with this number.
+    /// The effects of the message with this number. Empty if another entry is the newest.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
     }
@@ -122,7 +128,8 @@ impl Refreshes {
         self.agents.get(agent)?.feeds.get(id)?.value.as_ref()
     }
 
-    /// A fork keeps no unfinished refreshes: they continue only in the thread where they began.
+    /// Drops the unfinished refreshes at the beginning of a fork. They continue only in the thread
+    /// in which they began.
     fn forked(&mut self) {
         self.calls = OpenCalls::default();
         self.fetches.clear();
@@ -134,7 +141,7 @@ impl Refreshes {
         }
     }
 
-    /// Notes requests to sources, answered refreshes, and the end of agents' work.
+    /// Records requests to sources, answered refreshes, and the end of agents' work.
     fn observe(&mut self, entry: &Entry) {
         if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
             self.observe_call(entry);
@@ -203,8 +210,8 @@ impl Refreshes {
         effects
     }
 
-    /// The feed whose source answers with an entry, and the outcome. The request is no longer open
-    /// then. None for any other entry.
+    /// The request to a source that an entry answers, and the outcome. The request is closed. None
+    /// if the entry answers no such request.
     fn answer(&mut self, entry: &Entry) -> Option<(SourceCall, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -297,8 +304,8 @@ impl Refreshes {
         self.agents.get_mut(&of.agent)?.feeds.get_mut(&of.id)
     }
 
-    /// Asks the sources of feeds that have waited for other feeds and needn't wait any more.
-    /// Answers the agent's request when its turn waits for no feed.
+    /// Asks the sources of held feeds whose parameters refer to no feed without an answer. Answers
+    /// the agent's request when its turn waits for no feed.
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
@@ -433,7 +440,8 @@ impl FeedState {
         }
     }
 
-    /// The time of the next periodic refresh.
+    /// The time of the next periodic refresh. None if the feed isn't periodic or waits for an
+    /// answer.
     fn next(&self, definition: &Definition) -> Option<u64> {
         let last = self.had_at.max(self.failed_at).filter(|_| self.until.is_none())?;
         (definition.is_periodic() && definition.is_enabled())
@@ -447,19 +455,19 @@ pub(super) fn content(answer: &Element) -> Option<FeedContent> {
     FeedContent::decode(answer).ok().filter(|_| is_it)
 }
 
-/// The reason why an agent stopped, if this is its `agent-stopped`.
+/// The reason why an agent stopped. None if this is no `agent-stopped`.
 fn stopped(element: &Element) -> Option<String> {
     let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
     let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
     Some(format!("the agent stopped, {}: {}", stopped.reason, stopped.text))
 }
 
-/// Whether this is a partial answer, which another one follows.
+/// Whether an entry is a partial answer, after which another answer comes.
 fn is_partial(entry: &Entry) -> bool {
     entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
 }
 
-/// The reason why the pump answered in place of the source, if it did.
+/// The reason why the pump answered in place of the source. None if the source itself answered.
 fn refused(entry: &Entry) -> Option<String> {
     if entry.from() != "core" {
         return None;
@@ -470,7 +478,7 @@ fn refused(entry: &Entry) -> Option<String> {
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
-/// What an error says: its text, or its name where it has none.
+/// The text of an error, or its name if it has no text.
 fn told(error: &Entry) -> String {
     let element = error.element().ok();
     let text = element.and_then(|it| it.elements().find(|it| it.local() == "text"));

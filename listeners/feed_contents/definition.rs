@@ -107,7 +107,7 @@ pub struct Definition {
 /// When a feed is refreshed, and from which type of source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// Exhaustive, since code that handles feeds must know each.
+// The enum is exhaustive, since code that handles feeds must know each kind.
 pub enum FeedKind {
     /// Before each turn.
     #[default]
@@ -153,7 +153,7 @@ impl Definition {
         Definition { kind, interval, ..Definition::on_demand(id, source) }
     }
 
-    /// Sets for how long the content stays fresh: the source isn't asked again before.
+    /// Sets for how long the content stays fresh. In this time, the source isn't asked again.
     #[must_use]
     pub fn cache_ttl(self, ttl: Duration) -> Definition {
         Definition { cache_ttl: Some(ttl.as_secs_f64()), ..self }
@@ -236,7 +236,8 @@ impl Definition {
         micros(self.timeout.unwrap_or_else(|| FeedLimits::default().timeout.as_secs_f64()))
     }
 
-    /// The internal source of the feed, if it has one. An error if that source can't be read.
+    /// The internal source of the feed. None if the feed has another source, an error if the
+    /// source's name or parameters are wrong.
     pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
         let source = self.source.as_ref().filter(|it| it.kind == SourceKind::Internal)?;
         let action = source.action.as_deref().unwrap_or_default();
@@ -246,7 +247,7 @@ impl Definition {
     /// Checks the definition.
     ///
     /// # Errors
-    /// What is wrong with the definition, and what would be right.
+    /// If the definition is wrong. The text says what is wrong, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         self.named()?;
         let Some(source) = &self.source else {
@@ -341,7 +342,8 @@ impl Feeds {
     /// Checks feeds and collects them.
     ///
     /// # Errors
-    /// If a definition is wrong, if two feeds have the same id, or if there are too many.
+    /// If a definition is wrong, if two feeds have the same id, or if there are more than
+    /// `feeds_max` feeds.
     pub fn new(all: impl IntoIterator<Item = Definition>) -> Result<Feeds, WrongFeed> {
         let mut feeds = Feeds::default();
         for definition in all {
@@ -387,7 +389,7 @@ impl Feeds {
         &self.declared
     }
 
-    /// Whether a part of the prompt that the pump makes is left in.
+    /// Whether prompts have this part, which is one of [`BUILT_IN`].
     #[must_use]
     pub fn has(&self, part: &str) -> bool {
         self.without.iter().all(|it| it != part)
@@ -416,7 +418,8 @@ impl Feeds {
         Ok(())
     }
 
-    /// Turns off a part of the prompt that the pump makes. Nothing else can be set for such a part.
+    /// Adds a definition for one of [`BUILT_IN`]. It can only turn the part off: it may have no
+    /// field but `enabled`.
     fn leave_out(&mut self, definition: Definition) -> Result<(), String> {
         let Definition { id, enabled, .. } = &definition;
         let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };

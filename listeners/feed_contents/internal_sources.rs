@@ -26,7 +26,7 @@ pub(in super::super) enum TimeFormat {
     Iso,
     /// Seconds since 1970.
     Unix,
-    /// By a pattern of `strftime`.
+    /// A pattern of `strftime`.
     Pattern(String),
 }
 
@@ -50,7 +50,7 @@ pub(in super::super) struct AgentStatus {
     /// The number of threads that the agent opened and that haven't ended.
     pub(in super::super) threads: u32,
     pub(in super::super) actions: Vec<OpenAction>,
-    /// The timers of the thread, by the entries that set them.
+    /// The thread's timers, as the numbers of the entries that set them.
     pub(in super::super) timers: Vec<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Internal {
         }
     }
 
-    /// The content that the source gives.
+    /// The content that the source gives. An error if a time can't be written in the format.
     pub(in super::super) fn answer(&self, at: &Facts) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {

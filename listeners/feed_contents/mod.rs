@@ -1,5 +1,5 @@
 //! The feeds of a thread's agents: their definitions, and folds of their contents. The listener
-//! `feed` refreshes them.
+//! `feed` refreshes the contents.
 
 pub(super) mod internal_sources;
 pub mod injection;

@@ -1,4 +1,4 @@
-//! The fold of the contents of feeds, and how a prompt shows them.
+//! The fold of the contents of feeds, and the blocks in which a prompt shows them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,9 +69,10 @@ impl Shown {
         }
     }
 
-    /// The contents that references to an agent's feeds stand for, by id: what the prompt shows,
-    /// and the contents of feeds that are there for references only. None if there is no content.
-    /// The parts that the pump makes are included only if they are shown.
+    /// Maps the ids of an agent's feeds to the contents that replace references to them. These are
+    /// the contents that the prompt shows, and the contents of feeds that exist for references
+    /// only. None if a feed has no content. The parts that the pump makes are included only if the
+    /// prompt shows them.
     #[must_use]
     pub fn contents(&self, agent: &str) -> BTreeMap<String, Option<Arc<str>>> {
         if !self.held.contains_key(agent) && self.registry.of(agent).is_empty() {
@@ -101,7 +102,7 @@ impl Shown {
         self.held.get(agent)?.get(id)
     }
 
-    /// Sets the content of a feed before it is recorded.
+    /// Sets a feed whose content the log doesn't have yet.
     pub fn hold(&mut self, agent: &str, feed: Feed) {
         self.held.entry(agent.to_owned()).or_default().insert(feed.id.clone(), feed);
     }
@@ -128,7 +129,7 @@ impl Feed {
         ContextFeed { id, source, status, position, as_of, why: None, text }
     }
 
-    /// Whether a record of this feed would be the same as that of another, apart from its time.
+    /// Whether this feed and another are the same, apart from the time when they were recorded.
     #[must_use]
     pub fn is_recorded_as(&self, other: &Feed) -> bool {
         let same_time = Feed { refreshed: other.refreshed, ..self.clone() };
@@ -148,7 +149,7 @@ impl Feed {
         self.position = context_feed.position.unwrap_or_default();
     }
 
-    /// The feed's block in a prompt. Its content can't close the block.
+    /// The feed's block in a prompt. The content is escaped, so that it can't close the block.
     fn block(&self, injection: &Injection) -> String {
         let text = match self.is_had() {
             true => self.text.replace('&', "&amp;").replace('<', "&lt;"),
@@ -176,7 +177,7 @@ impl Feed {
     }
 
     /// The block between the markers of ADR-013. A line of the content that looks like a marker
-    /// gets a backslash.
+    /// gets a backslash in front.
     fn markers(&self, text: &str, cut: &str, shows_times: bool) -> String {
         let time = self.as_of.or(self.refreshed).filter(|_| shows_times);
         let time = time.map(|it| format!(", refreshed {it}")).unwrap_or_default();
@@ -210,7 +211,7 @@ pub struct PromptFeeds {
 }
 
 impl PromptFeeds {
-    /// The text of all feeds at a position in the prompt, empty if there are none. A feed that
+    /// The text of all feeds at a position in the prompt. Empty if there are none. A feed that
     /// would make the text too large is replaced by a note that says so.
     #[must_use]
     pub fn block(&self, position: Position) -> String {
@@ -225,8 +226,8 @@ impl PromptFeeds {
         text
     }
 
-    /// The feeds at a position in the prompt, each with its block. The block is an `Err` with a
-    /// note if it would make the text too large together with the blocks before it.
+    /// The feeds at a position in the prompt, each with its block. In place of a block that would
+    /// make the text too large, together with the blocks before it, stands an `Err` with a note.
     fn blocks(&self, position: Position) -> impl Iterator<Item = (&Feed, Result<String, String>)> {
         let max = self.injection.feeds_bytes();
         let mut before = WRAPPER.len();

@@ -33,7 +33,7 @@ pub struct Source {
 /// The type of a feed's source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
 #[serde(rename_all = "lowercase")]
-// Exhaustive, since code that handles feeds must know each.
+// The enum is exhaustive, since code that handles feeds must know each kind.
 pub enum SourceKind {
     /// A listener that does one thing.
     #[default]

@@ -16,10 +16,10 @@ use super::update::cut;
 pub struct Fields {
     #[serde(deserialize_with = "declared", default)]
     fields: Vec<Field>,
-    /// Where a prompt says what they are.
+    /// How prompts describe the fields.
     #[serde(default)]
     pub injection: Injection,
-    /// Whether nothing of an update is kept where any of it doesn't fit.
+    /// Whether an update with any error changes no field at all.
     #[serde(default)]
     pub atomic: bool,
 }
@@ -51,27 +51,28 @@ pub enum Kind {
     Array,
 }
 
-/// How a prompt says what the fields are.
+/// How prompts describe the fields and show their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Injection {
-    /// Whether it does.
+    /// Whether prompts describe the fields.
     pub method: Method,
-    /// A text for the end of each prompt instead of ours: `{values}` and `{current_value}` are
-    /// those of the field whose name the line begins with.
+    /// A text for the end of each prompt, in place of the usual description and list of values. In
+    /// each line, `{values}` and `{current_value}` are replaced by those of the field whose name
+    /// the line begins with.
     pub template: Option<String>,
 }
 
-/// Whether a prompt says what the fields are.
+/// Whether prompts describe the fields and show their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Method {
-    /// What they are stands before all else, what they hold at the end.
+    /// They do. Without a template, the description begins the prompt, and the values end it.
     #[default]
     Auto,
-    /// It doesn't.
+    /// They say nothing of the fields.
     None,
 }
 
@@ -91,9 +92,9 @@ impl Fields {
     /// Checks fields and collects them.
     ///
     /// # Errors
-    /// If a name has other characters than letters, digits, `_` and `-`, if a choice has no values
-    /// or one twice, if a default doesn't fit its field, if two fields have the same name, or if
-    /// there are too many.
+    /// If a name has other characters than letters, digits, `_` and `-`, or begins with a digit or
+    /// `-`; if a choice has no values, or the same value twice; if a field doesn't allow its
+    /// default; if two fields have the same name; or if there are more than `fields_max` fields.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Fields, WrongField> {
         let fields: Vec<Field> = fields.into_iter().collect();
         fields.iter().try_for_each(Field::check)?;
@@ -186,7 +187,8 @@ impl Field {
     /// Checks whether the field may have a value.
     ///
     /// # Errors
-    /// The reason why not, in words for a model.
+    /// The reason, in words for a model, if the value has another type, isn't one of the choices,
+    /// or has more than `field_bytes_max` bytes.
     pub fn accepts(&self, value: &Value) -> Result<(), String> {
         self.kind.accepts(value)?;
         let (bytes, max) = (value.to_string().len(), FeedLimits::default().field_bytes_max);
@@ -246,7 +248,7 @@ impl Kind {
     }
 }
 
-/// Checks fields together: no name may be there twice, and there may not be too many.
+/// Checks that no two fields have the same name, and that there are at most `fields_max` fields.
 fn several(fields: &[Field]) -> Result<(), WrongField> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = fields.iter().find(|it| !seen.insert(&it.name)) {
@@ -262,7 +264,7 @@ fn several(fields: &[Field]) -> Result<(), WrongField> {
     }
 }
 
-/// What a manifest says of a field.
+/// A field as a manifest declares it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -287,7 +289,7 @@ impl Written {
     fn field(self, name: String) -> Result<Field, String> {
         let Written { r#type, values, default, description } = self;
         let kind = match (r#type, values) {
-            // Values alone say that it is an enum.
+            // A field with values and no type is an enum.
             (Some(Type::Enum) | None, Some(values)) => Kind::Enum(values),
             (Some(Type::Enum), None) => Kind::Enum(Vec::new()),
             (Some(_), Some(_)) => return Err("values are for the type enum only".to_owned()),
@@ -306,7 +308,7 @@ impl Written {
     }
 }
 
-/// Reads fields by their names, in the order of the manifest.
+/// Reads a map from names to fields, in the order of the manifest.
 fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Field>, D::Error> {
     struct Map;
 

@@ -10,10 +10,9 @@
 //! # Ok::<(), pumphouse::listeners::metadata::field::WrongField>(())
 //! ```
 //!
-//! The agent's model writes `<metadata>{"status": "CODING"}</metadata>`. Each field with an allowed
-//! value is kept. Other fields are reported in the next prompt. [`Metadatas`] is the fold of the
-//! values that were kept.
-//! `docs/metadata.md` is the manual.
+//! The agent's model writes `<metadata>{"status": "CODING"}</metadata>`. The values that the fields
+//! allow are kept. The agent's next prompt reports the others as errors. [`Metadatas`] is the fold
+//! of the values that were kept. `docs/metadata.md` is the manual.
 
 pub mod words;
 pub mod show;

@@ -52,8 +52,8 @@ pub fn current(fields: &Fields, known: &KnownFields, last_turn: u64) -> String {
     text + told.trim_end()
 }
 
-/// Lists the values of the fields. Fields that an update left unchanged because of errors are
-/// marked.
+/// Lists the values of the fields. The fields with errors are marked as unchanged. If the update
+/// changed no field, the heading is marked instead.
 fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> String {
     let nothing = !errors.is_empty() && !known.has_changed;
     let mut text =

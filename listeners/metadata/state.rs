@@ -1,4 +1,4 @@
-//! The fold of what agents have reported about themselves.
+//! The fold of the metadata that agents have reported.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct KnownFields {
 
 impl Apply for Metadatas {
     fn apply(&mut self, entry: &Entry) {
-        // Only metadata that an agent records for itself count. A client can't set them.
+        // Only metadata that an agent records for itself count, so a client can't set any.
         if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
             return;
         }
@@ -47,13 +47,12 @@ impl Metadatas {
 }
 
 impl KnownFields {
-    /// The value of a field: the one that the agent set, else the default. None if there is
+    /// The value of a field: the one that the agent set, or else the default. None if there is
     /// neither.
     #[must_use]
     pub fn value<'a>(&'a self, fields: &'a Fields, name: &str) -> Option<&'a Value> {
         let field = fields.get(name)?;
-        // The declaration of the field may have changed, so that it doesn't allow the value any
-        // more.
+        // The declaration may have changed since, and may not allow the value any more.
         let value = self.values.get(name).filter(|it| field.accepts(it).is_ok());
         value.or_else(|| field.initial())
     }

@@ -1,5 +1,5 @@
-//! Tests all examples of metadata in the document that metadata come from, and cases that the
-//! document leaves open.
+//! Tests all examples in the document that specified metadata, and cases that this document leaves
+//! open.
 
 use pumphouse::reply::{Config, Parser, What};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::show::{current, declared};
 use super::words::Metadata;
 use super::*;
 
-/// The fields in the example of the document.
+/// The fields of the document's example.
 fn coding() -> Fields {
     let modes = ["AUTONOMOUS", "ASSISTED", "SUPERVISED"];
     let all = ["IDLE", "CODING", "PLANNING", "DEBUGGING", "TESTING", "TALKING"];

@@ -50,7 +50,8 @@ impl MetadataUpdate {
     }
 
     /// Checks the update against the declared fields. The result has the values to keep, and an
-    /// error for each field with a wrong value.
+    /// error for each unknown field and each wrong value. If the fields are atomic, an error means
+    /// that no value is kept.
     #[must_use]
     pub fn held_against(self, declared: &Fields, turn: u64) -> Metadata {
         let (mut kept, mut error) = (Map::new(), Vec::new());
@@ -80,8 +81,8 @@ impl MetadataUpdate {
     }
 }
 
-/// Reads a text as a value of the field's type. If that fails, it stays a text, and the field
-/// refuses it.
+/// Reads a text as a value of the field's type. If the text is no such value, it stays a text,
+/// which the field then refuses.
 fn typed(field: &Field, value: Value) -> Value {
     let Value::String(text) = &value else { return value };
     let text = text.trim();

@@ -20,7 +20,7 @@ use super::rules::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
 
 /// Listeners whose answers only confirm that a request was carried out. Such an answer begins no
-/// turn, unless it reports a failure. What these listeners send later does begin one.
+/// turn, unless it reports a failure. Later messages of these listeners do begin a turn.
 const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
 impl Apply for Minds {
@@ -73,7 +73,7 @@ impl Minds {
     }
 
     /// Applies an interrupt that isn't addressed to one agent. It is for every agent that has work.
-    /// If none has work, it is for all agents.
+    /// If no agent has work, the interrupt is for all agents.
     fn interrupt_all(&mut self, seq: u64) {
         let is_any = self.agents.values().any(|it| it.work.is_some());
         let meant = self.agents.values_mut().filter(|it| it.work.is_some() == is_any);
@@ -106,7 +106,8 @@ impl Minds {
 }
 
 impl Mind {
-    /// A fork keeps nothing that is under way: it continues only in the thread where it began.
+    /// Drops everything that is under way, at the beginning of a fork. It continues only in the
+    /// thread in which it began.
     fn reset_for_fork(&mut self) {
         self.outstanding.clear();
         self.timers.clear();
@@ -120,7 +121,7 @@ impl Mind {
         self.close();
     }
 
-    /// Queues a message with work for the agent.
+    /// Queues a message that gives the agent work.
     fn enqueue(&mut self, entry: &Entry) {
         self.queue.insert(entry.seq(), Queued::Ask(Asker::of(entry)));
         self.begin_next();
@@ -278,7 +279,8 @@ impl Mind {
         if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {
             return;
         }
-        // An interrupt cancels actions, too, but the model didn't ask for that.
+        // Only a cancel within a turn is the agent's own. An interrupt cancels actions outside of a
+        // turn.
         if self.turn.is_some()
             && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
         {
@@ -291,7 +293,7 @@ impl Mind {
             meant.for_each(|it| it.is_taken_back = true);
         }
         if entry.is::<ClearTimer>() {
-            // A stop clears timers, too, but no turn asked for that.
+            // Only a clear within a turn counts. A stop clears timers outside of a turn.
             self.last.began |= self.turn.is_some();
             return;
         }
@@ -307,7 +309,7 @@ impl Mind {
         self.add_outstanding(entry.seq(), OutstandingKind::Payload);
     }
 
-    /// Notes that the agent began something that is now under way.
+    /// Records that the agent began something that is now under way.
     fn add_outstanding(&mut self, seq: u64, kind: OutstandingKind) {
         let work = self.work.as_ref().map_or(0, |it| it.id);
         self.outstanding.insert(seq, Outstanding::new(work, kind));

@@ -1,6 +1,6 @@
 //! The minds of agents. A mind is the state of an agent in a thread, as the thread's entries show
 //! it: the work at hand, the things that the agent waits for, and its waiting responses.
-//! [`Mind::next`] decides from it what the agent does next.
+//! [`Mind::next`] decides from the mind what the agent does next.
 //!
 //! *Work* is what an agent does for one asker. It begins with a message or a tick of a timer, and
 //! ends with a final response or a stop. Things that the work began and that have no result yet are
@@ -52,55 +52,57 @@ pub struct Minds {
 pub struct Mind {
     /// The number of turns that the agent has begun in the thread.
     pub turns: u64,
-    /// The version of the rules that its newest turn goes by. None for turns of 0.1.0.
+    /// The version of the rules that the agent's newest turn goes by. None for turns of 0.1.0.
     pub rules: Option<u32>,
     /// The number of turns that a stop of the pump cut off. They don't count against `max_turns`.
     pub cuts: u64,
-    /// The newest system prompt of its model.
+    /// The newest system prompt of the agent's model. None before the first one.
     pub system: Option<Arc<str>>,
-    /// The tools that its model was last offered in the provider's own protocol.
+    /// The tools that the agent's model was last offered in the provider's own protocol.
     pub tools: Arc<CognitionTools>,
-    /// The agent's request to refresh its feeds for the next turn.
+    /// The entry of the agent's request to refresh its feeds for the next turn. None if there is
+    /// none.
     pub asked: Option<EntryId>,
-    /// Whether that request was answered.
+    /// Whether the request in `asked` was answered.
     pub has_feeds: bool,
-    /// The last entry that the agent sent.
+    /// The number of the last entry that the agent sent.
     pub said: u64,
-    /// The work at hand.
+    /// The work at hand. None if the agent has none.
     pub work: Option<Work>,
     /// The number of counted turns before the work at hand began.
     before: u64,
     /// The waiting responses of turns that are over, in the order in which they were written.
     pub pending: VecDeque<PendingResponse>,
-    /// Interrupts that the agent hasn't answered yet.
+    /// The entry numbers of interrupts that the agent hasn't answered yet.
     pub interrupts: Vec<u64>,
     /// The number of turns in a row that did nothing.
     pub idle: u32,
-    /// The error of its newest turn. Empty if there was none.
+    /// The error of the agent's newest turn. Empty if there was none.
     pub error: String,
-    /// The agent's reservation of the tree's budget, until it is settled.
+    /// The agent's reservation in the tree's budget. None if none is unsettled.
     pub(super) reserved: Option<Charge>,
-    /// The turn that is running.
+    /// The turn that is running. None between turns.
     turn: Option<OpenTurn>,
     /// The responses of the running turn that have to wait.
     written: Vec<PendingResponse>,
-    /// Things that have come for the agent and that no turn has shown yet, by their entries.
+    /// Maps the entry numbers of things that have come for the agent, and that no turn has shown
+    /// yet, to these things.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
-    /// The action that each name means now.
+    /// The actions that names mean now.
     names: Names,
-    /// Timers, threads and payloads to peers that have no result yet, by the entries that began
-    /// them.
+    /// Maps the numbers of the entries that began timers, threads and payloads to peers to these
+    /// things, as long as they have no result.
     outstanding: BTreeMap<u64, Outstanding>,
-    /// The timers that the agent has set, by the entries that set them.
+    /// Maps the numbers of the entries that set the agent's timers to these timers.
     timers: BTreeMap<u64, Timer>,
-    /// The outcome of its newest turn.
+    /// The outcome of the agent's newest turn.
     last: LastTurn,
     /// The number of turns in a row in which the model failed.
     failures: u32,
     /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     is_refused: bool,
-    /// Whether the agent sleeps until something new comes.
+    /// Whether the agent has no further turn until something new comes.
     slept: bool,
 }
 
@@ -118,13 +120,15 @@ pub struct Asker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
-    /// The entry of the message or tick that the work began with.
+    /// The entry number of the message or tick with which the work began.
     pub id: u64,
     /// The asker of the work.
     pub asker: Asker,
-    /// The asker's messages that a turn has shown. The final response answers them.
+    /// The entry numbers of the asker's messages that a turn has shown. The final response answers
+    /// these messages.
     pub asked: Vec<u64>,
-    /// If a tick began the work: the message with which the work that set the timer began.
+    /// The entry number of the message with which the work that set the timer began. None if no
+    /// tick began this work.
     origin: Option<u64>,
 }
 
@@ -133,33 +137,33 @@ pub struct Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {
-    /// The entry `response-waits`. Actions that the reply calls before the response have smaller
-    /// numbers.
+    /// The number of the entry `response-waits`. Actions that the reply calls before the response
+    /// have smaller numbers.
     pub at: u64,
-    /// The turn that it was written in.
+    /// The turn in which the response was written.
     pub turn: u64,
-    /// Whether it is the final response of its work.
+    /// Whether the response is the final one of its work.
     pub is_final: bool,
-    /// Whether its turn was the last one that the agent may have.
+    /// Whether the turn was the last one that the agent may have.
     pub is_last: bool,
-    /// Whether actions of its turn, other than `fire_and_forget` ones, were unfinished when the
+    /// Whether actions of the turn, other than `fire_and_forget` ones, were unfinished when the
     /// turn ended.
     pub is_early: bool,
-    /// Its text as the model wrote it.
+    /// The text as the model wrote it.
     pub text: String,
-    /// The local name of the payload if the agent answers with another payload than `response`.
+    /// The local name of the payload with which the agent answers. None for a `response`.
     pub payload: Option<String>,
     work: u64,
-    /// The range of its text in the reply, in bytes.
+    /// The range of the text in the reply, in bytes.
     place: (u64, u64),
-    /// The names that it refers to, and the actions that they mean.
+    /// The names that the response refers to, each with the action that it means.
     names: Vec<(String, Option<u64>)>,
 }
 
 /// A turn that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenTurn {
-    /// The entry with which it began.
+    /// The number of the entry with which the turn began.
     at: u64,
     is_last: bool,
 }
@@ -167,14 +171,15 @@ struct OpenTurn {
 /// Something that has come for an agent and that no turn has shown yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Queued {
-    /// A message with work for the agent.
+    /// A message that gives the agent work.
     Ask(Asker),
-    /// A tick of the agent's own timer.
+    /// A tick of a timer that the agent has set.
     Tick(u64),
-    /// A finished action. The second number is the work at hand if a waiting response names the
-    /// action.
+    /// A finished action, by its entry number. The second number is the work at hand if a waiting
+    /// response names the action.
     Result(u64, Option<u64>),
-    /// Anything else that this work waited for, such as an answer or the end of a thread.
+    /// Anything else that the work with this id waited for, such as an answer or the end of a
+    /// thread.
     Other(u64),
 }
 
@@ -187,9 +192,9 @@ struct ActionRecord {
     mode: Mode,
     /// Whether the action's failure is ignored, since its `on_error` is `skip`.
     skips: bool,
-    /// Once the action is done: its status, and the entry of its result.
+    /// The action's status, and the entry number of its result. None until the action is done.
     ended: Option<(Status, u64)>,
-    /// The first turn whose prompt showed its result.
+    /// The first turn whose prompt showed the result. None if no prompt has shown it.
     shown: Option<u64>,
     /// Whether the agent itself cancelled the action, or cancelled an action that this one depends
     /// on.
@@ -201,7 +206,7 @@ struct ActionRecord {
 struct Names {
     keys: BTreeMap<String, u64>,
     ids: BTreeMap<String, u64>,
-    /// By called listener: the only action that called it. None if several did.
+    /// Maps each called listener to the only action that called it, or to None if several did.
     targets: BTreeMap<String, Option<u64>>,
     feeds: BTreeSet<String>,
 }
@@ -237,21 +242,23 @@ struct Timer {
 /// The outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastTurn {
-    /// The turn began something: it called an action, sent a payload, cleared a timer, or wrote the
-    /// agent's own root.
+    /// Whether the turn began something: called an action, sent a payload, cleared a timer, or
+    /// wrote the agent's own root.
     began: bool,
-    /// A part of the reply didn't run, the reply was incomplete, or the response wasn't delivered.
+    /// Whether a part of the reply didn't run, the reply was incomplete, or the response wasn't
+    /// delivered.
     mistake: bool,
     is_over: bool,
-    /// The turn was the last one that the agent may have.
+    /// Whether the turn was the last one that the agent may have.
     is_last: bool,
-    /// The model failed.
+    /// Whether the model failed.
     failed: bool,
-    /// The model's provider takes no more requests for a while. A timer ticks when it does again.
+    /// Whether the model's provider takes no more requests for a while. A timer ticks when the
+    /// provider may be asked again.
     is_limited: bool,
-    /// A stop of the pump cut the turn off.
+    /// Whether a stop of the pump cut the turn off.
     is_cut: bool,
-    /// The provider's filter stopped the reply.
+    /// Whether the provider's filter stopped the reply.
     is_filtered: bool,
 }
 
@@ -284,8 +291,8 @@ impl Mind {
         self.turns.saturating_sub(self.cuts)
     }
 
-    /// The number of turns that count against `max_turns`: those of the work at hand, or by older
-    /// rules all turns in the thread.
+    /// The number of turns that count against `max_turns`: those of the work at hand, or, by older
+    /// rules, all turns in the thread.
     #[must_use]
     pub fn turns_spent(&self, rules: &Rules) -> u64 {
         let before = if rules.counts_work { self.before } else { 0 };

@@ -17,7 +17,7 @@ impl Names {
         }
     }
 
-    /// The action that a name means now.
+    /// The action that a name means now. None if it means no action.
     pub(super) fn meant(&self, name: &str) -> Option<u64> {
         let by_name = self.keys.get(name).or_else(|| self.ids.get(name)).copied();
         let by_target = || self.targets.get(name).copied().flatten();

@@ -1,7 +1,7 @@
 //! The rules for what an agent does next. They depend only on the agent's mind and settings.
 //!
-//! The order of the rules matters. An interrupt comes first, then waiting responses are delivered
-//! or withdrawn, then come the reasons to stop. Last, the agent has a turn or sleeps.
+//! The order of the rules matters. An interrupt comes first. After it, waiting responses are
+//! delivered or withdrawn. The reasons to stop come next. Last, the agent has a turn or waits.
 
 use pumphouse::prelude::*;
 
@@ -110,7 +110,7 @@ impl Mind {
         self.turns_spent(rules) + 1 >= rules.max_turns
     }
 
-    /// The final response that waits, if there is one.
+    /// The final response that waits. None if there is none.
     #[must_use]
     pub fn held(&self) -> Option<&PendingResponse> {
         self.pending.back().filter(|it| it.is_final)
@@ -133,7 +133,7 @@ impl Mind {
         is_strict.then(|| "actions were unfinished when you wrote it".to_owned())
     }
 
-    /// Whether a waiting response may be delivered, provided that no other one waits before it.
+    /// Whether a waiting response may be delivered if no other response waits before it.
     pub(super) fn is_ready(&self, pending_response: &PendingResponse, rules: &Rules) -> bool {
         let holds = |seq: u64, action: &ActionRecord| {
             let is_before = action.mode == Mode::Sync && seq < pending_response.at;
@@ -156,8 +156,8 @@ impl Mind {
         !pending_response.is_final || pending_response.is_last || is_good()
     }
 
-    /// The failed actions that keep a final response from being delivered: the model hadn't been
-    /// shown these failures when it wrote the response.
+    /// The failed actions that keep a final response from being delivered. The prompt for which the
+    /// model wrote the response didn't show these failures.
     fn failed_for<'a>(
         &'a self,
         pending_response: &'a PendingResponse,
@@ -218,7 +218,7 @@ impl Mind {
         work.is_some() && self.work.as_ref().map(|it| it.id) == work
     }
 
-    /// The things that the work at hand waits for, by the entries that began them.
+    /// The numbers of the entries that began the things that the work at hand waits for.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
         let is_open = move |seq: u64, action: &ActionRecord| {
@@ -230,7 +230,8 @@ impl Mind {
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
-    /// The timers of the work at hand that may tick, by the entries that set them.
+    /// The numbers of the entries that set the timers of the work at hand. Only timers that may
+    /// still tick count.
     #[must_use]
     pub(in super::super) fn own_timers(&self) -> Vec<u64> {
         let is_own =
@@ -238,7 +239,7 @@ impl Mind {
         self.outstanding.iter().filter(|(_, it)| is_own(it)).map(|(seq, _)| *seq).collect()
     }
 
-    /// The actions that waiting responses name.
+    /// The entry numbers of the actions that waiting responses name.
     pub(super) fn named(&self) -> impl Iterator<Item = u64> {
         self.pending.iter().flat_map(PendingResponse::meant)
     }
@@ -266,7 +267,8 @@ impl Mind {
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
-    /// Whether an action or a call with this id has failed, in this turn or an earlier one.
+    /// Whether an action or a call with the id `name` has failed, in the turn `turn` or an earlier
+    /// one.
     #[must_use]
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed =
@@ -274,8 +276,9 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// Two lists of messages and ticks. The first has the one that the work at hand began with, and
-    /// the asker's unanswered messages. The second has all others that no turn has shown.
+    /// Two lists of messages and ticks. The first list has the one with which the work at hand
+    /// began, and the asker's unanswered messages. The second list has all others that no turn has
+    /// shown.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -316,8 +319,8 @@ impl Mind {
         }
     }
 
-    /// The messages that an answer answers if it is written in a turn that shows the thread up to
-    /// the entry `until`.
+    /// The messages that an answer answers if a turn that shows the thread up to the entry `until`
+    /// writes it.
     #[must_use]
     pub fn answered_by(&self, until: u64) -> Vec<u64> {
         let asked = self
@@ -330,8 +333,8 @@ impl Mind {
         if all.is_empty() { self.answered() } else { all }
     }
 
-    /// What a stop does besides ending the work: it answers messages, drops ticks, and clears
-    /// timers. Messages and ticks after the entry `until` are left alone.
+    /// The messages that a stop answers, the ticks that it drops, and the timers that it clears,
+    /// besides ending the work. Messages and ticks after the entry `until` stay.
     #[must_use]
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
         let mut taken = Dismissed::default();
@@ -383,7 +386,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The cause, by the reason in `agent-stopped`.
+    /// The cause that a reason in `agent-stopped` stands for.
     #[must_use]
     pub fn of(reason: &str) -> Stop {
         match reason {
@@ -394,19 +397,19 @@ impl Stop {
     }
 }
 
-/// What a stop does besides ending the work.
+/// The effects of a stop besides the end of the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Dismissed {
-    /// Messages that the stop answers, although no turn had shown them.
+    /// The entry numbers of messages that the stop answers, although no turn had shown them.
     pub(in super::super) asks: Vec<u64>,
-    /// Ticks that the stop drops.
+    /// The entry numbers of ticks that the stop drops.
     pub(in super::super) ticks: Vec<u64>,
-    /// Timers that the stop clears.
+    /// The timers that the stop clears.
     pub(in super::super) timers: Vec<u64>,
 }
 
 impl PendingResponse {
-    /// A final response that waits for nothing.
+    /// A response that waits for nothing. It serves to replace the references in its text.
     pub(in super::super) fn now(turn: u64, text: &str) -> PendingResponse {
         PendingResponse {
             at: u64::MAX,
@@ -422,14 +425,14 @@ impl PendingResponse {
         }
     }
 
-    /// The actions that its names mean.
+    /// The entry numbers of the actions that the response's names mean.
     pub(super) fn meant(&self) -> impl Iterator<Item = u64> {
         self.names.iter().filter_map(|(_, meant)| *meant)
     }
 }
 
 impl ActionRecord {
-    /// What happened to the action, in words.
+    /// The outcome of the action, in words.
     fn told(&self) -> String {
         let id = &self.id;
         match self.ended.map(|(status, _)| status) {

@@ -33,7 +33,8 @@ impl Mind {
         (self.slept, self.last) = (false, LastTurn::default());
     }
 
-    /// The queued things that a turn shows if it shows the thread up to the entry `until`.
+    /// The entry numbers of the queued things that a turn shows if it shows the thread up to the
+    /// entry `until`.
     fn shown(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| self.shows(it));
         upto.map(|(at, _)| *at).collect()
@@ -106,7 +107,7 @@ impl Mind {
         });
     }
 
-    /// Notes that a part of the reply didn't run, or that its response wasn't delivered.
+    /// Records that a part of the reply didn't run, or that its response wasn't delivered.
     pub(super) fn add_notice(&mut self, seq: u64, notice: Notice) {
         if notice.response.is_some() {
             self.pending.pop_back();
@@ -167,8 +168,8 @@ impl Mind {
             || is_quiet && self.held().is_none() && self.under_way().next().is_some();
     }
 
-    /// Adds the waiting final response of a turn of 0.1.0. There `cognition_out` has the range of
-    /// the response.
+    /// Adds the waiting final response of a turn of 0.1.0. The `cognition_out` of such a turn has
+    /// the range of the response.
     fn hold_old_response(&mut self, cognition_out: &CognitionOut) {
         let Some((from, to)) = cognition_out.held_from.zip(cognition_out.held_to) else { return };
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -198,8 +199,8 @@ impl Mind {
         })
     }
 
-    /// Notes that a response was delivered. A final response ends the work. Any other response, if
-    /// it had to wait, was the first of the waiting ones.
+    /// Records that a response was delivered. A final response ends the work. A partial response
+    /// that had to wait was the first of the waiting ones, and is removed.
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
@@ -208,7 +209,7 @@ impl Mind {
         }
     }
 
-    /// Notes that the waiting final response was withdrawn.
+    /// Records that the waiting final response was withdrawn.
     pub(in super::super) fn withdraw_held(&mut self) {
         self.pending.pop_back();
         self.last.mistake = true;
@@ -246,7 +247,7 @@ impl Mind {
         self.close();
     }
 
-    /// Notes that all interrupts are answered. They came while the agent had no work.
+    /// Records that all interrupts are answered. They came while the agent had no work.
     pub(in super::super) fn clear_interrupts(&mut self) {
         self.interrupts.clear();
     }

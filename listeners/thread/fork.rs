@@ -1,6 +1,6 @@
 //! The payloads of forks, and the handler of `fork-thread`. A fork is a thread that goes on from an
-//! entry of another thread. If it begins with `fork-thread`, its first entry says who wanted it and
-//! why.
+//! entry of another thread. A fork may begin with `fork-thread`. The sender and the reason of the
+//! fork are then in the log.
 
 use pumphouse::prelude::*;
 

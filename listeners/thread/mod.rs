@@ -1,4 +1,4 @@
-//! The listener `thread` opens child threads of the thread that it is asked in. It also cancels,
+//! The listener `thread` opens child threads of the thread in which it is asked. It also cancels,
 //! pauses, resumes and awaits threads, raises budgets, and records forks.
 
 pub mod fork;

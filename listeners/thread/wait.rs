@@ -1,5 +1,5 @@
 //! Waits for child threads: for all of them, for the first few, or for the first one. The wait is a
-//! message to `thread` that stays in the log until it is over.
+//! message to `thread`, which waits in the log until the wait is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,7 +106,7 @@ impl Children {
 }
 
 /// The outcome of a request to wait: a message that waits in the log, or the answer. An error if
-/// one of the threads doesn't exist.
+/// one of the threads isn't a child of this thread.
 type Waited = Result<(Option<Later<AwaitingThreads>>, Option<ThreadsAwaited>), SystemThreadError>;
 
 pub(super) async fn wait(

@@ -12,7 +12,7 @@ use super::words::{
 #[derive(Clone, Debug, Default)]
 pub struct Todos {
     open: BTreeMap<u64, Todo>,
-    /// Requests for checklists that have no answer yet, by their entries.
+    /// Maps the entry number of each request that has no answer yet to the request.
     asked: BTreeMap<u64, TodoUntil>,
 }
 
@@ -63,15 +63,15 @@ impl Todos {
         self.open.get(&id)
     }
 
-    /// The steps that are left to do. None if there are none. An agent sends this with its final
+    /// The steps that are left to do. None if there are none. An agent sends them with its final
     /// response.
     #[must_use]
     pub fn left(&self) -> Option<StepsOpen> {
         self.left_after(&[], &[])
     }
 
-    /// The steps that are left to do when these lists have been written again and the lists with
-    /// these ids have been closed.
+    /// The steps that are left to do once the lists `written` have replaced open lists and the
+    /// lists with the ids `closed` have been closed. None if there are none.
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));
@@ -92,7 +92,8 @@ impl Todos {
         open.chain(asked).find(|(_, it)| *it == condition).map(|(id, _)| *id)
     }
 
-    /// The number of open checklists, and of checklists that were requested before the entry `seq`.
+    /// The number of open checklists, and of unanswered requests for checklists before the entry
+    /// `seq`.
     pub(super) fn count_before(&self, seq: u64) -> usize {
         self.open.len() + self.asked.range(..seq).count()
     }
@@ -104,8 +105,8 @@ impl Todos {
         self.open.get(&id).map(|it| it.was_raised).or(asked)
     }
 
-    /// The checklist that a request leads to. If the request waits for no message, the message that
-    /// the open list waits for stays.
+    /// The checklist that the request `until` leads to. If the request names no message to wait
+    /// for, the list waits for the message that the open list with this id waits for.
     pub(super) fn written(&self, id: u64, asked: u64, until: TodoUntil) -> Todo {
         let TodoUntil { condition, wait_for, from, step: steps } = until;
         let todo = Todo { asked, condition, steps, wait_for, from, was_raised: false };
@@ -134,7 +135,7 @@ impl Todo {
         &self.steps
     }
 
-    /// The entry of the request that last wrote the list.
+    /// The entry number of the request that last wrote the list.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked
@@ -165,7 +166,7 @@ impl Todo {
         self.steps.len().max(1) as u64
     }
 
-    /// The message that waits in the log while the list is open.
+    /// The `todo-open` message that waits in the log while the list is open.
     pub(super) fn waiting(self, id: u64) -> TodoOpen {
         let (open, total) = (self.open(), self.total());
         let awaits = !self.was_raised;

@@ -62,7 +62,7 @@ async fn until(
     Ok((TodoRegistered { id, open, total }, Later::woken(todo.waiting(id)).unawaited()))
 }
 
-/// The error of a list that waits for a payload that the organism doesn't know.
+/// The refusal of a list that waits for a payload that the organism doesn't know.
 fn unheard(name: &str, capabilities: &Capabilities) -> TodoRefused {
     let schemas = capabilities.schemas();
     let near = schema::nearest(name, schemas.iter().map(|it| it.name.local()));
@@ -83,8 +83,9 @@ async fn complete(todos: Fold<Todos>, complete: TodoComplete) -> Result<TodoClos
     Err(TodoRefused { message: format!("no todo {} is open here; {open}", complete.id) })
 }
 
-/// Reminds the sender of a list, once, when the message that the list waits for has come. If the
-/// list was closed or written again, this waiting message isn't needed any more.
+/// Handles a `todo-open` message that is delivered. If the message that the list waits for has
+/// come, the list's sender is reminded once. The `todo-open` message goes on waiting, unless the
+/// list was closed or written again.
 async fn look(
     history: History,
     todos: Fold<Todos>,
@@ -124,7 +125,7 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
         let by = came.reply_to().map_or(0, |it| it.seq);
         return matches!((open, written), (Ok(open), Ok(to)) if open.id == to.id && open.asked < by);
     }
-    // This is called for every message, so the waiting message is decoded only if the name fits.
+    // `wakes` is called for every message, so the waiting message is decoded only if the name fits.
     let Ok(element) = waiting.element() else { return false };
     element.attribute("wait-for") == Some(came.name().local())
         && waiting.decode().is_ok_and(|it: TodoOpen| is_awaited(&it, came))

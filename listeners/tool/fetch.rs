@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Without the setting `hosts`, the listener reaches only public addresses, on the ports 80 and
-//! 443. Private addresses, such as 127.0.0.1 or 192.168.0.1, are refused. With `hosts`, it reaches
-//! only the hosts of that list. The URL of each redirect is checked like the first URL.
-//! [`WebLimits`] bounds the time and the bytes of a request.
+//! 443. Private addresses, such as 127.0.0.1 or 192.168.0.1, are refused. With `hosts`, the
+//! listener reaches only the hosts of that list. The URL of each redirect is checked like the first
+//! URL. [`WebLimits`] limits the time and the bytes of a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,13 +84,14 @@ impl From<Refusal> for Refused {
     }
 }
 
-/// What stands under `settings` of `use: fetch`.
+/// The `settings` of `use: fetch` in a manifest.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The hosts that may be reached, private ones included; public addresses unless said.
+    /// The hosts that the listener may reach, even if they are private. None means all public
+    /// addresses.
     pub hosts: Option<Vec<String>>,
-    /// How much a request may come to.
+    /// The limits of one request.
     #[serde(default)]
     pub limits: WebLimits,
 }
@@ -98,7 +99,8 @@ pub struct Settings {
 /// Makes the listener `fetch`.
 ///
 /// # Errors
-/// An entry of `hosts` is no valid host, `hosts` is empty, or the HTTP client can't be made.
+/// If an entry of `hosts` is no valid host, if `hosts` is empty, or if the HTTP client can't be
+/// made.
 pub fn fetch(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(settings.hosts.as_deref(), settings.limits)?;
     let text = match &settings.hosts {

@@ -24,7 +24,7 @@ use super::text::clean;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "keyvalue";
-/// How long the listener waits while another program locks the file.
+/// The maximum time that the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
 /// The SQLite `application_id` that marks a file of this listener.
 const APPLICATION: i32 = 0x7075_6b76;
@@ -107,20 +107,20 @@ pub enum Reason {
     Failed,
 }
 
-/// How much is kept.
+/// The limits of the stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct KeyvalueLimits {
-    /// Bytes of a key.
+    /// The maximum number of bytes of a key.
     pub key_bytes_max: usize,
-    /// Bytes of a value.
+    /// The maximum number of bytes of a value.
     pub value_bytes_max: usize,
-    /// Keys that are kept at a time.
+    /// The maximum number of keys at a time.
     pub keys_max: u32,
-    /// Seconds that a value may be kept for where it isn't for good.
+    /// The maximum time to live of a value that has one, in seconds.
     pub ttl_seconds_max: u64,
-    /// Keys that one `list` shows.
+    /// The maximum number of keys that one `list` shows.
     pub listed_max: u32,
 }
 
@@ -136,20 +136,21 @@ impl Default for KeyvalueLimits {
     }
 }
 
-/// What stands under `settings` of `use: keyvalue`.
+/// The `settings` of `use: keyvalue` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The file; it is made where there is none.
+    /// The file with the values. It is created if it doesn't exist.
     pub file: Beside,
-    /// How much is kept.
+    /// The limits of the stored values.
     #[serde(default)]
     pub limits: KeyvalueLimits,
 }
 
 struct Store {
     path: PathBuf,
-    /// Opened at the first request, so that checking a manifest creates no file.
+    /// The connection to the file. It is opened at the first request, so that checking a manifest
+    /// creates no file.
     connection: Mutex<Option<Connection>>,
     limits: KeyvalueLimits,
 }
@@ -157,7 +158,7 @@ struct Store {
 /// Makes the listener `keyvalue`.
 ///
 /// # Errors
-/// The file can't be opened or belongs to another program, or its folder doesn't exist.
+/// If the file can't be opened or belongs to another program, or if its folder doesn't exist.
 pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
     let path = settings.file.path();
     check(&path).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -247,7 +248,7 @@ async fn keep(
             text: format!("there are as many keys as there may be; the limit keys_max is {most}"),
         }),
         Err(error) => {
-            // SQLite's own words for a file that it can't open hold the file's whole path.
+            // SQLite's own message about a file that it can't open contains the file's whole path.
             let text = match (&error, error.sqlite_error_code()) {
                 (rusqlite::Error::InvalidPath(_), _) => "the file is another program's".to_owned(),
                 (_, Some(ErrorCode::CannotOpen)) => "the file can't be opened".to_owned(),
@@ -331,7 +332,7 @@ fn get(open: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<Option<K
     }))
 }
 
-/// Stores a value. Returns `None` if the key is new and there are already `most` keys.
+/// Stores a value. Returns None if the key is new and there are already `most` keys.
 fn set(
     open: &Transaction<'_>,
     key: &str,

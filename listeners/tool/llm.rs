@@ -23,9 +23,9 @@ use super::time::pass_time;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "llm";
-/// The model's instruction, if neither the settings nor the call gives one.
+/// The model's instruction if neither the settings nor the call gives one.
 const PROMPT: &str = "Answer briefly and to the point.";
-/// How much longer than `seconds_max` the pump waits for the handler.
+/// The time that the pump waits for the handler after `seconds_max`.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks a model once.
@@ -89,33 +89,33 @@ pub enum Reason {
     Model,
 }
 
-/// What stands under `settings` of `use: llm`.
+/// The `settings` of `use: llm` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The model that is asked unless a call says another.
+    /// The model that is asked if a call names no other.
     pub model: String,
-    /// Those that a call may choose; every one of the manifest's unless said.
+    /// The models that a call may choose. None means all models of the manifest.
     pub models: Option<Vec<String>>,
-    /// What a model is told unless a call says it.
+    /// The instruction for a call that gives none. None means a general instruction.
     pub prompt: Option<String>,
-    /// How much a call may come to.
+    /// The limits of one call.
     #[serde(default)]
     pub limits: LlmLimits,
 }
 
-/// How much a call may come to.
+/// The limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct LlmLimits {
-    /// How long it may take, in seconds.
+    /// The maximum time of a call, in seconds.
     pub seconds_max: u64,
-    /// Bytes of what is asked.
+    /// The maximum number of bytes of the instruction, the context and the text together.
     pub input_bytes_max: usize,
-    /// Bytes of the answer; then the model is told to stop.
+    /// The maximum number of bytes of the answer. A longer answer is cut.
     pub output_bytes_max: usize,
-    /// Tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub tokens_max: u32,
 }
 
@@ -140,7 +140,7 @@ struct Caller {
 /// Makes the listener `llm`.
 ///
 /// # Errors
-/// The settings name a model that doesn't exist.
+/// If the settings name a model that doesn't exist.
 pub fn llm(settings: &Settings, models: &Models) -> Result<Listener, UnknownModel> {
     let mut chosen = BTreeMap::new();
     let names = settings.models.clone().unwrap_or_else(|| models.names().collect());
@@ -234,8 +234,8 @@ impl Caller {
         Ok((name, model.clone(), prompt))
     }
 
-    /// Asks the model and collects its reply in `answer`. Returns why the model stopped, or why
-    /// there is no answer.
+    /// Asks the model and collects its reply in `answer`. Returns the reason why the model stopped.
+    /// The error says why there is no answer.
     async fn ask(
         &self,
         model: &dyn Model,
@@ -255,7 +255,7 @@ impl Caller {
     }
 }
 
-/// What a model has answered so far.
+/// The part of a model's answer that has come so far.
 #[derive(Default)]
 struct ModelAnswer {
     text: String,
@@ -266,8 +266,8 @@ struct ModelAnswer {
 }
 
 impl ModelAnswer {
-    /// Sends the prompt and collects the reply's text, up to `bytes_max`. Returns why the model
-    /// stopped. A longer reply is cut, and counts as stopped by [`Stop::MaxTokens`].
+    /// Sends the prompt and collects the reply's text, up to `bytes_max`. Returns the reason why
+    /// the model stopped. A longer reply is cut, and counts as stopped by [`Stop::MaxTokens`].
     async fn take(
         &mut self,
         model: &dyn Model,

@@ -1,7 +1,7 @@
 //! Extracts the text of a PDF. The parser is a foreign library, and a hostile file may send it into
-//! a loop. So it runs in a process of its own: the same executable, with bounds on its time and
-//! memory. Where the kernel has Landlock, this process has no network, can read only the system's
-//! folders and this executable, and can write only to a temporary folder.
+//! a loop. Therefore the parser runs in a process of its own: the same executable, with bounds on
+//! its time and memory. If the kernel has Landlock, this process has no network, can read only the
+//! system's folders and this executable, and can write only to a temporary folder.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -18,23 +18,23 @@ use super::text::lossy;
 
 /// Started with this argument, the executable is a reader of PDFs.
 const READ: &str = "read-a-pdf";
-/// Seconds that reading a PDF may take.
+/// The maximum time in which a PDF is read, in seconds.
 pub(super) const PDF_SECONDS_MAX: u64 = 20;
-/// Bytes of memory that the reader may take.
+/// The maximum number of bytes of the reader's memory.
 pub(super) const PDF_MEMORY_BYTES_MAX: u64 = 512 << 20;
-/// Bytes of text that a PDF may have.
+/// The maximum number of bytes of a PDF's text.
 pub(super) const PDF_TEXT_BYTES_MAX: usize = 4 << 20;
-/// The reader's message, which says why a PDF can't be read, may have at most this many bytes.
+/// The maximum number of bytes of the reader's message about a PDF that can't be read.
 const REASON_BYTES_MAX: usize = 4 << 10;
-/// The reader's exit code if it wrote to standard error why it can't read the PDF.
+/// The reader's exit code if it can't read the PDF. Standard error then has the reason.
 const UNREAD: u8 = 3;
 
-/// Why the text of a PDF isn't available.
+/// The reason why the text of a PDF isn't available.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoText {
-    /// A limit is exceeded: the limit's name, and a sentence about it.
+    /// A limit is exceeded. The variant has the limit's name, and a sentence about it.
     TooMuch(&'static str, String),
-    /// The PDF can't be read: a sentence that says why.
+    /// The PDF can't be read. The variant has a sentence with the reason.
     Unread(String),
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
 }
 
 /// If this process was started as a reader of PDFs, reads the PDF on standard input and returns the
-/// exit code. Otherwise returns `None`.
+/// exit code. Otherwise returns None.
 pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.into_iter().nth(1)? != READ {
         return None;
@@ -93,7 +93,7 @@ pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
             Err(_) => ExitCode::FAILURE,
         },
         Err(why) => {
-            // If standard error can't be written, there is nobody else to tell.
+            // If standard error can't be written, the message can go nowhere else.
             let _ = io::stderr().write_all(why.as_bytes());
             ExitCode::from(UNREAD)
         }

@@ -21,15 +21,15 @@ use serde::Deserialize;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "recall";
-/// How many entries are read at a time.
+/// The number of entries that are read at a time.
 const PAGE: usize = 32;
-/// An answer lists at most this many entries.
+/// The maximum number of entries that an answer lists.
 const FOUND_MAX: usize = 50;
-/// How many entries an answer lists unless the question has a `limit`.
+/// The maximum number of entries that an answer lists if the question has no `limit`.
 const FOUND_USUAL: usize = 10;
-/// The `text` of a question may have at most this many characters.
+/// The maximum number of characters of a question's `text`.
 const QUESTION_CHARS_MAX: usize = 500;
-/// An answer shows at most this many characters of an entry's text.
+/// The maximum number of characters of an entry's text that an answer shows.
 const EXCERPT_CHARS: usize = 300;
 
 /// Finds earlier entries that match all fields given, in this tree of threads and, if granted, the
@@ -109,18 +109,18 @@ pub struct NotRecalled {
     pub text: String,
 }
 
-/// How much is read for one question.
+/// The limits of the search for one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RecallLimits {
-    /// Entries that are read.
+    /// The maximum number of entries that are read.
     pub entries_max: usize,
-    /// Bytes of the entries that are read.
+    /// The maximum number of bytes of the entries that are read.
     pub bytes_max: usize,
-    /// Threads that are looked at.
+    /// The maximum number of threads that are looked at.
     pub threads_max: usize,
-    /// How long is read, in seconds.
+    /// The maximum time of the search, in seconds.
     pub seconds_max: u64,
 }
 
@@ -135,12 +135,12 @@ impl Default for RecallLimits {
     }
 }
 
-/// What stands under `settings` of `use: recall`.
+/// The `settings` of `use: recall` in a manifest.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// How much is read for one question.
+    /// The limits of the search for one question.
     pub limits: RecallLimits,
 }
 
@@ -200,7 +200,7 @@ async fn find(
     Ok(Ok(Recalled { left_out, stopped_by, read_on, found }))
 }
 
-/// The sort key of entries of several threads: time, thread, number.
+/// The sort key of entries of several threads: the time, the thread and the number.
 type Order = (u64, ThreadId, u64);
 
 fn order(entry: &Entry) -> Order {
@@ -214,11 +214,11 @@ struct Reading<'a> {
     tree: &'a TreeHistory,
     limits: RecallLimits,
     threads: VecDeque<ThreadId>,
-    /// The identity's other threads are listed in parts. The next part begins after this thread;
+    /// The identity's other threads are listed in parts. The next part begins after this thread.
     /// `Some(None)` stands for the first part, and `None` means that no part is left.
     others: Option<Option<ThreadId>>,
-    /// The thread and number of the last entry that was read. At first: the number after which
-    /// reading starts.
+    /// The thread and the number of the last entry that was read. Before the first entry, it is the
+    /// number after which the reading starts.
     at: (ThreadId, u64),
     before: u64,
     entries: usize,
@@ -281,7 +281,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// The next page of entries. `None` at the end, and when a limit is reached.
+    /// The next page of entries. None at the end, or if a limit is reached.
     async fn next(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         loop {
             let Some(thread) = self.threads.front().cloned() else {
@@ -313,8 +313,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks the limits and stores the first one that is reached in `stopped_by`. True if one is
-    /// reached.
+    /// Checks the limits and stores the first one that is reached in `stopped_by`. Returns whether
+    /// one is reached.
     fn check_limits(&mut self) -> bool {
         let limits = &self.limits;
         let reached = [
@@ -327,8 +327,8 @@ impl Reading<'_> {
         self.stopped_by.is_some()
     }
 
-    /// If a limit stopped this reading: the entry after which the next question can continue.
-    /// `None` if nothing was read after `before`, where this reading began.
+    /// The entry after which the next question can continue. None if no limit stopped this reading,
+    /// or if nothing was read after `before`, the entry after which this reading began.
     fn read_on(&self, before: Option<&str>) -> Option<String> {
         self.stopped_by?;
         let (thread, seq) = &self.at;
@@ -345,7 +345,7 @@ fn repeats(entry: &Entry) -> bool {
     namespace == pumphouse::name::AGENT && (is_action || local.starts_with("cognition_"))
 }
 
-/// What an entry must have to be found.
+/// The conditions for an entry to be found.
 struct Wanted<'a> {
     request: &'a Recall,
     words: Vec<String>,
@@ -405,8 +405,8 @@ fn write(part: Part<'_>, to: &mut String) {
     to.push(' ');
 }
 
-/// Up to `EXCERPT_CHARS` characters around the character number `at`, with `…` where the text is
-/// cut.
+/// An excerpt of up to `EXCERPT_CHARS` characters around the character number `at`. A `…` marks
+/// each end at which the text is cut.
 fn excerpt(text: &str, at: usize) -> String {
     let count = text.chars().count();
     let from = at.saturating_sub(EXCERPT_CHARS / 3).min(count.saturating_sub(EXCERPT_CHARS));

@@ -5,11 +5,11 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// A file of secrets may have at most this many bytes.
+/// The maximum number of bytes of a file of secrets.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Reads a file of secrets. It must be a file and no link, its mode must have none of the refused
-/// bits, and it must not be too large. No error has text of the file.
+/// Reads a file of secrets. An error if it is a link or no file, if its mode has one of the bits
+/// `refused_modes`, or if it is too large. No error contains text of the file.
 pub(super) fn read(path: &Path, refused_modes: u32) -> Result<String, String> {
     let named = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !named.is_file() {

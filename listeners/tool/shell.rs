@@ -6,7 +6,7 @@
 //!   - {use: shell, settings: {root: work, programs: [cargo, ls]}}
 //! ```
 //!
-//! What a program may see and use is bounded in the same way as for [`command`](super::command).
+//! A program has bounds of the same kind as one of [`command`](super::command).
 
 mod live;
 
@@ -28,7 +28,7 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "shell";
-/// The value of `programs` with which every program may run.
+/// The value of `programs` that allows every program.
 const ANY: &str = "any";
 
 /// Runs a program and waits for its end.
@@ -95,33 +95,34 @@ pub enum Reason {
     Failed,
 }
 
-/// What stands under `settings` of `use: shell`.
+/// The `settings` of `use: shell` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The programs that may be run; `any` is every one.
+    /// The programs that may run. `any` means every program.
     pub programs: Besides,
-    /// Where they run, and what they may write; the manifest's folder unless said.
+    /// The folder in which the programs run, and which they may write. None means the manifest's
+    /// folder.
     pub root: Option<Beside>,
-    /// Variables of their environment, beside `PATH`, `LANG` and `TMPDIR`.
+    /// Variables of the programs' environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// More that they may read and execute.
+    /// More files and folders that the programs may read and execute.
     #[serde(default)]
     pub read: Vec<Beside>,
-    /// More that they may write.
+    /// More files and folders that the programs may write.
     #[serde(default)]
     pub write: Vec<Beside>,
-    /// Whether they may connect to anything.
+    /// Whether the programs may use the network.
     #[serde(default)]
     pub network: Network,
-    /// How much each may take.
+    /// The limits of one run of a program.
     #[serde(default)]
     pub limits: CommandLimits,
 }
 
-/// The paths of the programs that may run, by name, and the bounds of these programs. `listed` is
-/// `None` if every program may run.
+/// The programs that may run, and their bounds. `listed` maps the names of these programs to their
+/// paths. It is None if every program may run.
 struct Programs {
     listed: Option<BTreeMap<String, String>>,
     bounds: Bounds,
@@ -130,7 +131,7 @@ struct Programs {
 /// Makes the listener `shell`.
 ///
 /// # Errors
-/// A program or a folder doesn't exist, or `programs` is empty.
+/// If a program or a folder doesn't exist, or if `programs` is empty.
 pub fn shell(settings: Settings) -> Result<Listener, String> {
     let Some(home) = settings.programs.0.first() else {
         let text = "no program may be run: list some, as in `programs: [cargo, ls]`, or say `any`";
@@ -180,7 +181,7 @@ fn one_of(listed: &BTreeMap<String, String>) -> String {
 }
 
 impl Programs {
-    /// The path of a program, if the program may run.
+    /// The path of a program. An error if the program doesn't exist or may not run.
     fn find(&self, name: &str) -> Result<String, String> {
         match &self.listed {
             Some(listed) => listed.get(name).cloned().ok_or_else(|| {

@@ -62,14 +62,14 @@ pub struct UnknownSkill {
     pub text: String,
 }
 
-/// How much there may be.
+/// The limits of a folder of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SkillLimits {
-    /// Skills of one folder.
+    /// The maximum number of skills in the folder.
     pub skills_max: usize,
-    /// Bytes of one skill's file.
+    /// The maximum number of bytes of one skill's file.
     pub skill_bytes_max: usize,
 }
 
@@ -79,18 +79,18 @@ impl Default for SkillLimits {
     }
 }
 
-/// What stands under `settings` of `use: skills`.
+/// The `settings` of `use: skills` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The folder of the skills' folders.
+    /// The folder that contains the skills' folders.
     pub folder: Beside,
-    /// How much there may be.
+    /// The limits of a folder of skills.
     #[serde(default)]
     pub limits: SkillLimits,
 }
 
-/// What a skill's file begins with. What else stands there isn't for us.
+/// The YAML at the beginning of a skill's file. Other keys are ignored.
 #[derive(Debug, Deserialize)]
 struct Front {
     name: String,
@@ -108,8 +108,8 @@ struct Known {
 /// have no effect on the running listener.
 ///
 /// # Errors
-/// The folder can't be read, no folder in it has a `SKILL.md`, a skill's file is invalid, two
-/// skills have the same name, or a limit is exceeded.
+/// If the folder can't be read, if no folder in it has a `SKILL.md`, if a skill's file is invalid,
+/// if two skills have the same name, or if a limit is exceeded.
 pub fn skills(settings: &Settings) -> Result<Listener, String> {
     let all = read(&settings.folder.path(), &settings.limits)?;
     let each = |(name, it): (&String, &Known)| format!("{name}: {}", it.description);
@@ -161,7 +161,7 @@ fn read(folder: &Path, limits: &SkillLimits) -> Result<BTreeMap<String, Known>, 
     }
 }
 
-/// Parses a skill's file. Returns the skill's name and the rest.
+/// Parses a skill's file. Returns the skill's name, and its description, digest and text.
 fn skill(text: &str) -> Result<(String, Known), String> {
     let plain = text.replace("\r\n", "\n");
     let parts = plain.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));

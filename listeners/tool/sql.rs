@@ -28,12 +28,12 @@ use super::text::clean;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "sql";
-/// How long the listener waits while another program locks the file.
+/// The maximum time that the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
-/// How much longer than `seconds_max` the pump waits for the handler.
+/// The time that the pump waits for the handler after `seconds_max`.
 const GRACE: Duration = Duration::from_secs(10);
-/// Each time a statement has run this many steps, SQLite asks whether the time is over or the call
-/// is cancelled.
+/// The number of steps of a statement after which SQLite asks, each time, whether the time is over
+/// or the call is cancelled.
 const STEPS: i32 = 1_000;
 /// The pragmas that a statement may use. Each of them describes the schema.
 const PRAGMAS: [&str; 7] = [
@@ -106,20 +106,20 @@ pub enum Reason {
     Failed,
 }
 
-/// How much one question may come to.
+/// The limits of one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SqlLimits {
-    /// How long a statement may run, in seconds.
+    /// The maximum time of a statement, in seconds.
     pub seconds_max: u64,
-    /// Bytes of a statement.
+    /// The maximum number of bytes of a statement.
     pub query_bytes_max: usize,
-    /// Rows that are shown.
+    /// The maximum number of rows that are shown.
     pub rows_max: usize,
-    /// Bytes of all that is shown.
+    /// The maximum number of bytes of all rows that are shown.
     pub shown_bytes_max: usize,
-    /// Bytes of one value, also of one that is only computed.
+    /// The maximum number of bytes of one value, even if the value is only computed and not shown.
     pub value_bytes_max: i32,
 }
 
@@ -135,13 +135,13 @@ impl Default for SqlLimits {
     }
 }
 
-/// What stands under `settings` of `use: sql`.
+/// The `settings` of `use: sql` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The database's file; it must be there.
+    /// The database's file, which must exist.
     pub file: Beside,
-    /// How much one question may come to.
+    /// The limits of one query.
     #[serde(default)]
     pub limits: SqlLimits,
 }
@@ -154,7 +154,7 @@ struct Database {
 /// Makes the listener `sql`.
 ///
 /// # Errors
-/// The file doesn't exist, can't be opened, or is no SQLite database.
+/// If the file doesn't exist, can't be opened, or is no SQLite database.
 pub fn sql(settings: &Settings) -> Result<Listener, String> {
     let path = settings.file.path();
     let wrong = |why: String| format!("{}: {why}", path.display());
@@ -205,8 +205,8 @@ async fn ask(State(it): State<Arc<Database>>, cancel: Cancel, asked: Sql) -> Res
     rows(&connection, &asked.query, parameters, limits)
 }
 
-/// Applies the limits to a connection: what a statement may do, how large its values may get, and
-/// when it is interrupted.
+/// Applies the limits to a connection: the actions that a statement may take, the size of its
+/// values, and the time at which it is interrupted.
 fn bind(connection: &mut Connection, limits: &SqlLimits, cancel: Cancel) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.value_bytes_max)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -215,7 +215,8 @@ fn bind(connection: &mut Connection, limits: &SqlLimits, cancel: Cancel) -> rusq
     connection.progress_handler(STEPS, Some(move || now_us() >= end || cancel.is_cancelled()))
 }
 
-/// Whether a statement may do what SQLite asks about. It may only read and compute.
+/// Whether a statement may take the action that SQLite asks about. A statement may only read and
+/// compute.
 fn may(asked: AuthContext<'_>) -> Authorization {
     let is_allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
@@ -315,7 +316,7 @@ fn failed(error: &rusqlite::Error, limits: &SqlLimits) -> Refused {
     let text = clean(&error.to_string());
     match error {
         rusqlite::Error::SqliteFailure(it, _) if it.code == ErrorCode::CannotOpen => {
-            // SQLite's own words hold the file's whole path.
+            // SQLite's own message contains the file's whole path.
             refused(Reason::Failed, "the database can't be opened")
         }
         rusqlite::Error::InvalidParameterCount(given, wanted) => {

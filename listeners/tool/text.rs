@@ -1,6 +1,6 @@
 //! Converts text from outside into text that XML can hold.
 
-/// A refusal repeats at most this many characters of a caller's text.
+/// The maximum number of characters of a caller's text that a refusal repeats.
 const SHOWN_MAX: usize = 200;
 
 /// The character, or U+FFFD if XML can't hold it.
@@ -18,7 +18,8 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().map(known).collect()
 }
 
-/// Bytes as text, with U+FFFD for what isn't UTF-8 and for each character that XML can't hold.
+/// Bytes as text, with U+FFFD for bytes that aren't UTF-8 and for each character that XML can't
+/// hold.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes))
 }

@@ -15,15 +15,15 @@ pub(super) struct Request<'a> {
     pub(super) from: &'a str,
     /// The number of messages that are to stay.
     pub(super) keep: u64,
-    /// The number of messages that are hidden already, if it is known.
+    /// The number of messages that are hidden already. None if it isn't known.
     pub(super) hidden: Option<u64>,
 }
 
 /// Chooses what a clear hides. `view` has the entries that were in view before the request.
 ///
-/// The first message stays, and the newest ones, `keep` messages together. Of each sender's
-/// unanswered questions, the oldest and the newest stay. Calls without a result stay, and so do
-/// messages that an agent at work hasn't been shown.
+/// The first message and the newest ones stay, `keep` messages in all. Of each sender's unanswered
+/// questions, the oldest and the newest stay. Calls without a result stay, and so do messages that
+/// an agent at work hasn't been shown.
 pub(super) fn choose(
     request: &Request<'_>,
     view: &[Entry],
@@ -115,8 +115,8 @@ impl<'a> Readers<'a> {
         agent.is_some_and(|agent| entry.seq() >= agent.news()) && self.is_message(entry)
     }
 
-    /// The unfinished entries: of the unanswered questions of each sender the oldest and the
-    /// newest, and the calls without a result, each with the reply in which the model wrote it.
+    /// The unfinished entries. These are the oldest and the newest of each sender's unanswered
+    /// questions, the calls without a result, and the replies in which models wrote these calls.
     fn unfinished(&self) -> BTreeSet<u64> {
         let asked = self.agents.iter().flat_map(|(_, it)| it.questions.values());
         let asked = asked.flat_map(|it| [it.first(), it.last()]).flatten().copied();
@@ -125,8 +125,8 @@ impl<'a> Readers<'a> {
         asked.chain(calls).collect()
     }
 
-    /// Whether a call may still get a result. A payload to a listener that answers nothing gets
-    /// none.
+    /// Whether a call may still get a result. A payload gets no result if its receiver never
+    /// answers such a payload.
     fn is_awaited(&self, call: &PendingCall) -> bool {
         match &call.kind {
             CallKind::Action => true,

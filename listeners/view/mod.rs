@@ -46,7 +46,8 @@ async fn clear(
     record: Record,
     clear: ClearContext,
 ) -> Result<ContextCleared, Fault> {
-    // In a replay of a clear of 0.1.0, entries are counted instead of messages, as 0.1.0 did.
+    // A clear of 0.1.0 counted entries instead of messages, and its record has no `upto`. A replay
+    // of such a clear repeats the record.
     let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
     if let Some(then) = then.filter(|it| it.upto.is_none()) {
         return Ok(ContextCleared { kept_messages: clear.keep, ..then });
@@ -85,7 +86,8 @@ async fn read_result(
     Ok(Ok(ResultPart { from, to, size, text: part }))
 }
 
-/// Checks an attachment. This message has put it into the thread already, where prompts find it.
+/// Checks an attachment. Its message has put the attachment into the thread already, where prompts
+/// find it.
 async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
     if attachment.content.is_empty() {
         return Err(AttachmentRefused { why: "the attachment has no bytes".to_owned() });
@@ -99,7 +101,7 @@ async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
 }
 
 /// The agent that reads a result: the sender of the action if this message is the call of an
-/// action, else the sender of the message.
+/// action, or else the sender of the message.
 async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
     let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
     if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {

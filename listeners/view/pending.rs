@@ -1,5 +1,5 @@
 //! The fold of a thread's unfinished work: questions without an answer and calls without a result.
-//! A clear reads it, to know what stays in view.
+//! A clear reads this fold to choose the entries that stay in view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     pub(super) agents: BTreeMap<String, AgentProgress>,
-    /// The calls without a result, by the entries that made them.
+    /// Maps the entry number of each call without a result to the call.
     pub(super) calls: BTreeMap<u64, PendingCall>,
     thread: Option<ThreadId>,
 }
 
-/// A listener that was asked by its root, which is a payload with the listener's own name. Agents
-/// are asked in this way.
+/// The questions to a listener, and what its turns have shown it. A question is a listener's root:
+/// the payload with the listener's own name. Agents are asked in this way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentProgress {
-    /// By sender: the questions that have no answer.
+    /// Maps each sender to the entry numbers of its questions that have no answer.
     pub(super) questions: BTreeMap<String, BTreeSet<u64>>,
-    /// The last entry that the newest turn has shown. 0 before the first turn.
+    /// The number of the last entry that the newest turn has shown. 0 before the first turn.
     pub(super) until: u64,
-    /// The entry with which the newest turn began, while this turn is running.
+    /// The number of the entry with which the newest turn began. None if that turn is over.
     pub(super) begun: Option<u64>,
-    /// The entry of the newest answer.
+    /// The entry number of the newest answer. 0 before the first one.
     answered: u64,
 }
 
@@ -39,7 +39,8 @@ pub(super) struct AgentProgress {
 pub(super) struct PendingCall {
     pub(super) from: String,
     pub(super) kind: CallKind,
-    /// The `cognition_out` of the turn in which the call was written, once that turn is over.
+    /// The entry number of the reply, a `cognition_out`, in which the call was written. None until
+    /// the log has the reply.
     pub(super) written: Option<u64>,
 }
 
@@ -58,10 +59,10 @@ impl AgentProgress {
         self.begun.is_some() || !self.questions.is_empty()
     }
 
-    /// The first entry that may be new to the agent. While a turn is running, this is the entry
-    /// after the last one that the turn shows, or the turn's beginning if that is earlier.
-    /// Otherwise it is the first entry after the last one that the newest turn showed and after the
-    /// newest answer, but none before the oldest question.
+    /// The number of the first entry that may be new to the agent. While a turn is running, this is
+    /// the entry after the last one that the turn shows, or the turn's first entry if that is
+    /// earlier. While no turn is running, it is the first entry that comes after those that the
+    /// newest turn showed, after the newest answer, and not before the oldest question.
     pub(super) fn news(&self) -> u64 {
         if let Some(begun) = self.begun {
             return begun.min(self.until + 1);
@@ -116,8 +117,8 @@ impl Apply for Pending {
 }
 
 impl Pending {
-    /// At the beginning of a fork, forgets what is unfinished: it stays unfinished only in the
-    /// thread that was forked.
+    /// At the first entry of a fork, forgets the unfinished questions, calls and turns. They belong
+    /// to the thread that was forked.
     fn forks(&mut self, entry: &Entry) {
         if self.thread.as_ref() != Some(entry.thread()) {
             self.thread = Some(entry.thread().clone());

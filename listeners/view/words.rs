@@ -1,5 +1,5 @@
-//! The payloads of the listener `view`: to hide old messages, to show them again, and to read on in
-//! results. A refused attachment has its payload here, too.
+//! The payloads of the listener `view`: requests to hide old messages, to show them again and to
+//! read on in results, and the refusal of an attachment.
 
 use pumphouse::prelude::*;
 

@@ -1,5 +1,5 @@
-//! The payloads that agents send and record: in their own thread, for themselves, and for readers
-//! of the log.
+//! The payloads that agents send, and those that they record for themselves and for readers of the
+//! log.
 
 use std::time::Duration;
 
@@ -62,14 +62,14 @@ pub fn places_calls(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// Whether, by this version of the rules, a native call has no type. Then no result warns that the
-/// type was wrong.
+/// Whether, by this version of the rules, a native call has no type. The result of a call without a
+/// type has no warning that the type was wrong.
 #[must_use]
 pub fn says_no_type(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// How replies are read by this version of the rules. None is 0.1.0.
+/// How replies are read by this version of the rules. None means the rules of 0.1.0.
 #[must_use]
 pub fn reading(rules: Option<u32>) -> Reading {
     match rules {
@@ -348,7 +348,7 @@ impl CognitionOut {
 }
 
 /// Whether an agent's entry is the last word of its work: a final response, a stop, or another
-/// payload that it answers with.
+/// payload with which the agent answers.
 #[must_use]
 pub fn is_last_word(entry: &Entry) -> bool {
     if let Some(it) = entry.decode_if::<Response>() {
@@ -575,7 +575,7 @@ pub struct Delta {
     pub text: String,
 }
 
-/// The name of an agent's root: the payload that the agent of this name is asked with.
+/// The name of an agent's root: the payload with which the agent of this name is asked.
 #[must_use]
 pub fn root(agent: &str) -> Name {
     Name::new(format!("https://xml-pipeline.org/ns/{agent}/v1"), agent.to_owned())

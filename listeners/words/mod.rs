@@ -1,4 +1,4 @@
-//! The payloads of actions, agents and models. They stand in a module of their own, since several
+//! The payloads of actions, agents and models. They have a module of their own, since several
 //! listeners need them.
 
 pub mod model;

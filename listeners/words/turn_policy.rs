@@ -1,4 +1,5 @@
-//! What a `cognition_in` says of its turn's actions, without reading the rest of it.
+//! Reads from a `cognition_in` how the actions of its turn are handled, without decoding the other
+//! fields if possible.
 
 use std::borrow::Cow;
 
@@ -7,25 +8,26 @@ use pumphouse::wire::value::Text as _;
 
 use super::agent::{CognitionIn, Dispatch, Limited};
 
-/// How the actions of a turn go.
+/// How the actions of a turn are handled.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct TurnPolicy {
     pub(in super::super) turn: u64,
-    /// The rules of the turn; none in threads of 0.1.0.
+    /// The version of the rules for agents that the turn goes by. None for turns of 0.1.0.
     pub(in super::super) rules: Option<u32>,
     pub(in super::super) dispatch: Dispatch,
     pub(in super::super) action_limits: Option<Limited>,
 }
 
 impl TurnPolicy {
-    /// What a `cognition_in` says of them; nothing where it can't be read.
+    /// Reads the policy from a `cognition_in`. None if that can't be decoded.
     pub(in super::super) fn of(begun: &Element) -> Option<TurnPolicy> {
         if begun.elements().next().is_some() {
             let CognitionIn { turn, rules, dispatch, action_limits, .. } =
                 CognitionIn::decode(begun).ok()?;
             return Some(TurnPolicy { turn, rules, dispatch, action_limits });
         }
-        // Most have nothing but attributes, and of these a third is of use here.
+        // Most `cognition_in`s have only attributes. Reading three of these is cheaper than
+        // decoding all.
         Some(TurnPolicy {
             turn: begun.attribute("turn")?.parse().ok()?,
             rules: begun.attribute("rules").map(str::parse).transpose().ok()?,
@@ -35,7 +37,7 @@ impl TurnPolicy {
     }
 }
 
-/// A number in an attribute of an entry's payload.
+/// The number in an attribute of an entry's payload. None if there is none.
 pub(in super::super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
     entry.element().ok()?.attribute(attribute)?.parse().ok()
 }

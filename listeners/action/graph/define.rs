@@ -22,8 +22,8 @@ pub struct ActionDefinition {
     pub parameters: Parameters,
     /// The names that the parameters refer to.
     pub refers_to: BTreeSet<String>,
-    /// The group of the action, which is an item or the called listener. If actions are batched,
-    /// those of one group run one after another.
+    /// The group of the action: the `item_id` in its parameters, or else the called listener. If
+    /// actions are batched, those of one group run one after another.
     pub group: String,
     /// How long an attempt may take, in microseconds.
     pub timeout_us: u64,
@@ -93,7 +93,7 @@ impl ActionDefinition {
         }
     }
 
-    /// What the action's failure means for the actions that depend on it.
+    /// How the action's failure affects the actions that depend on it.
     pub(super) fn on_error(&self) -> OnError {
         self.action.on_error.unwrap_or_default()
     }
@@ -104,7 +104,8 @@ impl ActionDefinition {
         self.action.dialect.is_some_and(|it| it != Dialect::Tags)
     }
 
-    /// The called listener's name, if the action names a listener: the part before the first dot.
+    /// The called name up to its first dot. If the action names a listener, this is the listener's
+    /// name.
     pub fn target(&self) -> &str {
         target(&self.action.name)
     }

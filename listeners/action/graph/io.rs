@@ -14,13 +14,13 @@ use super::{ActionDefinition, Id};
 /// An input of the graph.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// An agent defines an action.
+    /// An agent defines an action, whose id comes second.
     Defined(Arc<str>, Id, Box<Action>),
-    /// A turn of an agent is over.
+    /// The turn with this number is over.
     TurnOver(Arc<str>, u64),
-    /// An attempt at an action is answered.
+    /// An attempt at an action is answered: the action, the number of the attempt, and the outcome.
     Replied(Id, u32, CallOutcome),
-    /// A time has come, or isn't needed any more.
+    /// A time that [`Output::Wake`] asked for has come, or isn't needed any more.
     Due(Time),
     /// An agent or an operator cancels actions.
     Cancel(CancelRequest),
@@ -106,7 +106,8 @@ pub enum Output {
     Wake {
         /// The time.
         time: Time,
-        /// Whether the agent needs the time. False for the timeout of a `fire_and_forget` action.
+        /// Whether the agent waits for the event at this time. False for the timeout of a
+        /// `fire_and_forget` action.
         is_awaited: bool,
     },
     /// The number of actions that a request cancelled.
@@ -148,18 +149,19 @@ impl ActionOutcome {
     }
 }
 
-/// The values of an action's references, by name. A reference without a value stays as it is
-/// written.
+/// Maps the names of an action's references to their values. A reference whose name isn't in the
+/// map stays as it is written.
 pub type Values = BTreeMap<String, Value>;
 
-/// The contents of an agent's feeds in a turn's prompt, by name. None if the prompt shows nothing
-/// of a feed.
+/// Maps the names of an agent's feeds to their contents in a turn's prompt. None if the prompt
+/// shows nothing of a feed.
 pub type FeedContents = BTreeMap<String, Option<Arc<str>>>;
 
-/// The value of a name.
+/// The value of a name that a reference uses.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// The answer of an action. None, which becomes null, if there was no payload.
+    /// The payload that answered an action. None if the answer has no payload; the value is then
+    /// null.
     Result(Option<Element>),
     /// The action failed, or never ran.
     Failed,
@@ -171,13 +173,13 @@ pub enum Value {
 
 /// The meaning of a name in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive, since each is treated differently.
+// The enum is exhaustive, since callers treat each meaning differently.
 pub enum Meaning {
     /// An action.
     Action(Id),
     /// A feed.
     Feed,
-    /// No meaning: it is text.
+    /// No meaning: the reference is plain text.
     Nothing,
 }
 

@@ -1,6 +1,6 @@
 //! The actions of a thread as a state machine: [`Graph::step`] takes an input, such as a defined
-//! action or an answer, and returns outputs, such as a call to make. It has no log, no schemas and
-//! no clock, so the same inputs give the same outputs.
+//! action or an answer, and returns outputs, such as a call to make. The graph knows no log, no
+//! schemas and no clock, so equal inputs give equal outputs.
 
 mod define;
 mod names;
@@ -49,9 +49,10 @@ struct Scope {
     turns: BTreeMap<u64, Turn>,
     names: BTreeMap<String, Id>,
     keys: BTreeMap<String, Id>,
-    /// By called listener: the first action that called it, and the second one if there is one.
+    /// Maps each called listener to the first action that called it, and to the second one if there
+    /// is one.
     targets: BTreeMap<String, (Id, Option<Id>)>,
-    /// By turn: the contents of the agent's feeds in the prompt of the turn.
+    /// Maps each turn to the contents of the agent's feeds in the turn's prompt.
     shown: BTreeMap<u64, Arc<FeedContents>>,
     /// Whether the agent has begun a turn since its last final answer or stop.
     is_at_work: bool,
@@ -64,7 +65,8 @@ struct Turn {
     is_over: bool,
     ids: BTreeSet<String>,
     count: usize,
-    /// The latest time at which the turn's batch starts, if actions wait in the batch.
+    /// The latest time at which the turn's batch starts, in microseconds since the epoch. None if
+    /// no action waits in the batch.
     batch_due: Option<u64>,
 }
 
@@ -80,7 +82,7 @@ struct Node {
     state: NodeState,
     /// The end of the rate limit that the called agent waits for, in microseconds since the epoch.
     limited_until: Option<u64>,
-    /// The payload that answered the last attempt, if there was one.
+    /// The payload that answered the last attempt. None if there was none.
     answer: Option<Element>,
     /// Whether the log has the action's result.
     is_recorded: bool,
@@ -109,14 +111,14 @@ enum NodeState {
     /// The action waits for its dependencies, for earlier `sync` actions of its turn, or for the
     /// end of the turn.
     Waiting,
-    /// It waits until its batch starts.
+    /// The action waits until its batch starts.
     Batched,
-    /// It waits until fewer actions of its agent run, or until an earlier action of its group is
-    /// done.
+    /// The action waits until fewer actions of its agent run, or until an earlier action of its
+    /// group is done.
     Queued,
-    /// It waits for an answer, at the latest until this time.
+    /// The action waits for an answer until this time, in microseconds since the epoch.
     Running(u64),
-    /// Its attempt failed. The next one may start at this time.
+    /// The action's last attempt failed. The next attempt may start at this time.
     Pausing(u64),
     Done(Arc<ActionOutcome>),
 }
@@ -135,8 +137,8 @@ impl NodeState {
 }
 
 impl Graph {
-    /// Begins a turn of an agent, with the policy of the turn's actions. Earlier turns of the agent
-    /// are over.
+    /// Begins a turn of an agent, with the policy of the turn's actions. Ends the agent's earlier
+    /// turns.
     pub fn begins(&mut self, agent: &Arc<str>, turn: u64, policy: Policy) {
         let scope = self.scopes.entry(agent.clone()).or_default();
         scope.is_at_work = true;
@@ -385,8 +387,8 @@ impl Graph {
         }
     }
 
-    /// The unfinished `sync` actions before this one in the same turn, which it may not overtake.
-    /// Tool calls of a model don't wait for each other.
+    /// The unfinished `sync` actions that come before this action in the same turn. This action
+    /// waits for them. Actions that the model wrote as tool calls don't wait for each other.
     fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
         let node = self.nodes.get(&id);
         let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
@@ -439,6 +441,7 @@ impl Graph {
     }
 
     /// Starts queued actions in their order, as long as `at_once` and their groups allow it.
+    /// Returns false, since a start lets no other action continue.
     fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
@@ -458,7 +461,7 @@ impl Graph {
             let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
             let count = running.entry(node.agent.clone()).or_default();
             let group = self.group(node);
-            // The first queued action of a group reserves the group. So an action that is tried
+            // The first queued action of a group reserves the group. Thus an action that is tried
             // again starts before later actions of its group.
             let is_free = group.is_none_or(|it| groups.insert(it));
             if *count >= room || !is_free {
@@ -492,8 +495,8 @@ impl Graph {
         self.armed.retain(|_, it| !it.is_empty());
     }
 
-    /// Requests the next time at which something is due, separately for each agent. So the entries
-    /// of an agent are never caused by a time of another agent.
+    /// Requests the next time at which something is due, separately for each agent. Thus a time of
+    /// one agent never causes entries of another agent.
     fn arm(&mut self, out: &mut Vec<Output>) {
         let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
         let mut add = |agent: &Arc<str>, is_awaited, time| {
@@ -554,7 +557,7 @@ impl Turn {
 }
 
 impl Node {
-    /// The turn that the action belongs to. 0 if it belongs to none.
+    /// The turn that the action belongs to. 0 if the action belongs to no turn.
     fn turn(&self) -> u64 {
         self.definition.action.turn.unwrap_or(0)
     }

@@ -23,9 +23,9 @@ impl Graph {
         scope.shown.insert(turn, feeds);
     }
 
-    /// Notes that an agent has given its final answer or stopped. Results that have lost their name
-    /// to a newer action are dropped. While the agent works they are kept, since a waiting response
-    /// may refer to them.
+    /// Records that an agent has given its final answer or stopped. Results that have lost their
+    /// name to a newer action are dropped. While the agent works, such results are kept, since a
+    /// waiting response may refer to them.
     pub fn work_over(&mut self, agent: &str) {
         let Some(scope) = self.scopes.get_mut(agent) else { return };
         scope.is_at_work = false;
@@ -39,12 +39,12 @@ impl Graph {
     ///
     /// The meaning is the first one of these that exists:
     ///
-    /// - the newest action before the response that has the name as its output key,
-    /// - the newest action before the response that has it as its id,
+    /// - the newest action with the name as its output key, of those before the response,
+    /// - the newest action with the name as its id, of those before the response,
     /// - a feed of the turn,
-    /// - the action before the response that called the listener of this name, if only one did,
-    /// - the first action of the same turn after the response that has the name in one of these
-    ///   ways.
+    /// - the only action before the response that called the listener of this name,
+    /// - the first action after the response, in the same turn, whose output key, id or called
+    ///   listener is the name.
     ///
     /// Actions of later turns don't change the meaning.
     #[must_use]
@@ -78,8 +78,8 @@ impl Graph {
         }
     }
 
-    /// The value of an action in a response: its answer, or that it failed. None while the action
-    /// is unfinished.
+    /// The value of an action in a response: its answer, or [`Value::Failed`]. None while the
+    /// action is unfinished.
     #[must_use]
     pub fn resolved(&self, id: Id) -> Option<Value> {
         let done = self.outcome(id)?;
@@ -148,7 +148,7 @@ impl Graph {
                 Some((_, Some(Value::Failed))) => {
                     bound.insert(name.clone(), Bound::Value(Value::Failed));
                 }
-                // If no action has the name yet, a later action of the turn may take it.
+                // If no action has the name yet, a later action of the turn may get it.
                 found => {
                     let on = found.map(|(id, _)| id);
                     bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
@@ -240,8 +240,8 @@ impl Graph {
         found.collect()
     }
 
-    /// The value of an action in parameters. Null if the action failed and its failure is to be
-    /// ignored.
+    /// The value of an action in parameters. None while the action is unfinished. Null if the
+    /// action failed and its `on_error` is `skip`.
     fn result(&self, id: Id) -> Option<Value> {
         match self.resolved(id)? {
             Value::Failed if self.outcome(id).is_some_and(|it| self.lets_through(id, it)) => {

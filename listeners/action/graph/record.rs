@@ -1,14 +1,14 @@
-//! Takes over the calls and results that the log has. They count even if today's rules would make
-//! something else of the same messages, since an older version may have written the log. In a log
-//! of this version, the graph has computed the same before, so nothing changes.
+//! Takes over the calls and results that the log has. They count even if today's rules lead to
+//! other calls and results, since an older version may have written the log. In a log of this
+//! version, the graph has computed the recorded calls and results itself, so nothing changes.
 
 use std::sync::Arc;
 
 use super::{ActionOutcome, Graph, Id, NodeState, Status, Turn};
 
 impl Graph {
-    /// Notes that the log has the call of an attempt, so the attempt runs. Returns whether an
-    /// answer to it is still needed.
+    /// Records that the log has the call of an attempt, so the attempt runs. Returns whether an
+    /// answer to the call is still needed.
     pub fn called(&mut self, id: Id, attempt: u32) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         if node.is_recorded || attempt <= node.attempts {
@@ -27,7 +27,8 @@ impl Graph {
         true
     }
 
-    /// Notes until when the called agent has to wait for its model's rate limit.
+    /// Records the end of the rate limit for which the called agent waits, in microseconds since
+    /// the epoch.
     pub fn limited(&mut self, id: Id, attempt: u32, until: u64) {
         if let Some(node) = self.nodes.get_mut(&id).filter(|it| it.attempts == attempt) {
             node.limited_until = Some(until);
@@ -35,8 +36,8 @@ impl Graph {
     }
 
     /// Takes over the result that the log has of an action. If the graph computed another status,
-    /// the recorded one counts, also for actions that depend on this one. The payload of the last
-    /// answer stays.
+    /// the recorded one counts, also for actions that depend on this one. If `recorded` has no
+    /// answer, the answer to the last attempt stays.
     pub fn settle(&mut self, id: Id, recorded: ActionOutcome) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.is_recorded = true;
@@ -48,8 +49,8 @@ impl Graph {
         self.live.remove(&id);
         self.armed.values_mut().for_each(|it| it.retain(|time| time.of != id));
         self.armed.retain(|_, it| !it.is_empty());
-        // Others may have been skipped because of the computed status. Those without a recorded
-        // result wait again.
+        // Other actions may have been skipped because of the computed status. Those without a
+        // recorded result wait again.
         for (id, node) in &mut self.nodes {
             let is_skipped =
                 matches!(&node.state, NodeState::Done(it) if it.status == Status::Skipped);

@@ -23,7 +23,7 @@ pub(super) enum Trouble {
 
 type Answer = Result<Number, Trouble>;
 
-/// A function by its name, with the least and the most arguments that it takes.
+/// A function: its name, the minimum and the maximum number of its arguments, and its operation.
 pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) least: usize,
@@ -62,7 +62,7 @@ pub(super) const REMAIN: Operation = Operation::Two(|a, b| Ok(a.remain(divisor(b
 pub(super) const POWER: Operation = Operation::Two(power);
 pub(super) const NEGATE: Operation = Operation::One(|a| Ok(a.negate()));
 
-/// In the order in which an error lists them.
+/// All functions, in the order in which an error lists them.
 static FUNCTIONS: [Function; 23] = [
     Function::one("abs", |a| Ok(if is_below_zero(a) { a.negate() } else { a })),
     Function::one("acos", |a| within_one(a).map(rounded(f64::acos))),
@@ -107,7 +107,7 @@ pub(super) fn names() -> String {
     format!("{}, pi, e", names.join(", "))
 }
 
-/// Makes a function on numbers from one on floating-point numbers.
+/// Makes a function on numbers from a function on floating-point numbers.
 fn rounded(of: fn(f64) -> f64) -> impl Fn(Number) -> Number {
     move |it| Number::Rounded(of(it.to_f64()))
 }
@@ -176,7 +176,8 @@ fn logarithm(number: Number, base: Number) -> Answer {
     Ok(exactly(logarithm, |exponent| base.power(exponent), number))
 }
 
-/// The integer next to `guess`, if `back` of this integer is exactly `to`. Otherwise the guess.
+/// The integer next to `guess`, if `back` maps this integer exactly to `to`. Otherwise `guess`
+/// itself.
 fn exactly(guess: f64, back: impl Fn(Number) -> Number, to: Number) -> Number {
     let whole = Number::read(&format!("{:.0}", guess.abs()));
     let whole = whole.map(|it| if guess < 0.0 { it.negate() } else { it });
@@ -217,7 +218,7 @@ fn sign(number: Number) -> Number {
     }
 }
 
-/// The greatest number in this order.
+/// The greatest number by `order`.
 fn most(all: &[Number], order: fn(Number, Number) -> Ordering) -> Number {
     all.iter()
         .copied()

@@ -107,8 +107,8 @@ async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Probl
 /// ```
 ///
 /// # Errors
-/// The first problem in the form of the expression. If the form is right, the first problem in the
-/// calculation.
+/// Returns the first problem in the form of the expression, or, if the form is right, the first
+/// problem in the calculation.
 pub fn evaluate(expression: &str) -> Result<String, Problem> {
     let program = parse::parse(expression)?;
     Ok(evaluate::run(&program)?.to_string())

@@ -1,4 +1,5 @@
-//! Numbers: fractions of 128-bit integers, or floating point where a fraction would be too large.
+//! Numbers: fractions of 128-bit integers, or floating-point numbers if a fraction would be too
+//! large.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +13,8 @@ pub(super) enum Number {
     Rounded(f64),
 }
 
-/// The fraction `over / under` in lowest terms. `under` is above zero, and neither is `i128::MIN`.
+/// The fraction `over / under` in lowest terms. `under` is above zero. Neither number is
+/// `i128::MIN`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fraction {
     over: i128,
@@ -41,7 +43,7 @@ impl Number {
         }
     }
 
-    /// The number as an integer, if it is exactly one.
+    /// The number as an integer. None if it isn't exactly an integer.
     pub(super) fn integer(self) -> Option<i128> {
         match self {
             Number::Exact(Fraction { over, under: 1 }) => Some(over),
@@ -69,17 +71,17 @@ impl Number {
         self.both(other, Fraction::multiply, |a, b| a * b)
     }
 
-    /// `other` is not zero.
+    /// The quotient of this number and `other`, which must not be zero.
     pub(super) fn divide(self, other: Number) -> Number {
         self.both(other, |a, b| a.multiply(b.inverse()?), |a, b| a / b)
     }
 
-    /// `other` is not zero.
+    /// The remainder of this number divided by `other`, which must not be zero.
     pub(super) fn remain(self, other: Number) -> Number {
         self.both(other, Fraction::remain, |a, b| a % b)
     }
 
-    /// A number that is zero must not be raised to a power below zero.
+    /// Raises this number to a power. Zero must not be raised to a power below zero.
     pub(super) fn power(self, exponent: Number) -> Number {
         let exact = |base: Fraction, it: Fraction| match it {
             Fraction { over, under: 1 } => base.power(over),
@@ -97,7 +99,8 @@ impl Number {
         }
     }
 
-    /// Rounds to an integer: by `exact` for a fraction, by `rounded` for floating point.
+    /// Rounds to an integer, with `exact` for a fraction and with `rounded` for a floating-point
+    /// number.
     pub(super) fn to_integer(
         self,
         exact: fn(i128, i128) -> i128,
@@ -122,7 +125,8 @@ impl Number {
         (self.to_f64() + 0.0).total_cmp(&(other.to_f64() + 0.0))
     }
 
-    /// Calculates exactly if both numbers are exact and the result fits, else in floating point.
+    /// Calculates exactly if both numbers are exact and the result fits. Otherwise it calculates in
+    /// floating point.
     fn both(
         self,
         other: Number,
@@ -209,7 +213,7 @@ impl Fraction {
         }
     }
 
-    /// The fraction as a decimal number, if it has few enough digits.
+    /// The fraction as a decimal number. None if that would have too many digits.
     fn decimal(self) -> Option<String> {
         let (mut ten, mut digits) = (1_i128, 0);
         while ten % self.under != 0 {

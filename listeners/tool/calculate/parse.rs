@@ -4,12 +4,12 @@ use super::Problem;
 use super::function::{self, Function, Operation};
 use super::number::Number;
 
-/// An expression may have at most this many bytes. People and models write shorter ones.
+/// The maximum number of bytes of an expression. People and models write shorter ones.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
-/// How deep parentheses, calls and exponents may be nested. Each level takes a few frames of the
-/// thread's stack.
+/// The maximum nesting depth of parentheses, calls and exponents. Each level takes a few frames of
+/// the thread's stack.
 const NESTING_MAX: u32 = 64;
-/// An answer repeats at most this many characters of a wrong word.
+/// The maximum number of characters of a wrong word that an answer repeats.
 const WORD_CHARACTERS_MAX: usize = 32;
 
 /// A step of a compiled expression, on a stack of numbers.
@@ -220,7 +220,7 @@ impl Parser<'_> {
         self.rest = rest.as_str();
     }
 
-    /// The problem that the next character or word isn't what was expected.
+    /// The problem that the next character or word isn't one of those expected.
     fn unexpected(&mut self, expected: &str) -> Problem {
         let found = match self.peek() {
             None => "the end".to_owned(),

@@ -232,7 +232,7 @@ fn an_expression_has_its_limits() {
     assert!(evaluate(&format!("2{}", "^2".repeat(65))).is_err());
 }
 
-/// Pieces of expressions. Random rows of them are often nearly right.
+/// Pieces of expressions. Random sequences of these pieces are often almost valid.
 const PIECES: [&str; 34] = [
     "0",
     "1",

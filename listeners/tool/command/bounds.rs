@@ -1,5 +1,5 @@
-//! The bounds of a listener's programs: which files and what network they may use, and how much
-//! time and memory. They are made from the listener's settings, with every path resolved.
+//! The bounds of a listener's programs: the files, the network, the time and the memory that they
+//! may use. Bounds are made from the listener's settings, with every path resolved.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,24 +11,24 @@ use super::limits::CommandLimits;
 use super::order::{Confinement, Order};
 use super::programs::search_path;
 
-/// Whether a program may connect to anything, and listen.
+/// Whether a program may use the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Network {
-    /// It may not.
+    /// The program can neither connect to anything nor listen.
     #[default]
     None,
-    /// It may.
+    /// The program may connect to anything, and listen.
     Any,
 }
 
-/// The time limit, in seconds, of a program that serves as long as the pump needs it: a century.
+/// The time limit of a program that serves as long as the pump needs it, in seconds: a century.
 const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
 /// The settings from which bounds are made.
 pub(in super::super) struct Given<'a> {
-    /// A path from the same manifest. It tells where the manifest's folder is.
+    /// A path from the same manifest, which has the manifest's folder.
     pub(in super::super) home: &'a Beside,
     pub(in super::super) root: Option<&'a Beside>,
     pub(in super::super) env: BTreeMap<String, String>,
@@ -38,7 +38,7 @@ pub(in super::super) struct Given<'a> {
     pub(in super::super) limits: CommandLimits,
 }
 
-/// What each program of a listener may see and use.
+/// The bounds of each program of a listener.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Bounds {
     /// The folder in which the program runs.
@@ -51,7 +51,8 @@ pub(in super::super) struct Bounds {
 }
 
 impl Bounds {
-    /// Resolves every path. The folder in which a program runs may also be written.
+    /// Makes bounds from settings, and resolves every path. The folder in which a program runs may
+    /// also be written. An error if a path doesn't exist.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         let home = match given.home.folder() {
             it if it.as_os_str().is_empty() => Path::new("."),
@@ -84,7 +85,7 @@ impl Bounds {
         Bounds { folder: "/".to_owned(), environment, read, write, network, limits }
     }
 
-    /// The same bounds, but the program at `path` may be read and executed, too.
+    /// These bounds, in which the program at `path` may be read and executed, too.
     pub(in super::super) fn with_program(mut self, path: &str) -> Result<Bounds, String> {
         // If the path is a link, this allows both the link and its target.
         self.read.push(path.to_owned());
@@ -92,8 +93,7 @@ impl Bounds {
         Ok(self)
     }
 
-    /// The same bounds with one more folder that may be written, and with these environment
-    /// variables.
+    /// These bounds with one more folder that may be written, and with more environment variables.
     pub(in super::super) fn with_folder(mut self, path: &str, all: &[(&str, &str)]) -> Bounds {
         self.write.push(path.to_owned());
         let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
@@ -140,8 +140,8 @@ impl Bounds {
 }
 
 impl Order {
-    /// The same order for a program that serves as long as the pump needs it. Landlock doesn't
-    /// confine this program.
+    /// This order, for a program that serves as long as the pump needs it. Landlock doesn't confine
+    /// such a program.
     pub(super) fn serving(mut self) -> Order {
         self.is_server = true;
         self.seconds = SERVER_SECONDS;
@@ -150,7 +150,8 @@ impl Order {
     }
 }
 
-/// The absolute path, without links.
+/// The absolute path, with all links resolved. An error if nothing is at the path, or if it isn't
+/// Unicode.
 fn found(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| match error.kind() {

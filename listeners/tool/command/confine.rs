@@ -2,8 +2,8 @@
 //! becomes the program.
 //!
 //! Landlock is the part of the Linux kernel that limits a process's use of files, TCP and signals.
-//! On a kernel without it, a program may use every file that the pump may use, and the network;
-//! [`note`] adds this to the listener's description.
+//! On a kernel without Landlock, a program may use every file that the pump may use, and the
+//! network. [`note`] adds this to the listener's description.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
 use super::order::Confinement;
 
-/// The exit code if the program can't be started. Shells use the same one.
+/// The exit code if the program can't be started. Shells use the same code.
 const NOT_BEGUN: u8 = 127;
 
 /// A sentence for the description of a listener whose programs aren't confined. It is empty if the
@@ -60,7 +60,7 @@ pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
 }
 
 fn not_begun(why: &str) -> ExitCode {
-    // If standard error can't be written, there is nobody else to tell.
+    // If standard error can't be written, the message can go nowhere else.
     let _ = writeln!(std::io::stderr(), "pumphouse: {why}");
     ExitCode::from(NOT_BEGUN)
 }
@@ -91,7 +91,7 @@ fn bind_to(supervisor: i32) -> Result<(), String> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(|error| format!("not bound to the supervisor: {error}"))?;
-    // The supervisor may have ended before that.
+    // The supervisor may have ended before this call.
     match getppid().is_some_and(|it| it.as_raw_nonzero().get() == supervisor) {
         true => Ok(()),
         false => Err("the supervisor is gone".to_owned()),
@@ -103,8 +103,8 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// What every program may read and execute. The list has no folder of a process in `/proc`, because
-/// the folder of the pump's process would show the pump's environment.
+/// The files and folders that every program may read and execute. The list has no folder of a
+/// process in `/proc`, because the folder of the pump's process would show the pump's environment.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 20] = [
     "/usr",

@@ -8,30 +8,33 @@ use serde::Deserialize;
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
-/// How long the pump waits for a supervisor beyond a program's time: it tells the program to end,
-/// then ends it, and all that it began.
+/// The time that the pump waits for a supervisor after a program's time limit. In this time, the
+/// supervisor asks the program to end, and then kills it and all its descendants.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// What one call of a program may come to.
+/// The limits of one call of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CommandLimits {
-    /// How long it may run, in seconds. Then it hears SIGTERM, and two seconds later SIGKILL.
+    /// The maximum time of the program, in seconds. After this time, the program gets SIGTERM, and
+    /// two seconds later SIGKILL.
     pub seconds_max: u64,
-    /// Bytes of what it is given.
+    /// The maximum number of bytes that a call gives to the program, as input and as arguments.
     pub input_bytes_max: usize,
-    /// Bytes of its standard output that are kept: the first half and the last half of more.
+    /// The maximum number of bytes of standard output that are kept. Of a longer output, the
+    /// beginning and the end are kept, each with half of this number.
     pub output_bytes_max: usize,
-    /// The same of its standard error.
+    /// The maximum number of bytes of standard error that are kept, as of standard output.
     pub error_bytes_max: usize,
-    /// Bytes that it may write to either; then it is ended.
+    /// The maximum number of bytes that the program may write to each of standard output and
+    /// standard error. A program that writes more is ended.
     pub written_bytes_max: u64,
-    /// Bytes of memory that each of its processes may have of its own.
+    /// The maximum number of bytes of private memory of each process of the program.
     pub memory_bytes_max: u64,
-    /// Bytes of one file that it writes.
+    /// The maximum number of bytes of each file that the program writes.
     pub file_bytes_max: u64,
-    /// Files and sockets that each of its processes may have open.
+    /// The maximum number of files and sockets that each process of the program may have open.
     pub descriptors_max: u64,
 }
 
@@ -51,7 +54,8 @@ impl Default for CommandLimits {
 }
 
 impl CommandLimits {
-    /// How long a handler may take whose program takes all of its time.
+    /// The time limit of a handler: that of its program, and the time that ending the program
+    /// takes.
     pub(in super::super) fn listener_time(&self) -> Duration {
         Duration::from_secs(self.seconds_max).saturating_add(GRACE)
     }

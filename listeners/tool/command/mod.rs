@@ -15,8 +15,8 @@
 //!
 //! A program runs under a *supervisor*: this executable, started again ([`supervise`]). The
 //! supervisor ends the program when the call ends and when the pump ends, even if the pump is
-//! killed. The supervisor starts a *launcher*, which limits itself to what the program may use and
-//! then becomes the program ([`confine`]).
+//! killed. The supervisor starts a *launcher*, which gives up the rights that the program must not
+//! have and then becomes the program ([`confine`]).
 
 pub mod limits;
 pub(super) mod programs;
@@ -44,7 +44,7 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
-/// The argument that is replaced by the text.
+/// The argument that the message's text replaces.
 const FIELD: &str = "{text}";
 
 /// Runs the listener's program on a text.
@@ -99,47 +99,50 @@ pub enum Reason {
     Failed,
 }
 
-/// What stands under `settings` of `use: command`.
+/// The `settings` of `use: command` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The program and its arguments; one may be `{text}`, or any field of what it takes.
+    /// The program and its arguments. An argument such as `{text}` is replaced by this field of the
+    /// message.
     pub run: Vec<Beside>,
-    /// What it takes; a text unless said.
+    /// The payload that the listener takes. None means a text.
     pub takes: Option<DeclaredPayload>,
-    /// What it answers; a text unless said.
+    /// The payload that the listener answers. None means a text.
     pub answers: Option<DeclaredPayload>,
-    /// What stands in its standard input; unless said, what no argument has.
+    /// The form in which standard input has the message. None means that standard input has the
+    /// message only if no argument names a field.
     pub input: Option<Input>,
-    /// Where it runs, and what it may write; the manifest's folder unless said.
+    /// The folder in which the program runs, and which it may write. None means the manifest's
+    /// folder.
     pub root: Option<Beside>,
-    /// Variables of its environment, beside `PATH`, `LANG` and `TMPDIR`.
+    /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// More that it may read and execute.
+    /// More files and folders that the program may read and execute.
     #[serde(default)]
     pub read: Vec<Beside>,
-    /// More that it may write.
+    /// More files and folders that the program may write.
     #[serde(default)]
     pub write: Vec<Beside>,
-    /// Whether it may connect to anything.
+    /// Whether the program may use the network.
     #[serde(default)]
     pub network: Network,
-    /// How much it may take.
+    /// The limits of one call of the program.
     #[serde(default)]
     pub limits: CommandLimits,
 }
 
-/// What stands in the standard input of a program.
+/// The form in which the standard input of a program has the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Input {
-    /// A text, which is all that it takes.
+    /// The text of the message, for a listener that takes a text.
     Text,
-    /// What it takes, as JSON.
+    /// The message as JSON.
     Json,
-    /// What it takes, as XML.
+    /// The message as XML.
     Xml,
 }
 
@@ -148,7 +151,8 @@ struct Program {
     name: String,
     path: String,
     arguments: Vec<String>,
-    /// Whether the text goes to standard input: no argument has it, or the settings say so.
+    /// Whether the text goes to standard input. It does if no argument is `{text}`, or if the
+    /// settings say so.
     gets_input: bool,
     bounds: Bounds,
 }
@@ -156,8 +160,8 @@ struct Program {
 /// Makes the listener `command`.
 ///
 /// # Errors
-/// The program or a folder doesn't exist, an argument names a field that the payload doesn't have,
-/// or `takes`, `answers` and `input` are wrong or don't fit together.
+/// If the program or a folder doesn't exist, if an argument names a field that the payload doesn't
+/// have, or if `takes`, `answers` and `input` are wrong or don't fit together.
 pub fn command(settings: Settings) -> Result<Listener, String> {
     let Some((program, arguments)) = settings.run.split_first() else {
         return Err("`run` is empty: write a program, as in `run: [tr, a-z, A-Z]`".to_owned());

@@ -5,45 +5,47 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What to run.
+/// An order to run a program.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Order {
-    /// Its path from the root of the system.
+    /// The program's absolute path.
     pub(super) program: String,
     pub(super) arguments: Vec<String>,
     pub(super) folder: String,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) input: String,
-    /// Whether it speaks with the pump while it runs: then its input is the socket that is its
-    /// output.
+    /// Whether the program exchanges messages with the pump while it runs. The standard input and
+    /// output of such a program are one socket.
     pub(super) is_server: bool,
     pub(super) seconds: u64,
     pub(super) confinement: Confinement,
 }
 
-/// What a program may see and take.
+/// The rights and the limits of a program.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Confinement {
-    /// What it may read and execute, beside the system's folders.
+    /// The files and folders that the program may read and execute, besides those of the system.
     pub(super) read: Vec<String>,
-    /// What it may write as well.
+    /// The files and folders that the program may also write.
     pub(super) write: Vec<String>,
     pub(super) network: bool,
-    /// Whether it may see whatever the pump's user may, and use the network.
+    /// Whether Landlock doesn't confine the program. The program then has all rights of the pump's
+    /// user.
     pub(super) is_free: bool,
     pub(super) memory: u64,
     pub(super) file: u64,
     pub(super) descriptors: u64,
-    /// The supervisor, without which nothing runs.
+    /// The process id of the supervisor. The launcher doesn't start the program if its parent is
+    /// another process.
     pub(super) supervisor: i32,
 }
 
-/// How it ended.
+/// The report of how a program ended.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(super) struct Report {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) out_of_time: bool,
-    /// Why it wasn't begun.
+    /// The reason why the program wasn't started. None if it was started.
     pub(super) error: Option<String>,
 }

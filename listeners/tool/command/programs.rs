@@ -9,7 +9,7 @@ use pumphouse::listener::Beside;
 /// The search path if neither the settings nor the pump's environment has a `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The search path: `PATH` of the settings, else `PATH` of the pump's own environment.
+/// The search path: `PATH` of the settings, or else `PATH` of the pump's own environment.
 #[expect(clippy::disallowed_methods, reason = "an operator's programs are where a shell has them")]
 pub(in super::super) fn search_path(env: &BTreeMap<String, String>) -> String {
     let said = env.get("PATH").cloned();

@@ -19,12 +19,12 @@ use super::order::{Order, Report};
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
 
-/// A report may have at most this many bytes.
+/// The maximum number of bytes of a report.
 const REPORT_BYTES_MAX: u64 = 64 * 1024;
-/// How many bytes are read at once.
+/// The number of bytes of output that are read at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// How a program ended, and what it wrote.
+/// How a program ended, and the output that it wrote.
 #[derive(Debug)]
 pub(in super::super) struct Outcome {
     pub(in super::super) ended: ExitCause,
@@ -59,13 +59,15 @@ impl ExitCause {
     }
 }
 
-/// Is called with each piece of output that a program writes.
+/// A function that is called with each piece of output that a program writes.
 pub(in super::super) type OutputObserver<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
 
-/// Runs a program to its end. If the future is dropped before, the supervisor ends the program.
+/// Runs a program to its end. If the future is dropped before this end, the supervisor ends the
+/// program.
 ///
 /// # Errors
-/// The program can't be started, or its supervisor ended first; a sentence says why.
+/// If the program can't be started, or if its supervisor ended first. The error is a sentence with
+/// the reason.
 pub(in super::super) async fn run(
     bounds: &Bounds,
     program: &str,
@@ -129,7 +131,7 @@ pub(in super::super) struct Serving {
 /// Starts a program that exchanges messages with the pump.
 ///
 /// # Errors
-/// The supervisor can't be started, or the order can't be sent to it.
+/// If the supervisor can't be started, or if the order can't be sent to it.
 pub(in super::super) async fn serve(
     bounds: &Bounds,
     program: &str,
@@ -156,7 +158,7 @@ async fn hear(
     let (mut kept_out, mut kept_err) =
         (ClippedOutput::new(limits.output_bytes_max), ClippedOutput::new(limits.error_bytes_max));
     let most = limits.written_bytes_max;
-    // If one output is too much, the other isn't read to its end.
+    // If one output is too long, the other isn't read to its end.
     let both = tokio::try_join!(
         kept_out.fill(out, most, |it| observe(OutputStream::Out, it)),
         kept_err.fill(err, most, |it| observe(OutputStream::Err, it)),
@@ -172,7 +174,7 @@ async fn hear(
     Ok((Some(report), kept_out, kept_err))
 }
 
-/// Why an output isn't read to its end.
+/// The reason why an output isn't read to its end.
 enum ReadError {
     TooMuch,
     Failed(std::io::Error),
@@ -183,7 +185,7 @@ enum ReadError {
 pub(in super::super) struct ClippedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// How many bytes are kept of the beginning, and how many of the end.
+    /// The maximum number of bytes that are kept of the beginning, and of the end.
     half: usize,
     left_out: u64,
 }
@@ -225,7 +227,7 @@ impl ClippedOutput {
         self.left_out += over as u64;
     }
 
-    /// The whole output and `false`; or its beginning and `true` if a part is left out.
+    /// The whole output and `false`. If a part of the output is left out, its beginning and `true`.
     pub(in super::super) fn beginning(&self) -> (Vec<u8>, bool) {
         match self.left_out {
             0 => (self.head.iter().chain(&self.tail).copied().collect(), false),
@@ -233,7 +235,7 @@ impl ClippedOutput {
         }
     }
 
-    /// The output as text. A line stands where a part is left out.
+    /// The output as text. A line in place of a left-out part says so.
     pub(in super::super) fn text(&self, most: usize) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {

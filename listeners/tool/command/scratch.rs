@@ -10,7 +10,7 @@ use std::sync::Once;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{getpid, getuid};
 
-/// How many names are tried for a new folder.
+/// The maximum number of names that are tried for a new folder.
 const NAMES_MAX: u32 = 1_000;
 /// The beginning of each temporary folder's name.
 const PREFIX: &str = "pumphouse-";
@@ -54,8 +54,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Opens and locks the folder at a path. `None` if another process has locked it, or if something
-/// else is at the path by now.
+/// Opens and locks the folder at a path. None if another process has locked the folder, or if
+/// something else is at the path by now.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;

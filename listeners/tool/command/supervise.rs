@@ -22,7 +22,7 @@ use super::confine;
 use super::order::{Confinement, Order, Report};
 use super::scratch::Scratch;
 
-/// The path of this executable. It works even if the file was replaced meanwhile.
+/// The path of this executable. The path works even if the executable file was replaced meanwhile.
 #[cfg(target_os = "linux")]
 pub(super) const SELF: &str = "/proc/self/exe";
 #[cfg(not(target_os = "linux"))]
@@ -33,21 +33,21 @@ pub(super) const SUPERVISE: &str = "supervise-a-command";
 /// Started with this argument, the executable is a launcher.
 const LAUNCH: &str = "launch-a-command";
 
-/// How long a program may take to end after it got SIGTERM.
+/// The time that a program has to end after it got SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The remaining processes are killed in rounds, at most [`ROUNDS_MAX`] times. Each round lasts
-/// this long at most.
+/// The maximum time of a round. The remaining processes are killed in rounds, of which there are at
+/// most [`ROUNDS_MAX`].
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
-/// Before all processes are killed, they are stopped, so that none of them starts others. This is
-/// repeated at most this many times, for processes that were started meanwhile.
+/// Before all processes are killed, they are stopped, so that none of them starts others. Stopping
+/// is repeated at most this many times, for processes that were started meanwhile.
 const STOPS_MAX: u32 = 5;
-/// How many events may wait. There is one for the end of the call, one for the end of the program,
-/// and one for the end of all its processes.
+/// The maximum number of events that may wait. There is one for the end of the call, one for the
+/// end of the program, and one for the end of all its processes.
 const EVENTS_MAX: usize = 4;
 
 /// If this process was started as a supervisor or as a launcher, does that work and returns the
-/// exit code. Otherwise returns `None`.
+/// exit code. Otherwise returns None.
 pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
@@ -78,7 +78,7 @@ fn heard(pump: &UnixStream) -> io::Result<Order> {
     Ok(serde_json::from_str(&line)?)
 }
 
-/// What happens while a program runs.
+/// An event while a program runs.
 #[derive(Clone, Copy)]
 enum Event {
     /// The pump has closed the socket: the call or the pump itself has ended.
@@ -98,7 +98,7 @@ fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     let mut child = begin(&order, folder.path())?;
     let (events, happened) = sync_channel(EVENTS_MAX);
     if let Some(mut input) = child.stdin.take() {
-        // It is no error if the program doesn't read its input.
+        // A program that doesn't read its input causes no error.
         std::thread::spawn(move || drop(input.write_all(order.input.as_bytes())));
     }
     watch(pump.try_clone()?, events.clone());
@@ -177,7 +177,7 @@ fn reap(program: Pid, events: SyncSender<Event>) {
     });
 }
 
-/// Records in the report how the program ended. True if no process is left.
+/// Records an event in the report. Returns whether no process is left.
 fn note(event: Event, report: &mut Report) -> bool {
     if let Event::Ended(status) = event {
         report.code = status.exit_status();

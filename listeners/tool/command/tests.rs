@@ -1,5 +1,4 @@
-//! Tests what is refused before a program runs. Tests with the built executable cover the programs
-//! themselves.
+//! Tests the refusals before a program runs. Other tests, with the built executable, run programs.
 
 use super::confine::note_of;
 use super::supervise::parent_of;

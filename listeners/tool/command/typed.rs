@@ -1,6 +1,6 @@
-//! The listener `command` with declared payloads. The message's fields become the program's
-//! arguments, or the message becomes its input, as JSON or XML. The program's output is JSON or
-//! XML.
+//! The listener `command` with declared payloads. Fields of the message become arguments of the
+//! program, or the message becomes the program's input, as text, JSON or XML. The program's output
+//! is text, JSON or XML.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, o
 const TAKES: &str = "run";
 const ANSWERS: &str = "answer";
 
-/// The schema of the payload that the listener takes. It must be a JSON object.
+/// The schema of the payload that the listener takes. In JSON, this payload must be an object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let schema = schema_of(declared, TAKES, "What the listener's program is run on.")?;
     match schema.original().and_then(|it| it.get("type")).is_some_and(|it| it == "object") {
@@ -53,8 +53,8 @@ struct Typed {
     program: Program,
     takes: Schema,
     answers: Option<Schema>,
-    /// What the program gets on standard input. `None` if the arguments have all that the program
-    /// gets.
+    /// The form of the message on standard input. None if standard input is empty, since arguments
+    /// have the fields.
     input: Option<Input>,
 }
 
@@ -127,8 +127,8 @@ impl Typed {
 }
 
 /// The arguments that one argument of the manifest becomes. An argument such as `{city}` becomes
-/// the field's value: no argument without a value, and one argument for each item of a list. Any
-/// other argument stays as it is.
+/// the field's value. A field without a value becomes no argument, and a list becomes one argument
+/// for each item. Any other argument stays as it is.
 fn filled(argument: &str, value: &Value) -> Vec<String> {
     let Some(name) = field(argument) else { return vec![argument.to_owned()] };
     match value.get(name) {

@@ -1,4 +1,5 @@
-//! Converts files to text: by their names, and dumps of MediaWiki by how they begin.
+//! Converts files to text. The ending of a file's name decides how. An XML file counts as a dump of
+//! MediaWiki only if it begins as one.
 
 use std::io::Read as _;
 
@@ -27,8 +28,8 @@ pub(super) enum Read {
     Pdf(Vec<u8>),
 }
 
-/// Reads a file of at most so many bytes, as at most so many bytes of text. The error says in a few
-/// words why the file is left out.
+/// Reads a file as text of about `text_bytes_max` bytes at most. A file of more than
+/// `file_bytes_max` bytes is left out. The error says in a few words why a file is left out.
 pub(super) fn read(
     name: &str,
     (file, metadata): (File, Metadata),
@@ -82,8 +83,8 @@ fn is_wiki(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD_BYTES)]).contains("<mediawiki")
 }
 
-/// The pages of a dump of MediaWiki, each below a heading with its title. Of each page, the first
-/// revision in the dump is taken.
+/// The pages of a dump of MediaWiki, each below a heading with its title. Each page has the text of
+/// its first revision in the dump.
 fn wiki(bytes: &[u8], most: usize) -> Result<Document, String> {
     let dump = xml::read(bytes, Profile::Document, &XmlLimits::FILE);
     let dump = dump.map_err(|error| format!("no XML: {error}"))?;

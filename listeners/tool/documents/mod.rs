@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Documents are Markdown and other text (program code, too), HTML, PDF and XML dumps of MediaWiki.
-//! What `.gitignore` names is left out, and so are hidden files and links. The text is cut where
-//! `max_tokens` or a limit is reached; its last line says what is left out.
+//! Hidden files, links, and files that `.gitignore` names are left out. The text is cut at
+//! `max_tokens` or at a limit, and its last lines name documents that are left out.
 
 mod convert;
 
@@ -30,11 +30,11 @@ use super::text::cut;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "documents";
-/// How many of the documents that are left out the text names.
+/// The maximum number of left-out documents that the text names.
 const NAMED_MAX: usize = 5;
-/// One token is counted as this many characters, as feeds count them.
+/// The number of characters that count as one token. Feeds count tokens in the same way.
 const CHARACTERS_PER_TOKEN: u64 = 4;
-/// How long the files may take besides PDFs.
+/// The time limit for all files but PDFs, in seconds.
 const SECONDS_MAX: u64 = 30;
 
 /// Gathers documents in one text, each below a heading with its path.
@@ -85,13 +85,13 @@ impl From<FileRefused> for Refused {
     }
 }
 
-/// What stands under `settings` of `use: documents`.
+/// The `settings` of `use: documents` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The folder.
+    /// The folder with the documents.
     pub root: Beside,
-    /// How much is gathered.
+    /// The limits of one request.
     #[serde(default)]
     pub limits: DocumentLimits,
 }
@@ -104,18 +104,18 @@ impl Settings {
     }
 }
 
-/// What one request may come to.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct DocumentLimits {
-    /// Files that are looked at.
+    /// The maximum number of files that are looked at.
     pub files_max: usize,
-    /// Bytes of one file; a larger one is left out.
+    /// The maximum number of bytes of one file. A larger file is left out.
     pub file_bytes_max: usize,
-    /// PDFs that are read. Each takes a process of its own.
+    /// The maximum number of PDFs that are read. Each takes a process of its own.
     pub pdfs_max: usize,
-    /// Bytes of the text.
+    /// The maximum number of bytes of the text.
     pub text_bytes_max: usize,
 }
 
@@ -130,7 +130,7 @@ impl Default for DocumentLimits {
     }
 }
 
-/// The folder, and the limits.
+/// The folder with the documents, and the limits of one request.
 struct Folder {
     root: Root,
     limits: DocumentLimits,
@@ -139,7 +139,7 @@ struct Folder {
 /// Makes the listener `documents`.
 ///
 /// # Errors
-/// The folder doesn't exist, or can't be opened.
+/// If the folder doesn't exist or can't be opened.
 pub fn documents(settings: &Settings) -> Result<Listener, String> {
     let path = settings.root.path();
     let root = Root::open(&path, FileLimits::default());
@@ -188,7 +188,8 @@ async fn gather(
 }
 
 impl Folder {
-    /// The names of the files at these paths and below them, each once, and whether they are all.
+    /// The names of the files at these paths and below them, each once. The flag says whether these
+    /// are all files.
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
         let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
         for path in paths {
@@ -228,7 +229,7 @@ impl Folder {
         files.filter_map(|it| within(&self.root.path, it.path()).map(str::to_owned))
     }
 
-    /// Reads a document. The error is a word or two about why it is left out.
+    /// Reads a document. The error says in a word or two why the document is left out.
     async fn document(&self, name: &str, pdfs: &mut usize) -> Result<Document, String> {
         let opened = self.root.file(name).map_err(|_| "it can't be opened".to_owned())?;
         let most = (self.limits.file_bytes_max, self.limits.text_bytes_max);
@@ -245,7 +246,7 @@ impl Folder {
     }
 }
 
-/// The text so far.
+/// The text so far, and the room that is left for more.
 struct Gathering {
     text: String,
     characters_left: usize,

@@ -1,13 +1,13 @@
 //! Shows one change of a text as a unified diff of one hunk.
 
-/// How many lines are shown before the change, and after it.
+/// The number of unchanged lines that are shown before the change, and after it.
 const AROUND: usize = 3;
 
 /// The hunk for a change at the byte `at`. A hunk of more than `most` bytes is cut.
 pub(super) fn diff(before: &str, after: &str, at: usize, most: usize) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();
-    // The lines before the change are the same in both texts, and so are the last lines.
+    // The lines before the change are equal in both texts, and so are the lines after it.
     let same = before[..at].bytes().filter(|it| *it == b'\n').count();
     let pairs = old[same..].iter().rev().zip(new[same..].iter().rev());
     let tail = pairs.take_while(|(a, b)| a == b).count();
@@ -34,7 +34,7 @@ pub(super) fn diff(before: &str, after: &str, at: usize, most: usize) -> String 
     cut(text, most)
 }
 
-/// Cuts a text after at most `most` bytes, between two characters, and adds `…`.
+/// Cuts a text of more than `most` bytes between two characters, and adds a line with `…`.
 fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

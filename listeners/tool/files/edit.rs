@@ -9,7 +9,7 @@ use super::root::Root;
 use super::write::Target;
 use super::{Edit, Edited, Reason, Refused};
 
-/// A refusal lists at most this many places.
+/// The maximum number of places that a refusal lists.
 const PLACES_MAX: usize = 10;
 
 /// Replaces the text. The name of the temporary file contains the random number `chance`.
@@ -39,13 +39,14 @@ pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refu
     Ok(Edited { path: cut(path), diff: shown.chars().map(known).collect() })
 }
 
-/// Whether a file seems unchanged since it was read: same length, same time of the last change.
+/// Whether a file seems unchanged since it was read. It does if its length and the time of its last
+/// change are the same.
 fn is_same(read: &Metadata, now: &Metadata) -> bool {
     read.len() == now.len() && read.modified().ok() == now.modified().ok() && now.is_file()
 }
 
 /// Finds the place of the old text, and returns it with the old and the new text. If the file has
-/// Windows line ends and the caller's texts don't, both texts get them.
+/// Windows line ends and the caller's two texts don't, both of these texts get them.
 fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {

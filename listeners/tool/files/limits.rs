@@ -7,32 +7,34 @@ const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
 
-/// What one request may come to.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FileLimits {
-    /// Bytes of the lines that one `read` shows: a good part of what a model reads at once.
+    /// The maximum number of bytes of the lines that one `read` shows. This is a good part of the
+    /// text that a model reads at once.
     pub read_bytes_max: usize,
-    /// Bytes of a file that `read` goes over to find its first line.
+    /// The maximum number of bytes that a `read` skips to find its first line.
     pub scan_bytes_max: usize,
-    /// Bytes of a file that is written or edited: it is in memory meanwhile.
+    /// The maximum number of bytes of a file that is written or edited. An edited file is in memory
+    /// meanwhile.
     pub file_bytes_max: usize,
-    /// Bytes of the diff that an `edit` answers; what is longer is cut.
+    /// The maximum number of bytes of the diff that an `edit` answers. A longer diff is cut.
     pub diff_bytes_max: usize,
-    /// Things that one `list` shows.
+    /// The maximum number of names that one `list` shows.
     pub items_max: usize,
-    /// Bytes of the pattern of a `search`.
+    /// The maximum number of bytes of the pattern of a `search`.
     pub pattern_bytes_max: usize,
-    /// Lines that one `search` shows.
+    /// The maximum number of lines that one `search` shows.
     pub hits_max: usize,
-    /// Bytes of one such line; what is longer is cut.
+    /// The maximum number of bytes of a line that a `search` shows. A longer line is cut.
     pub hit_bytes_max: usize,
-    /// Files that one `search` looks into.
+    /// The maximum number of files that one `search` reads.
     pub searched_files_max: usize,
-    /// Bytes that one `search` reads, of all files together.
+    /// The maximum number of bytes that one `search` reads, in all files together.
     pub searched_bytes_max: usize,
-    /// Bytes of one file that a `search` looks into; larger ones it leaves out.
+    /// The maximum number of bytes of a file that a `search` reads. Larger files are left out.
     pub searched_file_bytes_max: usize,
 }
 

@@ -13,7 +13,8 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     let at = relative(path)?;
     let entries = root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let most = root.limits.items_max;
-    // A folder has no order of its own: the first names are known when all were read.
+    // The system returns the names of a folder in no order. The first names are known only once all
+    // are read.
     let mut first = BTreeMap::new();
     let mut more = false;
     for entry in entries {

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The root is opened when the listener is made, and every file is opened relative to this open
-//! folder. So no path and no link leads out of the root, even if a link is put there during a call.
-//! A link to a place below the root is followed, but a search skips the links that it finds. FIFOs
-//! and devices are refused, so that no call waits for them. [`limits::FileLimits`] bounds how much
-//! is read and written.
+//! folder. Thus no path and no link leads out of the root, even if a link is put there during a
+//! call. A link to a place below the root is followed, but a search skips the links that it finds.
+//! FIFOs and devices are refused, so that no call waits for them. [`limits::FileLimits`] has the
+//! limits of reading and writing.
 //!
-//! There may be several such listeners, each with its own root and name. The payloads' namespace
-//! contains this name.
+//! A manifest may have several such listeners, each with its own root and name. The namespace of a
+//! listener's payloads contains the listener's name.
 
 mod diff;
 pub mod limits;
@@ -272,16 +272,16 @@ pub enum Reason {
     Failed,
 }
 
-/// What stands under `settings` of `use: files`.
+/// The `settings` of `use: files` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The folder; whatever is asked stays below it.
+    /// The root. No request reaches a file outside of it.
     pub root: Beside,
-    /// Whether nothing may be written.
+    /// Whether the listener may only read.
     #[serde(default)]
     pub read_only: bool,
-    /// How much may be read and written.
+    /// The limits of one request.
     #[serde(default)]
     pub limits: FileLimits,
 }
@@ -298,7 +298,7 @@ impl Settings {
 /// Makes the listener `files`.
 ///
 /// # Errors
-/// The folder doesn't exist, or can't be opened.
+/// If the folder doesn't exist or can't be opened.
 pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     let path = settings.root.path();
     let root = Root::open(&path, settings.limits);
@@ -320,7 +320,7 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
     Ok(listener.describe(text).stateless())
 }
 
-/// Why a folder can't be the root.
+/// The reason why a folder can't be the root.
 #[derive(Debug)]
 pub struct Unusable {
     path: PathBuf,

@@ -1,5 +1,5 @@
-//! `read`: shows lines of a file, from a given line on. However large the file is, only what may be
-//! shown is kept in memory.
+//! `read`: shows lines of a file, from a given line on. Only the lines that are shown are kept in
+//! memory, however large the file is.
 
 use std::io::{self, BufRead, BufReader, Read as _};
 
@@ -21,7 +21,8 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     }
     let most = limits.read_bytes_max;
     let mut read = Vec::new();
-    // From here on, the limit is that of the lines that are shown, not that of the lines before.
+    // From here on, `read_bytes_max` limits the bytes that are read, and no longer
+    // `scan_bytes_max`.
     reader.get_mut().set_limit(most as u64 + 1);
     let taken = reader.take(most as u64 + 1).read_to_end(&mut read);
     taken.map_err(|error| failed(&path, &error))?;
@@ -52,8 +53,8 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     })
 }
 
-/// Skips `lines` lines. Returns how many lines and bytes were skipped, which is less if the file
-/// ends before.
+/// Skips `lines` lines. Returns the numbers of lines and bytes that were skipped. Fewer lines are
+/// skipped if the file ends before.
 fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     let (mut left, mut bytes, mut is_open) = (lines, 0_u64, false);
     while left > 0 {
@@ -71,8 +72,8 @@ fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     Ok((lines - left + u64::from(is_open), bytes))
 }
 
-/// Finds the first `wanted` whole lines, as far as they fit into `most` bytes. Returns where the
-/// last of them ends, and how many they are.
+/// Finds the first `wanted` whole lines, as far as they fit into `most` bytes. Returns the byte at
+/// which the last of these lines ends, and their number.
 fn whole_lines(bytes: &[u8], most: usize, wanted: u64) -> (usize, u64) {
     let (mut end, mut count) = (0, 0);
     for line in bytes.split_inclusive(|it| *it == b'\n') {

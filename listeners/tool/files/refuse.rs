@@ -21,8 +21,8 @@ pub(super) fn too_large(path: &str, what: &str, limit: &str, most: usize) -> Ref
 pub(super) fn failed(path: &str, error: &io::Error) -> Refused {
     let shown = cut(path);
     match error.kind() {
-        // An error of the system has a number. An error without one is of `cap_std`: the path leads
-        // out of the root.
+        // An error of the system has a number. An error without a number comes from `cap_std`, and
+        // means that the path leads out of the root.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => refused(
             Reason::Outside,
             path,

@@ -1,5 +1,5 @@
-//! The root folder, and the files below it. Every file is opened relative to the open root, so that
-//! no path leads out of it, even if a folder is replaced by a link meanwhile.
+//! The root folder, and the files below it. Every file is opened relative to the open root. Thus no
+//! path leads out of the root, even if a folder is replaced by a link meanwhile.
 
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -14,17 +14,18 @@ use super::limits::FileLimits;
 use super::refuse::{failed, refused, too_large};
 use super::{Reason, Refused};
 
-/// How many names of a folder are compared with a name that isn't there.
+/// The maximum number of names in a folder that are compared with a name that isn't there.
 const COMPARED_MAX: usize = 1_000;
 
 /// The root folder, which is held open.
 pub(in super::super) struct Root {
     pub(in super::super) dir: Dir,
-    /// The root's real path. A search walks it; the files that are found are opened relative to
-    /// `dir`.
+    /// The root's real path. A search walks this path, but opens the files that it finds relative
+    /// to `dir`.
     pub(in super::super) path: PathBuf,
     pub(super) limits: FileLimits,
-    /// Held while a file is written or edited, so that no edit is lost when two happen at once.
+    /// A lock that is held while a file is written or edited, so that no edit is lost if two calls
+    /// run at once.
     writing: Mutex<()>,
 }
 
@@ -47,7 +48,7 @@ impl Root {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a file to read it.
+    /// Opens a file for reading. A folder, or anything else that isn't a file, is refused.
     pub(in super::super) fn file(&self, path: &str) -> Result<(File, Metadata), Refused> {
         let at = relative(path)?;
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
@@ -126,7 +127,7 @@ pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
     }
 }
 
-/// A path relative to the root. `None` if the path isn't Unicode.
+/// A path relative to the root. None if the path isn't below the root, or isn't Unicode.
 pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
 }

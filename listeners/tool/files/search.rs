@@ -1,6 +1,6 @@
 //! `search`: finds lines in the files below a folder, by ripgrep's matcher.
 //!
-//! The walk through the folders uses paths, but files are opened relative to the open root. So no
+//! The walk through the folders uses paths, but files are opened relative to the open root. Thus no
 //! file outside the root is read, even if a folder is replaced by a link meanwhile.
 
 use std::io;
@@ -16,9 +16,9 @@ use super::refuse::{refused, too_large};
 use super::root::{Root, relative, within};
 use super::{Found, Hit, Reason, Refused};
 
-/// Bytes that a compiled pattern may take.
+/// The maximum number of bytes of a compiled pattern.
 const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of memory that the searcher may use for lines.
+/// The maximum number of bytes of memory that the searcher uses for lines.
 const HEAP_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Searches a folder or a file until everything is searched, a limit is reached, or `is_over`
@@ -102,7 +102,7 @@ struct Hits<'a> {
     /// The file that is being searched.
     path: String,
     hit: Vec<Hit>,
-    /// How many bytes were read, of all files together.
+    /// The number of bytes that were read, in all files together.
     bytes: usize,
     is_over: &'a dyn Fn() -> bool,
     stopped_by: Option<&'static str>,

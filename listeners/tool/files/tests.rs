@@ -1,4 +1,4 @@
-//! Tests reading, writing, editing, listing and searching, and what is refused.
+//! Tests reading, writing, editing, listing and searching, and their refusals.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -1,4 +1,4 @@
-//! `write`: a file is replaced as a whole, or stays as it was.
+//! `write`: replaces a file as a whole, or leaves it unchanged.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -32,7 +32,7 @@ pub(super) struct Target<'a> {
     path: &'a str,
     folder: Dir,
     name: PathBuf,
-    /// The file that is there already, if there is one.
+    /// The metadata of the file that is there already. None if there is no file.
     there: Option<Metadata>,
 }
 
@@ -77,9 +77,9 @@ impl<'a> Target<'a> {
         Ok(Target { path, folder, name: name.into(), there })
     }
 
-    /// Gives the file a new content. The bytes are written to a temporary file in the same folder.
-    /// Once they are on the disk, the temporary file takes the place of the old file. Just before
-    /// that, `may` can still refuse it.
+    /// Replaces the content of the file by `bytes`. The bytes are written to a temporary file in
+    /// the same folder. Once they are on the disk, the temporary file is renamed to the file's
+    /// name. Just before the renaming, `may` can still refuse it.
     pub(super) fn replace(
         &self,
         bytes: &[u8],
@@ -98,12 +98,12 @@ impl<'a> Target<'a> {
         }
         done?;
         // The open folder itself may be a handle that can't be synced (`O_PATH`), so the folder is
-        // opened once more.
+        // opened again.
         let kept = self.folder.open(".").and_then(|it| it.sync_all());
         kept.map_err(|error| failed(self.path, &error))
     }
 
-    /// What is at the place at this moment.
+    /// The metadata of the file that is at the place now.
     pub(super) fn now(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }

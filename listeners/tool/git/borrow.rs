@@ -1,6 +1,6 @@
-//! A temporary `.git` folder of the pump's own. It links to a repository's data, but to nothing
-//! that says which programs to run: Git reads no configuration, no hook and no attribute file of
-//! the repository's own `.git`. Only a few harmless settings are copied from there.
+//! A temporary `.git` folder of the pump's own. It links to a repository's data, but to no file
+//! that names programs to run. Git reads no configuration, no hook and no attribute file of the
+//! repository's own `.git`. Only a few harmless settings are copied from there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +15,12 @@ use super::super::files::root::Root;
 use super::super::text::cut;
 use super::{Reason, Refused};
 
-/// A repository's configuration may have at most this many bytes.
+/// The maximum number of bytes of a repository's configuration.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
 /// The parts of a repository's `.git` that hold data. The borrowed `.git` links to them.
 const LENT: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "info/exclude"];
-/// What is in `.git` while a merge, a rebase or the like is under way. A commit at that time would
-/// end it wrongly.
+/// Files and folders in `.git`, one of which is there while a merge, a rebase or a similar
+/// operation is under way. A commit at that time would end the operation wrongly.
 const UNDER_WAY: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
 /// The settings that are copied from a repository's configuration. They only say how files are
@@ -72,7 +72,7 @@ pub(super) fn environment() -> BTreeMap<String, String> {
     all.into_iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect()
 }
 
-/// A borrowed `.git` for a few runs of Git. It is removed when this value is dropped.
+/// A borrowed `.git` for a few runs of Git. The folder is removed when this value is dropped.
 pub(super) struct Borrowed {
     folder: Scratch,
     head: String,
@@ -150,8 +150,8 @@ impl Borrowed {
         bounds.clone().with_folder(&own, &variables)
     }
 
-    /// The branch that a commit would go to. Refused while a merge or the like is under way, and if
-    /// no branch is checked out.
+    /// The branch that a commit would go to. A refusal while a merge or a similar operation is
+    /// under way, or if no branch is checked out.
     pub(super) fn branch_to_commit_to(&self, root: &Path) -> Result<&str, Refused> {
         let busy = |text: String| Refused { reason: Reason::Busy, text };
         let is_there = |it: &&&str| root.join(".git").join(it).symlink_metadata().is_ok();
@@ -168,7 +168,7 @@ fn none(text: String) -> Refused {
     Refused { reason: Reason::NoRepository, text }
 }
 
-/// The branch that a HEAD names.
+/// The branch that a HEAD names. None if it names no branch.
 fn branch(head: &str) -> Option<&str> {
     let name = head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?;
     let is_plain = |it: char| !it.is_control() && it != ' ';

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A repository may be a stranger's, and Git runs programs that a repository's configuration names,
-//! such as hooks, filters and differs. Here Git doesn't read that configuration, nor the user's or
-//! the system's. It uses a `.git` folder of the pump's own, which borrows the repository's objects
-//! and references ([`borrow`]), and it uses the repository's index. Git runs under the same kind of
+//! such as hooks, filters and differs. Here, Git reads neither this configuration nor those of the
+//! user and the system. Git uses a `.git` folder of the pump's own, which borrows the repository's
+//! objects and references ([`borrow`]), and the repository's index. Git runs under the same kind of
 //! bounds as a [`command`](super::command).
 
 mod borrow;
@@ -33,15 +33,15 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "git";
-/// The author of commits unless the settings name one.
+/// The author of commits if the settings name none.
 const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
-/// How many commits a `log` shows by default, and how many at most.
+/// The default number of commits that a `log` shows, and the maximum number.
 const COMMITS: u64 = 20;
 const COMMITS_MAX: u64 = 100;
-/// A call may take so many times as long as one run of Git: a commit takes several runs.
+/// The time limit of a call, as a multiple of that of one run of Git. A commit takes several runs.
 const CALL_TIMES: u32 = 4;
-/// A commit stages changed files in rounds, one list of files in each. There are at most this many
-/// rounds.
+/// The maximum number of rounds in which a commit stages changed files. Each round stages one list
+/// of files.
 const ROUNDS_MAX: u32 = 100;
 
 const SECOND_US: u64 = 1_000_000;
@@ -216,15 +216,15 @@ pub enum Reason {
     Failed,
 }
 
-/// What stands under `settings` of `use: git`.
+/// The `settings` of `use: git` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The folder that has the `.git` in it.
+    /// The folder that contains the repository's `.git` folder.
     pub root: Beside,
-    /// Who commits, as `Name <address>`.
+    /// The author of commits, as `Name <address>`. None means `pumphouse <pumphouse@localhost>`.
     pub author: Option<String>,
-    /// How much each run of Git may take.
+    /// The limits of each run of Git.
     #[serde(default)]
     pub limits: CommandLimits,
 }
@@ -234,14 +234,14 @@ struct Repository {
     git: String,
     bounds: Bounds,
     author: (String, String),
-    /// Held during a commit, so that two commits don't take each other's files.
+    /// A lock that is held during a commit, so that two commits don't take each other's files.
     commits: Mutex<()>,
 }
 
 /// Makes the listener `git`.
 ///
 /// # Errors
-/// There is no program `git`, the folder doesn't exist, or the author isn't of the form
+/// If there is no program `git`, if the folder doesn't exist, or if the author isn't of the form
 /// `Name <address>`.
 pub fn git(settings: &Settings) -> Result<Listener, String> {
     let author = author(settings.author.as_deref().unwrap_or(AUTHOR))?;
@@ -367,20 +367,20 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
 }
 
 impl Repository {
-    /// Begins a call: its time runs.
+    /// Begins a call, whose time runs from now on.
     fn begin(&self) -> Begun<'_> {
         let time_us = Duration::from_secs(self.call_seconds()).as_micros();
         let time_us = u64::try_from(time_us).unwrap_or(u64::MAX);
         Begun { repository: self, until_us: clock::now_us().saturating_add(time_us) }
     }
 
-    /// How long all runs of Git may take together that one call needs.
+    /// The time limit for all runs of Git in one call together, in seconds.
     fn call_seconds(&self) -> u64 {
         self.bounds.limits.seconds_max.saturating_mul(CALL_TIMES.into())
     }
 }
 
-/// A call whose time runs.
+/// A call whose time runs, but whose `.git` isn't borrowed yet.
 struct Begun<'a> {
     repository: &'a Repository,
     until_us: u64,
@@ -393,7 +393,7 @@ impl<'a> Begun<'a> {
     }
 }
 
-/// A call that runs Git, with the `.git` for that.
+/// A call that runs Git, with the borrowed `.git` that Git uses.
 struct Call<'a> {
     repository: &'a Repository,
     borrowed: Borrowed,
@@ -445,7 +445,7 @@ impl Call<'_> {
         if left_us == 0 {
             return Err(self.late());
         }
-        // The last run gets what is left, in whole seconds.
+        // The last run gets the time that is left, rounded up to whole seconds.
         bounds.limits.seconds_max = bounds.limits.seconds_max.min(left_us.div_ceil(SECOND_US));
         let outcome = run::run(&bounds, git, all, input.to_owned(), &|_, _| {}).await;
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
@@ -460,7 +460,7 @@ impl Call<'_> {
         }
     }
 
-    /// Runs Git. True for the exit code 0, false for 1; any other end is a refusal.
+    /// Runs Git. Returns true for the exit code 0 and false for 1. Any other end is a refusal.
     async fn has_ended_well(&self, words: &[&str], path: &[&str]) -> Result<bool, Refused> {
         let outcome = self.outcome(words, path, "").await?;
         match outcome.ended {

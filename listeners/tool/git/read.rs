@@ -5,9 +5,9 @@ use super::{Change, Changes, Entry, How, Reason, Refused};
 
 /// How `log` writes a commit: as fields, each of which ends with a NUL. No field can contain a NUL.
 pub(super) const FORMAT: &str = "--format=tformat:%H%x00%<(80,trunc)%an%x00%aI%x00%<(200,trunc)%s";
-/// How many fields a commit has in [`FORMAT`].
+/// The number of fields that a commit has in [`FORMAT`].
 const FIELDS: usize = 4;
-/// A status shows at most this many files.
+/// The maximum number of files that a status shows.
 const CHANGES_MAX: usize = 500;
 
 /// Parses the output of `status --porcelain=v2 -z`. If the output was cut, the last record is

@@ -10,7 +10,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 use super::super::secret_file;
 use super::super::web::{Web, host_of};
 
-/// The modes of a file of credentials that are refused: others may read it, or the group write it.
+/// The permission bits that a file of credentials must not have: any for others, and writing for
+/// the group.
 const REFUSED_MODES: u32 = 0o027;
 
 /// Secret headers for certain hosts. They are sent in addition to the caller's headers.
@@ -19,7 +20,7 @@ pub(super) struct Credentials(Vec<Credential>);
 
 struct Credential {
     host: String,
-    /// `None` stands for every port of the host that may be reached.
+    /// The port. None stands for every port of the host that the listener may reach.
     port: Option<u16>,
     name: HeaderName,
     value: HeaderValue,

@@ -24,7 +24,7 @@ pub(super) struct Declared {
     pub(super) takes: Schema,
 }
 
-/// The schema of the payload that the listener takes. It must be a JSON object.
+/// The schema of the payload that the listener takes. In JSON, this payload must be an object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let own = Name::new(namespace_of(NAME), TAKES);
     let mut schema = declared.schema(&own).map_err(|why| format!("takes: {why}"))?;

@@ -8,7 +8,7 @@
 //!     settings: {hosts: [api.example.org], credentials: keys.txt}
 //! ```
 //!
-//! With a `url`, the listener asks one service. The caller gives only the fields that `takes`
+//! With a `url`, the listener asks one service. The caller then gives only the fields that `takes`
 //! declares:
 //!
 //! ```yaml
@@ -22,7 +22,7 @@
 //!
 //! A request has the headers that the caller gives and those that the file of credentials has for
 //! the host. The values from this file are hidden in answers, unless they are too short to be
-//! recognised. Redirects are not followed: the redirect itself is the answer.
+//! recognised. Redirects are not followed. The caller gets the redirect itself as the answer.
 
 mod credentials;
 mod declared;
@@ -73,7 +73,7 @@ const OWN: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// An answer shows at most this many bytes of a header's value.
+/// The maximum number of bytes of a header's value that an answer shows.
 const HEADER_BYTES_MAX: usize = 1_000;
 
 /// Sends a request to a web server.
@@ -132,22 +132,22 @@ pub struct Refused {
     pub text: String,
 }
 
-/// What stands under `settings` of `use: http`.
+/// The `settings` of `use: http` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The hosts that may be reached.
+    /// The hosts that the listener may reach.
     pub hosts: Vec<String>,
-    /// A file with headers that are sent to them and shown to nobody.
+    /// A file with secret headers that are sent to these hosts. None means no such headers.
     pub credentials: Option<Beside>,
-    /// Where every request goes, where the listener is one service; it wants `takes`.
+    /// The URL of all requests, for a listener that asks one service. It needs `takes`.
     pub url: Option<String>,
-    /// How it goes there; `GET` unless said, with the fields in the query. Others than `GET`,
-    /// `HEAD` and `DELETE` have them as a JSON object in the body.
+    /// The method of requests to `url`. None means `GET`. Requests with `GET`, `HEAD` and `DELETE`
+    /// have the fields in the query, all others have them as a JSON object in the body.
     pub method: Option<String>,
-    /// What the service is asked.
+    /// The payload that the listener takes, for requests to `url`.
     pub takes: Option<DeclaredPayload>,
-    /// How much a request may come to.
+    /// The limits of one request.
     #[serde(default)]
     pub limits: WebLimits,
 }
@@ -160,8 +160,8 @@ struct Client {
 /// Makes the listener `http`.
 ///
 /// # Errors
-/// A host is invalid, the file of credentials can't be read or isn't safe from others, or `url`,
-/// `method` and `takes` are wrong or don't fit together.
+/// If a host is invalid, if the file of credentials can't be read or isn't safe from other users,
+/// or if `url`, `method` and `takes` are wrong or don't fit together.
 pub fn http(settings: &Settings) -> Result<Listener, String> {
     let web = Web::new(Some(&settings.hosts), settings.limits)?;
     let credentials = match &settings.credentials {
@@ -235,7 +235,9 @@ impl Client {
         Ok(self.shown(&answer))
     }
 
-    /// The headers of a request: those that the caller gives, and those of the credentials.
+    /// The headers of a request: those that the caller gives, and those of the credentials. An
+    /// error if the caller gives a header of the credentials, of the HTTP client, or with a wrong
+    /// name or value.
     fn headers(&self, given: &BTreeMap<String, String>, url: &Url) -> Result<HeaderMap, Refusal> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {

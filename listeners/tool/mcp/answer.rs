@@ -11,7 +11,7 @@ use super::limits::{ATTACHMENTS_MAX, McpLimits};
 use super::tools::shown;
 use super::{Reason, ToolFailed, ToolResult};
 
-/// A media type is cut after this many characters.
+/// The maximum number of characters of a media type. A longer one is cut.
 const MEDIA_TYPE_MAX: usize = 100;
 
 /// Converts an answer into the result of the call and the attachments: images, sounds and files.
@@ -31,7 +31,7 @@ pub(super) fn answer(
     };
     let is_error = answer.get("isError").is_some_and(|it| *it == true);
     let content = answer.get("content").and_then(Value::as_array);
-    // A failed tool says in a text why it failed. No attachment is kept then.
+    // A failed tool says in a text why it failed. Attachments of such an answer aren't kept.
     let room = if is_error { 0 } else { ATTACHMENTS_MAX };
     let bytes_max = limits.attachment_bytes_max;
     let mut contents = Contents { all: Vec::new(), room, bytes_max };
@@ -113,8 +113,8 @@ impl Contents {
     }
 }
 
-/// Cuts a text after at most `most` bytes, with a note of what is left out. Each character that XML
-/// can't hold becomes U+FFFD.
+/// Cuts a text after at most `most` bytes, and adds the number of bytes that are left out. Each
+/// character that XML can't hold becomes U+FFFD.
 fn cut(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -127,7 +127,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// How many bytes a text in Base64 stands for.
+/// The number of bytes that a text in Base64 stands for.
 fn bytes(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }

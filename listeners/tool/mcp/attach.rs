@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::limits::{ENTRIES_SEARCHED_MAX, PROGRESS_BYTES_MAX};
 use super::tools::shown;
 
-/// How many entries are read at once in search of an attachment.
+/// The number of entries that are read at once in search of an attachment.
 const PAGE: usize = 256;
 
 /// An image, a sound or a file that came with an answer.
@@ -34,7 +34,8 @@ pub struct Attached {
     pub bytes: u64,
 }
 
-/// The attachments of a thread, by digest. Of several that are equal, only the first counts.
+/// Maps the digests of a thread's attachments to their entries. Of equal attachments, the first
+/// counts. A fold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attachments(BTreeMap<String, EntryId>);
 
@@ -96,8 +97,8 @@ impl Outlets {
         self.sent(&digest).await?.ok_or_else(|| "it isn't in the log".to_owned())
     }
 
-    /// Finds the entry with this attachment in another thread of the tree. Only a limited number of
-    /// entries is searched.
+    /// Finds the entry with the attachment of this digest in another thread of the tree. Only a
+    /// limited number of entries is searched.
     async fn in_tree(&self, digest: &str) -> Result<Option<EntryId>, String> {
         let told = |it: Fault| it.to_string();
         let mut left = ENTRIES_SEARCHED_MAX;

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 /// The error code of JSON-RPC for a method that doesn't exist.
 const NO_METHOD: i64 = -32601;
 
-/// Why a server didn't answer as it should.
+/// The reason why a server didn't answer as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The connection is over.
@@ -43,11 +43,11 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) answers: BTreeMap<u64, Waiter>,
-    /// Why the connection is over, if it is.
+    /// The reason why the connection is over. None while it is open.
     pub(super) over: Option<Failure>,
 }
 
-/// Where the answer to a request goes, and the messages about its progress.
+/// The channels for the answer to a request, and for the messages about its progress.
 pub(super) struct Waiter {
     pub(super) to: oneshot::Sender<Result<Value, Failure>>,
     pub(super) progress: Option<mpsc::Sender<Value>>,
@@ -58,7 +58,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the connection is over, if it is.
+    /// The reason why the connection is over. None while it is open.
     pub(super) fn over(&self) -> Option<Failure> {
         self.waiting().over.clone()
     }
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Ends the connection: all waiting requests fail.
+    /// Ends the connection. All waiting requests fail.
     pub(super) fn end(&self, why: &Failure) {
         let mut waiting = self.waiting();
         waiting.over.get_or_insert_with(|| why.clone());

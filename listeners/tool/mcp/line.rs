@@ -4,19 +4,19 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// What a server wrote next.
+/// The next line that a server wrote, or its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// A line with more bytes than a line may have.
+    /// A line with more bytes than are allowed.
     TooLong,
     /// The end: there are no more lines.
     End,
 }
 
-/// Reads the next line, which may have at most `most` bytes. No more bytes than these are kept in
-/// memory.
+/// Reads the next line. A line of more than `most` bytes is too long, and at most this many of its
+/// bytes are kept in memory.
 pub(super) async fn next(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     loop {

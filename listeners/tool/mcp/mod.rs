@@ -55,7 +55,7 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// The handler's timeout is this much longer than the time limits of the start and the call
+/// The time by which the handler's timeout is longer than the limits of the start and the call
 /// together.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -108,14 +108,14 @@ pub enum Reason {
     Changed,
 }
 
-/// Which descriptions of tools are accepted.
+/// The descriptions of tools that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Trust {
-    /// Those in the record.
+    /// The descriptions in the record.
     Recorded,
-    /// Those that the server gives, whatever the record says.
+    /// The descriptions that the server gives, whatever the record says.
     All,
 }
 
@@ -126,19 +126,19 @@ pub struct Settings {
     /// The server's program and its arguments. Give either this or `url`.
     #[serde(default)]
     pub command: Vec<Beside>,
-    /// The server's URL, if the pump doesn't start the server.
+    /// The server's URL. None if the pump starts the server.
     pub url: Option<Beside>,
-    /// The bearer token that is sent to a server at a URL.
+    /// The bearer token that is sent to a server at a URL. None means no token.
     pub bearer: Option<String>,
-    /// Variables of the program's environment, beside `PATH`, `LANG` and `TMPDIR`.
+    /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The names of the tools to offer. `*` stands for any text. Empty for all tools.
+    /// The names of the tools to offer. `*` stands for any text. Empty means all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// The folder that the program runs in. By default, it is the manifest's folder.
+    /// The folder in which the program runs. None means the manifest's folder.
     pub root: Option<Beside>,
-    /// Which descriptions of tools are accepted. By default, those in the record.
+    /// The descriptions of tools that are accepted. None means those in the record.
     pub trust: Option<Trust>,
     /// The limits of a call.
     #[serde(default)]
@@ -149,8 +149,8 @@ pub struct Settings {
 /// nothing is recorded, the listener takes only the payload `unknown-tool`, and refuses it.
 ///
 /// # Errors
-/// The program isn't found, the settings don't fit together, the record can't be read, or no
-/// recorded tool can be offered.
+/// If the program isn't found, if the settings don't fit together, if the record can't be read, or
+/// if no recorded tool can be offered.
 pub fn recorded(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     match record.read()? {
@@ -160,14 +160,14 @@ pub fn recorded(settings: Settings) -> Result<Listener, String> {
 }
 
 /// Makes the listener `mcp` after asking the server for its tools. A server that is a program is
-/// started for this and ended again. The first answer is recorded, and from then on the record
-/// counts: a tool that the server describes in another way is refused, and a new tool isn't
-/// offered. With [`Trust::All`], each answer is recorded and counts. If the server can't be asked,
-/// the record counts.
+/// started for this and ended again. The first answer is recorded. From then on, the record counts:
+/// a tool that the server describes in another way is refused, and a new tool isn't offered. With
+/// [`Trust::All`], each answer is recorded and counts. If the server can't be asked, the record
+/// counts.
 ///
 /// # Errors
-/// The program isn't found, the settings don't fit together, the record can't be read, no tool can
-/// be offered, or the server can't be asked and nothing is recorded.
+/// If the program isn't found, if the settings don't fit together, if the record can't be read, if
+/// no tool can be offered, or if the server can't be asked and nothing is recorded.
 pub fn asked(settings: Settings) -> Result<Listener, String> {
     let (launch, record, settings) = prepared(settings)?;
     let (recorded, there) = (record.read()?, launch.tools());
@@ -201,7 +201,7 @@ pub fn accepted(settings: Settings) -> Result<Listener, String> {
     asked(Settings { trust: Some(Trust::All), ..settings })
 }
 
-/// Checks the settings. Returns how the server is reached, where its tools are recorded, and the
+/// Checks the settings. Returns the launch of the server, the record of its tools, and the
 /// settings.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
     let wrong = |text: &str| Err(text.to_owned());
@@ -349,8 +349,8 @@ async fn call(
     };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // A call that takes too long isn't a failure of the server. So a timeout is kept apart from the
-    // server's answers.
+    // A call that takes too long isn't a failure of the server. Therefore a timeout is kept apart
+    // from the server's answers.
     let called = async {
         tokio::select! {
             it = server.call(&tool.name, arguments, progress) => Ok(it),

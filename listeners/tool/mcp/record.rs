@@ -13,7 +13,7 @@ use super::tools::{digest, shown};
 
 /// The name of the record's file.
 const FILE: &str = "mcp.lock.json";
-/// The record's file may have at most this many bytes.
+/// The maximum number of bytes of the record's file.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The accepted tools of a server, in the thread `organism`. If digests differ from those before,
@@ -47,13 +47,13 @@ impl ToolsAccepted {
     }
 }
 
-/// For each server in a record: the digests of the server's tools, by the tools' names.
+/// Maps each server in a record to its tools, and each tool's name to the digest of the tool.
 pub type Digests = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The digests in a folder's record. There are none if there is no record.
+/// The digests in a folder's record. Empty if there is no record.
 ///
 /// # Errors
-/// The file can't be read, is too large, or isn't a JSON object.
+/// If the file can't be read, is too large, or isn't a JSON object.
 pub fn digests(folder: &Path) -> Result<Digests, String> {
     let all = Record::new(folder, String::new()).all()?;
     let tools = |list: &Value| {
@@ -77,8 +77,8 @@ impl Record {
         Record { path: folder.join(FILE), key }
     }
 
-    /// The definitions of the server's tools, by the tools' names. `None` if the server isn't in
-    /// the record.
+    /// Maps the names of the server's tools to their definitions. None if the server isn't in the
+    /// record.
     pub(super) fn read(&self) -> Result<Option<Map<String, Value>>, String> {
         let all = self.all()?;
         let tools = all.get(&self.key).and_then(|it| it.get("tools")).and_then(Value::as_object);
@@ -88,7 +88,8 @@ impl Record {
         }))
     }
 
-    /// Records these tools of the server in place of those before. The file is replaced as a whole.
+    /// Records these tools of the server in place of those that were recorded before. The file is
+    /// replaced as a whole.
     pub(super) fn write(&self, tools: &Map<String, Value>) -> Result<(), String> {
         let mut all = self.all()?;
         let entry = |it: &Value| json!({ "digest": digest(it), "definition": it });

@@ -1,7 +1,7 @@
 //! A server over HTTP ("Streamable HTTP"): each message is a request, and the server responds with
 //! one JSON document or with a stream of events.
 //!
-//! Requests go to the one URL that the manifest names; no redirect is followed.
+//! Requests go only to the URL that the manifest names. No redirect is followed.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -31,9 +31,9 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// How long the request that ends a session may take.
+/// The maximum time of the request that ends a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
-/// How long to wait before a stream that broke off is asked for again, if the server doesn't say.
+/// The time before a stream that broke off is requested again, if the server names no time.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A server at a URL.
@@ -105,7 +105,7 @@ fn is_own(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
-/// What the server has chosen for a session: its id, and the protocol's revision.
+/// The id of a session and the revision of the protocol, as the server has chosen them.
 #[derive(Clone, Debug, Default)]
 struct Session {
     id: Option<HeaderValue>,
@@ -120,8 +120,8 @@ struct Line<'a> {
     session: Mutex<Session>,
 }
 
-/// Sends the queued messages to the server and passes its responses on, until the connection is
-/// closed or every handle of it is dropped.
+/// Sends the queued messages to the server and passes the server's responses on. Ends once the
+/// connection is closed or every handle of the connection is dropped.
 pub(super) async fn drive(
     remote: &Remote,
     shared: &Shared,
@@ -156,7 +156,7 @@ impl Line<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message. If that fails, only the call that the message belongs to fails.
+    /// Sends a message. If this fails, only the call to which the message belongs fails.
     async fn post(&self, message: Value) {
         let id = message.get("id").filter(|_| message.get("method").is_some());
         let id = id.and_then(Value::as_u64);
@@ -224,8 +224,8 @@ impl Line<'_> {
         }
     }
 
-    /// Reads a stream until the request is answered. If the stream breaks off, the server is asked
-    /// to go on after the last event, provided that this event has an id.
+    /// Reads a stream until the request is answered. If the stream breaks off and its last event
+    /// has an id, the server is asked to continue after this event.
     async fn stream(&self, mut from: Response, id: Option<u64>) -> Result<(), Failure> {
         let mut last = String::new();
         for _ in 0..=RECONNECTS_MAX {
@@ -287,19 +287,19 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Tells the server that the session ends, if there is one.
+    /// Tells the server that the session ends. Does nothing if there is no session.
     async fn farewell(&self) {
         let session = self.session().clone();
         if session.id.is_none() {
             return;
         }
         let headers = self.remote.headers(&session);
-        // A server needn't support this.
+        // A server needn't support this request.
         let _ = within(FAREWELL_TIME, self.send(Method::DELETE, headers, String::new())).await;
     }
 }
 
-/// Reads an answer's body, which may be as long as a line.
+/// Reads an answer's body, of at most `LINE_BYTES_MAX` bytes.
 async fn body(mut from: Response) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let broken = |_| Failure::Gone("the server's answer breaks off".to_owned());

@@ -1,4 +1,5 @@
-//! The MCP server of a listener. It is started at the first call, and again if it has ended.
+//! The MCP server of a listener. The server is started at the first call, and again if it has
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use super::line::{self, Line};
 use super::remote::Remote;
 use super::wire::Wire;
 
-/// How long to wait until a connection is closed.
+/// The maximum time to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 
 /// How a server is started or reached.
@@ -30,12 +31,12 @@ pub(super) struct Launch {
     pub(super) transport: Transport,
 }
 
-/// Where a server is.
+/// The way to a server.
 #[derive(Clone)]
 pub(super) enum Transport {
     /// A program that the pump starts.
     Program { path: String, arguments: Vec<String>, bounds: Box<Bounds> },
-    /// At a URL.
+    /// A server at a URL.
     Remote(Arc<Remote>),
 }
 
@@ -55,7 +56,7 @@ impl Launch {
                         wire.close().await;
                         Ok(())
                     };
-                    // If the server doesn't close the connection in time, it is left alone.
+                    // A server that doesn't close the connection in time is left alone.
                     let _ = within(CLOSE_TIME, closed).await;
                     tools
                 };
@@ -94,8 +95,8 @@ impl Launch {
         let (wire, driver) = Wire::new(from, to);
         let name = self.name.clone();
         beside(async move {
-            // The driver ends when the server has ended, and when every handle of the connection is
-            // dropped. Then `control` is dropped, which ends the server.
+            // The driver ends when the server has ended, or when every handle of the connection is
+            // dropped. After the driver, `control` is dropped, which ends the server.
             tokio::select! {
                 () = driver => {}
                 () = told(err, &name) => {}
@@ -146,7 +147,7 @@ pub(super) struct Server {
 struct State {
     wire: Option<Wire>,
     failures: u32,
-    /// While this channel is open, the server may not be started again.
+    /// While this channel is open, the server may not be started again. None if it may always be.
     wait: Option<watch::Receiver<()>>,
 }
 
@@ -155,7 +156,7 @@ impl Server {
         Arc::new(Server { launch, state: Mutex::default() })
     }
 
-    /// Calls a tool. A server that isn't there yet, or has ended, is started first.
+    /// Calls a tool. A server that hasn't been started yet, or has ended, is started first.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -170,7 +171,8 @@ impl Server {
         answer
     }
 
-    /// Closes the connection, if there is one, and waits until its driver has ended.
+    /// Closes the connection and waits until its driver has ended. Does nothing if there is no
+    /// connection.
     pub(super) async fn close(&self) {
         let wire = self.state.lock().await.wire.take();
         if let Some(wire) = wire {

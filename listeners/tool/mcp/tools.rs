@@ -24,7 +24,7 @@ pub(super) struct Tool {
     pub(super) is_changed: bool,
 }
 
-/// The parts of the definitions that are recorded, by the tools' names. Of two tools with one name,
+/// Maps the names of tools to the recorded parts of their definitions. Of two tools with one name,
 /// the first counts.
 pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
     let mut all = Map::new();
@@ -43,7 +43,8 @@ pub(super) fn digest(definition: &Value) -> String {
     blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
 }
 
-/// The tools that the patterns choose. The second list says which of these are left out, and why.
+/// The tools that the patterns choose. The second list has the chosen tools that can't be offered,
+/// each with the reason.
 pub(super) fn tools(
     definitions: &Map<String, Value>,
     patterns: &[String],
@@ -98,8 +99,8 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     starts.into_iter().any(|at| matches(behind, &rest[at..]))
 }
 
-/// A server's text for people. Control characters, and characters that turn the direction of
-/// writing, become U+FFFD, so that no terminal obeys the text.
+/// A server's text for people. Control characters, and characters that change the direction of
+/// writing, become U+FFFD, so that the text can't control a terminal.
 pub(in super::super) fn shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |letter: char| match letter {

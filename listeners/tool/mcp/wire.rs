@@ -18,7 +18,7 @@ use super::remote::{self, Remote};
 /// The protocol's revision that the client offers. The server may choose any of `REVISIONS`.
 const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
-/// At most this many messages wait to be sent.
+/// The maximum number of messages that wait to be sent.
 const WRITES_MAX: usize = 64;
 
 /// A handle of a connection. When the last handle is dropped, the connection is closed.
@@ -69,13 +69,13 @@ impl Wire {
         self.writes.closed().await;
     }
 
-    /// Why the connection is over, if it is.
+    /// The reason why the connection is over. None while it is open.
     pub(super) fn over(&self) -> Option<Failure> {
         self.shared.over()
     }
 
-    /// Opens a session. A server that chooses a revision of the protocol that isn't known here is
-    /// refused.
+    /// Opens a session. Fails if the server chooses a revision of the protocol that isn't one of
+    /// `REVISIONS`.
     pub(super) async fn begin(&self) -> Result<(), Failure> {
         let client = json!({ "name": "pumphouse", "version": env!("CARGO_PKG_VERSION") });
         let hello =
@@ -187,7 +187,7 @@ impl Drop for Asked<'_> {
             let params = json!({ "requestId": self.id, "reason": "nobody waits any more" });
             let method = "notifications/cancelled";
             let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-            // If too many messages already wait for the server, the server isn't told.
+            // If too many messages already wait for the server, this one is left out.
             let _ = self.wire.writes.try_send(message);
         }
     }
@@ -228,7 +228,7 @@ async fn read(
         let Ok(text) = std::str::from_utf8(&line) else { continue };
         match pumphouse::schema::json::read(text) {
             Ok(message) => heard(message, shared, writes),
-            // Nothing tells which request this line answers, so the connection ends.
+            // The request that such a line answers is unknown, so the connection ends.
             Err(error) if text.starts_with('{') => {
                 return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
             }

@@ -5,9 +5,9 @@ use pumphouse::wire::Timestamp;
 
 use super::super::web::{Answer, Read, Reason, Refusal, content_type, is_json};
 
-/// Front matter has at most this many lines between its `---` lines.
+/// The maximum number of lines of front matter between its `---` lines.
 const LINES_MAX: usize = 32;
-/// The `ttl` of front matter counts up to this many seconds, a day.
+/// The maximum `ttl` of front matter, in seconds: a day. A longer one counts as this.
 const TTL_SECONDS_MAX: f64 = 86_400.0;
 
 /// A service's content.
@@ -15,9 +15,10 @@ const TTL_SECONDS_MAX: f64 = 86_400.0;
 pub(super) struct Content {
     /// The text, without its front matter. JSON is in a fenced block.
     pub(super) text: String,
-    /// The seconds for which it is fresh, if the front matter says so.
+    /// The number of seconds for which the content is fresh. None if the front matter doesn't say
+    /// it.
     pub(super) ttl: Option<f64>,
-    /// When it was made, if the front matter says so.
+    /// The time when the content was made. None if the front matter doesn't say it.
     pub(super) refreshed: Option<Timestamp>,
 }
 
@@ -35,14 +36,14 @@ impl Content {
     }
 }
 
-/// Whether an answer is in UTF-16, in which text has zero bytes: by its byte order mark, or as its
-/// server says.
+/// Whether an answer is in UTF-16, as its byte order mark or its server says. Text in UTF-16 has
+/// zero bytes.
 fn is_utf16(answer: &Answer) -> bool {
     let has_mark = [[0xfe, 0xff], [0xff, 0xfe]].iter().any(|it| answer.body.starts_with(it));
     has_mark || content_type(&answer.headers).to_ascii_lowercase().contains("utf-16")
 }
 
-/// JSON in a fenced block of Markdown. The fence is longer than any in the JSON.
+/// JSON in a fenced block of Markdown. The fence is longer than any run of backticks in the JSON.
 fn fenced(json: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -54,8 +55,8 @@ fn fenced(json: &str) -> String {
     format!("{fence}json\n{}\n{fence}", json.trim_end())
 }
 
-/// A text without its front matter, and what the front matter says. A text whose first lines aren't
-/// front matter is content as it is.
+/// Splits a text into its front matter and the content behind it. A text that doesn't begin with
+/// front matter is content as a whole.
 fn read(text: &str) -> Content {
     let all = || Content { text: text.to_owned(), ..Content::default() };
     let Some(rest) = after_line(text, "---") else { return all() };
@@ -78,7 +79,8 @@ fn read(text: &str) -> Content {
     all()
 }
 
-/// The rest of a text whose first line is this.
+/// The rest of a text after its first line, which has to be `line`. None if the first line is
+/// another one.
 fn after_line<'a>(text: &'a str, line: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(line)?;
     rest.strip_prefix("\r\n")
@@ -86,7 +88,8 @@ fn after_line<'a>(text: &'a str, line: &str) -> Option<&'a str> {
         .or(rest.is_empty().then_some(rest))
 }
 
-/// Reads `60`, `60s`, `5m` or `1h` as seconds. The accepted ADR has a number, its draft a unit.
+/// Reads `60`, `60s`, `5m` or `1h` as seconds. In the accepted ADR-013, the value is a number; in
+/// its draft, it has a unit. None if the text is no such time.
 fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = match text.char_indices().last()? {
         (at, 's') => (&text[..at], 1.0),

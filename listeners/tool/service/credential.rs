@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::super::secret_file;
 
-/// The modes of a credential file that are refused: others may do anything with it.
+/// The permission bits that a credential file must not have: any for the group or for others.
 const REFUSED_MODES: u32 = 0o077;
 
 #[derive(Deserialize)]
@@ -29,11 +29,11 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Reads the token of a credential file. No error has the token.
+    /// Reads the token of a credential file. No error contains the token.
     pub(super) fn read(path: &Path) -> Result<Token, String> {
         let wrong = |why: String| format!("auth: {}: {why}", path.display());
         let text = secret_file::read(path, REFUSED_MODES).map_err(wrong)?;
-        // The error of the JSON parser may quote the file, so only its place is told.
+        // The error of the JSON parser may quote the file, so only its line number is told.
         let credential: Credential = serde_json::from_str(&text).map_err(|it| {
             let form = "{\"service\", \"auth_type\": \"bearer\", \"token\", \"principal\"}";
             wrong(format!("line {}: it isn't of the form {form}", it.line()))

@@ -1,5 +1,5 @@
-//! The answers of a service, kept for each agent and URL. All threads of an agent share them, and
-//! those that wait for the same URL wait for one request.
+//! The answers of a service, kept for each agent and URL. All threads of an agent share these
+//! answers. Callers that ask for the same URL at once wait for one request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +16,12 @@ use super::super::web::cache::{CachedUrl, Plan, Taken, TimedAnswer, Ttl, is_fail
 use super::super::web::{Answer, Reason, Refusal, Web};
 use super::content::Content;
 
-/// How many URLs are kept. The one that was asked for longest ago is forgotten first.
+/// The maximum number of kept answers. The one that was asked for longest ago is forgotten first.
 const URLS_MAX: usize = 1_000;
-/// How long a service isn't asked again for a URL that failed.
+/// The time for which a service isn't asked again for a URL that failed, in microseconds.
 const FAILURE_US: u64 = 5_000_000;
-/// Content that may be shown after this time, a year, may be shown at any time.
+/// A year, in microseconds. Content that may still be shown after this time may be shown at any
+/// time.
 const LONG_US: u64 = 365 * 86_400 * 1_000_000;
 
 /// A request to a service.
@@ -28,12 +29,12 @@ pub(super) struct Request<'a> {
     pub(super) web: &'a Web,
     pub(super) url: &'a Url,
     pub(super) headers: &'a HeaderMap,
-    /// Fields that only the service itself may see.
+    /// Headers that are sent only to the service itself, and not to other hosts of a redirect.
     pub(super) private: &'a HeaderMap,
 }
 
 impl Request<'_> {
-    /// Sends the request with further fields.
+    /// Sends the request with further headers.
     async fn send(&self, more: HeaderMap) -> Result<Answer, Refusal> {
         let mut headers = self.headers.clone();
         headers.extend(more);
@@ -41,14 +42,14 @@ impl Request<'_> {
     }
 }
 
-/// What is kept of a service.
+/// The kept answers of a service.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<Urls>);
 
 #[derive(Default)]
 struct Urls {
     all: BTreeMap<(String, String), KeptUrl>,
-    /// Counts the requests, to tell which URL was asked for longest ago.
+    /// The number of requests so far, by which the URL that was asked for longest ago is found.
     asked: u64,
 }
 
@@ -57,7 +58,7 @@ struct KeptUrl {
     answer: Arc<tokio::sync::Mutex<KeptAnswer>>,
 }
 
-/// What is kept of one URL for one agent. The cache has the answer without its body, which is in
+/// The kept answer of one URL for one agent. The cache has the answer without its body, which is in
 /// `content` as text.
 #[derive(Default)]
 struct KeptAnswer {
@@ -66,15 +67,16 @@ struct KeptAnswer {
     failure: Option<Failure>,
 }
 
-/// Why a URL couldn't be had, and until when that counts.
+/// The reason why a URL couldn't be read, and the time until which the service isn't asked again.
 struct Failure {
     until_us: u64,
     refusal: Refusal,
 }
 
 impl Kept {
-    /// The content of a URL for an agent. `ttl` is in seconds; the content's front matter and the
-    /// service's fields go before it.
+    /// The content of a URL for an agent. `ttl` is the number of seconds for which the content is
+    /// fresh at most. The service's headers can shorten this time, and the content's front matter
+    /// replaces it.
     pub(super) async fn get(
         &self,
         agent: &str,
@@ -125,7 +127,8 @@ impl KeptAnswer {
             match taken {
                 Ok(Some(once)) => return Ok(once),
                 Ok(None) if self.content.is_some() => return self.shown(fields, ttl, now_us),
-                // The service confirmed another answer than the kept one: ask without conditions.
+                // The service confirmed another answer than the kept one, so the next request has
+                // no conditions.
                 Ok(None) if is_conditional => {}
                 Ok(None) => {
                     let text = "the answer has the status 304, which nobody asked for";
@@ -139,7 +142,8 @@ impl KeptAnswer {
         }
     }
 
-    /// Takes an answer. Returns the content if it may be shown only once.
+    /// Takes an answer. Returns the content if it may be shown only once. Otherwise the content is
+    /// kept, and the result is None.
     fn take(
         &mut self,
         request: &HeaderMap,
@@ -170,7 +174,8 @@ impl KeptAnswer {
         Ok(None)
     }
 
-    /// Remembers that the URL couldn't be had. If its server says so for good, what was kept ends.
+    /// Records that the URL couldn't be read. If the status says that asking again later doesn't
+    /// help, the kept answer is dropped.
     fn fail(&mut self, refusal: Refusal, now_us: u64) {
         let status = refusal.status.and_then(|it| StatusCode::from_u16(it).ok());
         if status.is_some_and(|it| !is_failure_for_now(it)) {
@@ -179,7 +184,7 @@ impl KeptAnswer {
         self.failure = Some(Failure { until_us: now_us.saturating_add(FAILURE_US), refusal });
     }
 
-    /// The kept content if it may be shown though the service failed, else the failure.
+    /// The kept content, if it may be shown although the service failed. Otherwise the failure.
     fn without_answer(
         &self,
         request: &HeaderMap,
@@ -219,7 +224,8 @@ impl KeptAnswer {
         })
     }
 
-    /// How long the content is fresh, besides what the service's fields say.
+    /// The content's time to live, besides the lifetime in the service's headers. A time in the
+    /// content's front matter replaces `ttl`.
     fn ttl(&self, ttl: f64) -> Ttl {
         let duration = |it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX);
         match self.content.as_ref().and_then(|it| it.ttl) {

@@ -10,12 +10,12 @@
 //! A request is a path below the `url`. Its headers `X-Claw-ID` and `X-Pumphouse-Agent` have the
 //! name of the agent that asks, `X-Claw-Pod` the `pod`, and `X-Pumphouse-Organism` the `organism`
 //! (ADR-013, section 5). These headers inform the service; only the token of a credential file
-//! authenticates. An agent may have a credential and a pod of its own: the requests for it have
-//! these.
+//! authenticates. An agent may have a credential and a pod of its own, which the requests for this
+//! agent have.
 //!
 //! The listener caches answers in memory for each agent and path, by the rules of a private cache
-//! (RFC 9111). The threads of an agent share the answers. While a request is under way, all who
-//! want the same path for the same agent wait for its answer. Redirects are followed to public
+//! (RFC 9111). The threads of an agent share the answers. While a request is under way, all callers
+//! that want the same path for the same agent wait for its answer. Redirects are followed to public
 //! addresses and to listed hosts.
 
 mod content;
@@ -41,11 +41,10 @@ use kept::Kept;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "service";
-/// What a request accepts (ADR-013, section 6).
+/// The media types that a request accepts (ADR-013, section 6).
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/plain, text/markdown, application/json, text/html;q=0.5");
-/// How long content is fresh of which neither the service nor the request says how long. The number
-/// is cllama's.
+/// The `ttl` of a request that names none, in seconds. It is that of cllama.
 const TTL_SECONDS: f64 = 60.0;
 
 /// Reads from the service.
@@ -78,25 +77,26 @@ pub struct Refused {
     pub text: String,
 }
 
-/// What stands under `settings` of `use: service`.
+/// The `settings` of `use: service` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
     /// The URL below which the service's paths are. Its host counts as listed.
     pub url: String,
-    /// A file with the service's token: `{"service", "auth_type": "bearer", "token", "principal"}`.
+    /// A file with the token for the service: `{"service", "auth_type": "bearer", "token",
+    /// "principal"}`.
     pub auth: Option<Beside>,
-    /// The pod of the agents that ask.
+    /// The pod of the agents that ask. None means that requests name no pod.
     pub pod: Option<String>,
-    /// The name of the organism; the pod unless said.
+    /// The name of the organism. None means that of the pod.
     pub organism: Option<String>,
-    /// What is different in requests for some agents, by their names.
+    /// Maps the names of agents to the settings of requests for them.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentSettings>,
-    /// Further hosts that redirects may lead to, besides public ones.
+    /// The hosts to which redirects may lead, besides public ones.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// How much a request may come to.
+    /// The limits of one request.
     #[serde(default = "limits")]
     pub limits: WebLimits,
 }
@@ -112,34 +112,34 @@ impl Settings {
     }
 }
 
-/// What is different in requests for one agent.
+/// The settings of requests for one agent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct AgentSettings {
-    /// A file with the agent's own token, in place of the service's.
+    /// A file with the agent's own token. None means the token in `auth` of the service.
     pub auth: Option<Beside>,
-    /// The pod of the agent, in place of the service's.
+    /// The pod of the agent. None means the pod of the service.
     pub pod: Option<String>,
 }
 
-/// The bounds of a request, where the settings don't say others. The 3 s are cllama's.
+/// The default limits of a request. The 3 s are those of cllama.
 fn limits() -> WebLimits {
     WebLimits { seconds_max: 3, connect_seconds_max: 3, ..WebLimits::default() }
 }
 
-/// A service, and its answers.
+/// A service, and its kept answers.
 struct Service {
     web: Web,
     url: Url,
     organism: Option<HeaderValue>,
-    /// What requests for any agent have.
+    /// The pod and the token of requests, for agents without their own.
     common: Caller,
-    /// What requests for these agents have instead.
+    /// Maps agents to their own pods and tokens.
     agents: BTreeMap<String, Caller>,
     kept: Kept,
 }
 
-/// What a request says of its caller, besides the agent's name.
+/// The pod and the token that a request sends, besides the agent's name.
 #[derive(Default)]
 struct Caller {
     pod: Option<HeaderValue>,
@@ -154,7 +154,8 @@ impl Caller {
     }
 }
 
-/// The value of a header that says what stands under this key of the settings.
+/// The header's value for the setting `key`. An error if the text has characters that no header may
+/// have.
 fn header(key: &str, text: Option<&str>) -> Result<Option<HeaderValue>, String> {
     let value = text.map(HeaderValue::from_str).transpose();
     value.map_err(|_| format!("{key}: it has characters that no header may have"))
@@ -163,7 +164,8 @@ fn header(key: &str, text: Option<&str>) -> Result<Option<HeaderValue>, String> 
 /// Makes the listener `service`.
 ///
 /// # Errors
-/// The URL or a host is invalid, or the credential file can't be read or isn't safe from others.
+/// If the URL or a host is invalid, or if a credential file can't be read or isn't safe from other
+/// users.
 pub fn service(settings: &Settings) -> Result<Listener, String> {
     let url: Url = settings
         .url
@@ -209,8 +211,8 @@ async fn get(
     Ok(service.get(&agent, &request).await.map_err(|it| service.refused(it)))
 }
 
-/// The agent that a message is from. If it is a call of an action, that is the sender of the
-/// action; if it asks for a feed, the agent that has the feed.
+/// The agent for which a message asks. For the call of an action, this is the action's sender. For
+/// the request of a feed, it is the agent that has the feed. Otherwise it is the message's sender.
 async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
     let key = message.key();
     let mut parts = key.as_deref().unwrap_or_default().rsplit('/');
@@ -233,7 +235,7 @@ async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
 }
 
 impl Service {
-    /// Reads a path for an agent, or gives what is kept of it.
+    /// Reads a path for an agent, from the kept answers or from the service.
     async fn get(&self, agent: &str, request: &Get) -> Result<FeedContent, Refusal> {
         let url = self.url_of(&request.path)?;
         let ttl = request.ttl.unwrap_or(TTL_SECONDS);
@@ -253,7 +255,7 @@ impl Service {
         Ok(FeedContent { text, ..content })
     }
 
-    /// The URL of a path. It must be below the service's own URL.
+    /// The URL of a path. A refusal if it isn't below the service's own URL.
     fn url_of(&self, path: &str) -> Result<Url, Refusal> {
         let wrong = |text: String| Refusal::new(Reason::BadUrl, text);
         if !path.starts_with('/') {
@@ -288,7 +290,7 @@ impl Service {
         Ok(headers)
     }
 
-    /// The headers that only the service itself may see.
+    /// The headers that are sent only to the service itself, and not to other hosts of a redirect.
     fn private_headers(&self, agent: &str) -> HeaderMap {
         self.token(agent).map(Token::header).into_iter().collect()
     }
@@ -303,7 +305,8 @@ impl Service {
         own.or(self.common.pod.as_ref())
     }
 
-    /// A text of the service in which its tokens are hidden. The service knows those of all agents.
+    /// A text of the service in which the tokens of all agents are hidden, since the service knows
+    /// them all.
     fn hidden_in(&self, text: String) -> String {
         let callers = self.agents.values().chain([&self.common]);
         let tokens = callers.filter_map(|it| it.token.as_ref());

@@ -1,6 +1,6 @@
-//! Shows the output of a running program to followers. A line is shown when it is complete, or when
-//! it gets very long. Control characters are replaced, so that no terminal obeys them. Only the
-//! first `SHOWN_BYTES_MAX` bytes are shown.
+//! Shows the output of a running program to followers. A line is shown when it is complete, or in
+//! pieces if it is very long. Control characters are replaced, so that the output can't control a
+//! terminal. Only the first `SHOWN_BYTES_MAX` bytes are shown.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,8 @@ use pumphouse::wire::core::{OutputStream, ProgramOutput};
 
 use super::super::text::lossy;
 
-/// Bytes of standard output and standard error together that are shown while a program runs.
+/// The maximum number of bytes of standard output and standard error together that are shown while
+/// a program runs.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 /// A line of at least this many bytes is shown in pieces.
 const LINE_BYTES_MAX: usize = 8 * 1024;
@@ -49,7 +50,7 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
         self.show(&mut state, stream, &lines);
     }
 
-    /// Shows what is left at the program's end: last lines without a line break.
+    /// Shows the last lines at the program's end, which have no line break.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in [OutputStream::Out, OutputStream::Err] {
@@ -85,7 +86,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// What followers see of a program that writes these pieces to standard output.
+    /// The texts that followers see of a program that writes these pieces to standard output.
     fn shown(pieces: &[&[u8]]) -> Vec<String> {
         let all = Mutex::new(Vec::new());
         let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it.text));

@@ -23,9 +23,9 @@ use super::text::{clean, lossy};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "system_monitor";
-/// At most this many bytes are read of a file in `/proc`.
+/// The maximum number of bytes that are read of a file in `/proc`.
 const BYTES_MAX: u64 = 64 * 1024;
-/// How many processes are looked at, and how many are shown, at most.
+/// The maximum number of processes that are looked at, and the maximum number that are shown.
 const SEEN_MAX: usize = 50_000;
 const SHOWN_MAX: usize = 20;
 
@@ -139,7 +139,7 @@ pub struct Unmeasured {
     pub text: String,
 }
 
-/// What stands under `settings` of `use: system_monitor`.
+/// The `settings` of `use: system_monitor` in a manifest.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
@@ -155,7 +155,7 @@ fn root() -> Vec<Beside> {
 /// Makes the listener `system_monitor`.
 ///
 /// # Errors
-/// A disk's folder doesn't exist, or the disk can't be measured.
+/// If a disk's folder doesn't exist, or if the disk can't be measured.
 pub fn system_monitor(settings: &Settings) -> Result<Listener, String> {
     for mount in &settings.disks {
         disk(mount)?;

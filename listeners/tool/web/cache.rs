@@ -1,12 +1,12 @@
 //! A private HTTP cache for the answer of one URL, by RFC 9111 and RFC 9110.
 //!
-//! The cache sends nothing and reads no clock. Its caller asks [`CachedUrl::plan`] whether the kept
-//! answer will do. If it won't, the caller adds the fields of the plan to its `GET` request, sends
-//! it, and gives what came to [`CachedUrl::take`]. If nothing came, [`CachedUrl::stale`] says
-//! whether the kept answer may be shown all the same.
+//! The cache sends nothing and reads no clock. Its caller asks [`CachedUrl::plan`] whether to use
+//! the kept answer. If not, the caller adds the header fields of the plan to its `GET` request,
+//! sends the request, and gives the answer to [`CachedUrl::take`]. If no answer came,
+//! [`CachedUrl::stale`] says whether the kept answer may be shown all the same.
 //!
-//! The crate `http-cache-semantics` isn't used: it reads dates as RFC 2822 has them and `Age` as
-//! one number only, and knows nothing of the [`Ttl`] that a feed has.
+//! The crate `http-cache-semantics` isn't used. It reads dates by RFC 2822 and `Age` only as a
+//! single number, and has nothing like the [`Ttl`] of a feed.
 //!
 //! Times are microseconds since the Unix epoch.
 
@@ -23,24 +23,25 @@ use super::caching_fields::{
     Directives, age_seconds, date_us, opaque, remove_fields_of_connection, varying,
 };
 
-/// Header fields of an answer that is kept: as many as hyper reads. An answer that has more isn't
-/// kept.
+/// The maximum number of header fields of a kept answer, as many as hyper reads. An answer with
+/// more fields isn't kept.
 pub(crate) const FIELDS_MAX: usize = 100;
-/// Bytes of these fields' names and values together. An answer that has more isn't kept.
+/// The maximum number of bytes of these fields' names and values together. An answer with more
+/// bytes isn't kept.
 pub(crate) const FIELDS_BYTES_MAX: usize = 32 * 1024;
 
 /// One second.
 const SECOND_US: i64 = 1_000_000;
 
-/// Fields that describe the bytes of a body. An answer 304 has no body, so it doesn't update them
-/// (RFC 9111, section 3.2).
+/// Header fields that describe the bytes of a body. An answer 304 has no body, so it doesn't update
+/// them (RFC 9111, section 3.2).
 const OF_BODY: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE];
 
-/// What is kept of one URL: one answer, or nothing, as in the default.
+/// The kept answer of one URL. By default there is none.
 ///
-/// An answer's fields are bounded by [`FIELDS_MAX`] and [`FIELDS_BYTES_MAX`]; its body is as large
-/// as the caller lets it be, for instance by `body_bytes_max` of the client's limits. Of the
-/// request, the fields that `Vary` names are kept.
+/// [`FIELDS_MAX`] and [`FIELDS_BYTES_MAX`] limit an answer's header fields. The caller limits the
+/// body, for instance by `body_bytes_max` of the client's limits. Of the request, the header fields
+/// that `Vary` names are kept.
 #[derive(Debug, Default)]
 pub(crate) struct CachedUrl {
     kept: Option<Kept>,
@@ -49,69 +50,69 @@ pub(crate) struct CachedUrl {
 /// A server's answer to a `GET` request, with its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimedAnswer {
-    /// When the request was sent. Of an answer that a later one confirmed, when the later request
-    /// was sent.
+    /// The time when the request was sent. If a later answer confirmed this one, it is the time of
+    /// the later request.
     pub(crate) asked_at_us: u64,
-    /// When the answer came, or when it was confirmed.
+    /// The time when the answer came, or when it was last confirmed.
     pub(crate) answered_at_us: u64,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// How long an answer is fresh, beside what its server says.
+/// The caller's time to live of an answer, besides the lifetime that the server says.
 ///
-/// A server's lifetime counts from when the answer was generated, and a ttl from when it came or
-/// was confirmed. Whatever the ttl is, an answer with `no-store` isn't kept, and one with
-/// `no-cache` is never fresh.
+/// A server's lifetime counts from the time when the answer was generated. A ttl counts from the
+/// time when the answer came or was confirmed. Whatever the ttl is, an answer with `no-store` isn't
+/// kept, and one with `no-cache` is never fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ttl {
-    /// The server alone says how long. If it says nothing, the answer is stale at once.
+    /// Only the server's lifetime counts. If the server says none, the answer is stale at once.
     #[cfg_attr(not(test), expect(dead_code, reason = "the cases of others are played with it"))]
     Server,
-    /// The server says how long, but at most this long. If it says nothing, this long (a heuristic
-    /// lifetime as in RFC 9111, section 4.2.2).
+    /// The server's lifetime counts, but at most this time. If the server says none, this time
+    /// counts (a heuristic lifetime as in RFC 9111, section 4.2.2).
     AtMost(Duration),
-    /// This long, whatever `max-age` and `Expires` say. It is for content that says its ttl itself,
-    /// which goes before what its server says of all its files.
+    /// This time counts, whatever `max-age` and `Expires` say. It is for content that itself says
+    /// its ttl, which is more exact than a lifetime that the server says of all its files.
     Exactly(Duration),
 }
 
-/// What to do for a request.
+/// The next step for a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan<'a> {
     /// The kept answer is fresh: use it, and send nothing.
     Use(&'a TimedAnswer),
-    /// Send the request with these fields in addition: `If-None-Match` and `If-Modified-Since` of
-    /// the kept answer (RFC 9111, section 4.3.1), or none.
+    /// Send the request with these additional header fields: `If-None-Match` and
+    /// `If-Modified-Since` of the kept answer (RFC 9111, section 4.3.1), or none.
     Ask(HeaderMap),
 }
 
-/// What became of an answer.
+/// The effect of an answer on the kept answer.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Taken {
-    /// The answer is kept in place of the one before: [`CachedUrl::answer`] has it.
+    /// The answer is kept in place of the one before. [`CachedUrl::answer`] returns it.
     Kept,
-    /// The server confirmed the kept answer. Its body is as before; its fields are updated.
+    /// The server confirmed the kept answer. Its body stays, and its header fields are updated.
     Confirmed,
     /// The answer, or the kept answer that it confirms, is for this request alone. Nothing is kept
     /// now.
     Once(TimedAnswer),
     /// The server fails for the moment: a status 5xx, 408, 425 or 429. The answer isn't kept, and
-    /// the one before stays. [`CachedUrl::stale`] says whether that may be shown instead (RFC 9111,
-    /// section 4.3.3).
+    /// the kept answer stays. [`CachedUrl::stale`] says whether the kept answer may be shown
+    /// instead (RFC 9111, section 4.3.3).
     Failed(TimedAnswer),
     /// The server confirmed an answer that isn't the kept one. Nothing is kept now, so that the
-    /// next plan asks without conditions. A server that answers this again is broken.
+    /// next plan asks without conditions. A server that answers 304 to that request is broken.
     Unmatched,
 }
 
-/// A kept answer that may be shown though it couldn't be confirmed.
+/// A kept answer that may be shown although it couldn't be confirmed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stale<'a> {
     pub(crate) answer: &'a TimedAnswer,
-    /// How long ago the answer was generated or confirmed (RFC 9111, section 4.2.3).
+    /// The time since the answer was generated or confirmed (RFC 9111, section 4.2.3).
     pub(crate) age: Duration,
 }
 
@@ -122,9 +123,10 @@ impl CachedUrl {
         self.kept.as_ref().map(|it| &it.answer)
     }
 
-    /// Says whether to use the kept answer for a request with these fields, or what to ask (RFC
-    /// 9111, section 4). Of the request's `Cache-Control`, `no-cache`, `max-age` and `min-fresh`
-    /// are respected. The request must have no condition and no `Range` of its own.
+    /// Says whether to use the kept answer for a request with these header fields, or with which
+    /// fields to ask the server (RFC 9111, section 4). In the request's `Cache-Control`,
+    /// `no-cache`, `max-age` and `min-fresh` count. The request must have no condition and no
+    /// `Range` of its own.
     pub(crate) fn plan(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> Plan<'_> {
         match self.fitting(request) {
             None => Plan::Ask(HeaderMap::new()),
@@ -133,9 +135,10 @@ impl CachedUrl {
         }
     }
 
-    /// Takes the answer to a request with these fields. A 304 confirms the kept answer and updates
-    /// its fields (RFC 9111, sections 3.2 and 4.3.4). Any other answer replaces the kept one, if it
-    /// may be kept (section 3), and ends it otherwise; only a failure for the moment leaves it.
+    /// Takes the answer to a request with these header fields. A 304 confirms the kept answer and
+    /// updates its fields (RFC 9111, sections 3.2 and 4.3.4). A failure for the moment leaves the
+    /// kept answer unchanged. Any other answer replaces it, if it may be kept (section 3). If it
+    /// may not be kept, the kept answer is dropped.
     pub(crate) fn take(&mut self, request: &HeaderMap, answer: TimedAnswer) -> Taken {
         if is_failure_for_now(answer.status) {
             return Taken::Failed(answer);
@@ -154,17 +157,17 @@ impl CachedUrl {
         if is_confirmation { Taken::Confirmed } else { Taken::Kept }
     }
 
-    /// How much longer the kept answer is fresh (RFC 9111, section 4.2): zero if it is stale, if
-    /// there is none, and after a clock went back.
+    /// The time for which the kept answer is still fresh (RFC 9111, section 4.2). Zero if it is
+    /// stale, if there is none, or if the clock went back.
     pub(crate) fn fresh_for(&self, ttl: Ttl, now_us: u64) -> Duration {
         let left = self.kept.as_ref().map_or(0, |it| it.fresh_us(ttl, now_us));
         Duration::from_micros(u64::try_from(left).unwrap_or(0))
     }
 
-    /// The kept answer, for a request that the server doesn't answer, or answers with a failure
-    /// for the moment (RFC 9111, section 4.2.4). There is none if the answer has `no-cache`, if it
-    /// has `must-revalidate` and is stale, and if it is stale for longer than its `stale-if-error`
-    /// (RFC 5861, section 4). Without a `stale-if-error` it may have any age.
+    /// The kept answer, for a request that the server doesn't answer, or answers with a failure for
+    /// the moment (RFC 9111, section 4.2.4). None if the answer has `no-cache`, if it has
+    /// `must-revalidate` and is stale, or if it has been stale for longer than its `stale-if-error`
+    /// (RFC 5861, section 4). An answer without `stale-if-error` may have any age.
     pub(crate) fn stale(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> Option<Stale<'_>> {
         let kept = self.fitting(request)?;
         let overdue = kept.left_us(ttl, now_us).saturating_neg();
@@ -178,21 +181,21 @@ impl CachedUrl {
         is_allowed.then_some(Stale { answer: &kept.answer, age })
     }
 
-    /// The kept answer, if the fields that its `Vary` names are the same in this request (RFC 9111,
-    /// section 4.1).
+    /// The kept answer. None if a header field that its `Vary` names is different in this request
+    /// (RFC 9111, section 4.1).
     fn fitting(&self, request: &HeaderMap) -> Option<&Kept> {
         let is_same = |kept: &Kept, name| request.get_all(name) == kept.selecting.get_all(name);
         self.kept.as_ref().filter(|kept| kept.varying.iter().all(|name| is_same(kept, name)))
     }
 }
 
-/// An answer that is kept, and what follows from its fields.
+/// An answer that is kept, and the rules that follow from its header fields.
 #[derive(Debug)]
 struct Kept {
     answer: TimedAnswer,
     /// The names in the answer's `Vary`.
     varying: Vec<HeaderName>,
-    /// The request's fields of these names.
+    /// The request's header fields with the names in `varying`.
     selecting: HeaderMap,
     rules: Rules,
 }
@@ -222,7 +225,7 @@ impl Kept {
             && wanted.seconds("min-fresh").is_none_or(|it| left >= seconds_us(it))
     }
 
-    /// The fields by which a server says whether it still has the answer. An answer that isn't a
+    /// The header fields that ask a server whether it still has the answer. An answer that isn't a
     /// success has none, since a server confirms only successes (RFC 9110, section 13.2.1).
     fn conditions(&self) -> HeaderMap {
         let mut conditions = HeaderMap::new();
@@ -241,10 +244,10 @@ impl Kept {
         conditions
     }
 
-    /// Whether a 304 is about this answer: it has the same tag, or else the same time of the last
-    /// change (RFC 9111, section 4.3.4). A 304 that has neither is about the only answer there is.
-    /// Tags are compared weakly, as in `If-None-Match`, since some servers confirm a weak tag by
-    /// the strong one.
+    /// Whether a 304 is about this answer. It is if it has the same tag, or, without a tag, the
+    /// same time of the last change (RFC 9111, section 4.3.4). A 304 that has neither is about the
+    /// only answer there is. Tags are compared weakly, as in `If-None-Match`, since some servers
+    /// confirm a weak tag with the strong tag.
     fn is_meant_by(&self, confirmation: &TimedAnswer) -> bool {
         let both = |name| Some((self.answer.headers.get(name)?, confirmation.headers.get(name)?));
         if !is_within_limits(&confirmation.headers) {
@@ -257,7 +260,8 @@ impl Kept {
         }
     }
 
-    /// How much longer the answer is fresh by any measure; at least 0.
+    /// The time for which the answer is still fresh, in microseconds, by its lifetime and by `ttl`.
+    /// At least 0.
     fn fresh_us(&self, ttl: Ttl, now_us: u64) -> i64 {
         let left = self.left_us(ttl, now_us);
         let left = match ttl {
@@ -268,8 +272,9 @@ impl Kept {
         left.max(0)
     }
 
-    /// How much longer the answer is fresh by its lifetime; below 0, how long it is stale. The
-    /// most that a caller allows a server doesn't count. After a clock went back, 0.
+    /// The time for which the answer is still fresh by its lifetime, in microseconds. Negative if
+    /// the answer is stale: the time since its lifetime ended. The maximum of [`Ttl::AtMost`]
+    /// doesn't count if the server says a lifetime. 0 if the clock went back.
     fn left_us(&self, ttl: Ttl, now_us: u64) -> i64 {
         if now_us < self.answer.answered_at_us {
             return 0;
@@ -282,24 +287,24 @@ impl Kept {
         }
     }
 
-    /// The answer's age (RFC 9111, section 4.2.3).
+    /// The answer's age in microseconds (RFC 9111, section 4.2.3).
     fn age_us(&self, now_us: u64) -> i64 {
         self.rules.age_us.saturating_add(self.kept_us(now_us))
     }
 
-    /// How long ago the answer came or was confirmed.
+    /// The time since the answer came or was confirmed, in microseconds.
     fn kept_us(&self, now_us: u64) -> i64 {
         time_us(now_us).saturating_sub(time_us(self.answer.answered_at_us)).max(0)
     }
 }
 
-/// What an answer's fields say of how it may be used.
+/// The rules for the use of an answer, as its header fields say them.
 #[derive(Debug)]
 struct Rules {
     no_cache: bool,
     must_revalidate: bool,
     stale_if_error_us: Option<i64>,
-    /// The lifetime that the server says, if any (RFC 9111, section 4.2.1).
+    /// The lifetime that the server says (RFC 9111, section 4.2.1). None if it says none.
     lifetime_us: Option<i64>,
     /// The age when the answer came (RFC 9111, section 4.2.3).
     age_us: i64,
@@ -313,7 +318,7 @@ impl Rules {
         let date = date_us(headers, &DATE).unwrap_or(answered);
         let delay = answered.saturating_sub(time_us(answer.asked_at_us)).max(0);
         let told = seconds_us(age_seconds(headers)).saturating_add(delay);
-        // An invalid `Expires` is one that has passed (RFC 9111, section 5.3).
+        // An invalid `Expires` counts as one that has passed (RFC 9111, section 5.3).
         let expires = || date_us(headers, &EXPIRES).map_or(0, |it| it.saturating_sub(date).max(0));
         let expires = headers.contains_key(EXPIRES).then(expires);
         Rules {
@@ -327,8 +332,9 @@ impl Rules {
 }
 
 impl TimedAnswer {
-    /// This answer with the times and fields of a 304 that confirms it (RFC 9111, section 3.2).
-    /// What the 304 doesn't say of its age is not kept from before, since the age is a new one.
+    /// This answer with the times and fields of a 304 that confirms it (RFC 9111, section 3.2). The
+    /// old `Age` and `Date` are removed even if the 304 has none, since the answer's age counts
+    /// from the 304.
     fn updated(mut self, confirmation: TimedAnswer) -> TimedAnswer {
         let TimedAnswer { mut headers, asked_at_us, answered_at_us, .. } = confirmation;
         remove_fields_of_connection(&mut headers);
@@ -348,8 +354,8 @@ pub(crate) fn is_failure_for_now(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
 
-/// The names in the `Vary` of an answer that may be kept; none if it may not be kept (RFC 9111,
-/// section 3).
+/// The names in the `Vary` of an answer that may be kept. None if the answer may not be kept (RFC
+/// 9111, section 3).
 fn varying_if_kept(request: &HeaderMap, answer: &TimedAnswer) -> Option<Vec<HeaderName>> {
     let headers = &answer.headers;
     if !is_within_limits(headers) {
@@ -362,8 +368,8 @@ fn varying_if_kept(request: &HeaderMap, answer: &TimedAnswer) -> Option<Vec<Head
     varying(headers).filter(|_| is_kept)
 }
 
-/// Whether an answer of this status may be kept: by its definition (RFC 9110, section 15.1), or
-/// because the server says so (RFC 9111, section 3). Parts of a body aren't kept.
+/// Whether an answer of this status may be kept. It may by the definition of the status (RFC 9110,
+/// section 15.1), or because the server says so (RFC 9111, section 3). Parts of a body aren't kept.
 fn is_status_kept(status: StatusCode, headers: &HeaderMap, directives: &Directives) -> bool {
     let is_said = ["max-age", "public", "private"].into_iter().any(|it| directives.has(it));
     match status.as_u16() {
@@ -415,14 +421,15 @@ mod tests {
         url
     }
 
-    /// How many seconds an answer with these fields is fresh, asked this many seconds later.
+    /// Checks the number of seconds for which an answer with these fields is still fresh, `seconds`
+    /// after it came.
     #[track_caller]
     fn check_fresh(lines: &[&str], ttl: Ttl, seconds: u64, expected: u64) {
         let left = kept(lines).fresh_for(ttl, NOW + seconds * 1_000_000);
         assert_eq!(left, Duration::from_secs(expected), "{lines:?} {ttl:?}");
     }
 
-    /// The conditions of a plan; `use` if it asks nothing.
+    /// Checks the conditions of a plan. `use` stands for a plan that uses the kept answer.
     #[track_caller]
     fn check_plan(url: &CachedUrl, request: &[&str], ttl: Ttl, expected: &[&str]) {
         match url.plan(&headers(request), ttl, NOW + SECOND_US.unsigned_abs()) {

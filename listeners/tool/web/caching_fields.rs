@@ -8,8 +8,8 @@ use reqwest::header::{
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 
-/// The largest number of seconds that a field can say; a larger one counts as this (RFC 9111,
-/// section 1.2.2).
+/// The maximum number of seconds that a field can say. A larger number counts as this one (RFC
+/// 9111, section 1.2.2).
 const SECONDS_MAX: u64 = 1 << 31;
 
 /// Fields that concern one connection, and are not kept (RFC 9111, section 3.1).
@@ -34,7 +34,7 @@ pub(super) struct Directives(Vec<Directive>);
 struct Directive {
     /// The name in lower case.
     name: String,
-    /// The argument without its quotes. None if there is no argument, and if a space stands beside
+    /// The argument without its quotes. None if there is no argument, or if a space stands beside
     /// the `=`, where the grammar allows none.
     argument: Option<String>,
 }
@@ -49,14 +49,14 @@ impl Directives {
         Directives(all)
     }
 
-    /// Whether there is a directive of this name. One with an argument counts too: `no-cache="a"`
-    /// is treated as `no-cache`, as RFC 9111, section 5.2.2.4, says that caches do.
+    /// Whether there is a directive of this name. A directive with an argument counts, too:
+    /// `no-cache="a"` is treated as `no-cache`, as caches do by RFC 9111, section 5.2.2.4.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|it| it.name == name)
     }
 
-    /// The seconds that the first directive of this name says. An invalid number counts as 0, so
-    /// that the answer is stale (RFC 9111, section 4.2.1).
+    /// The seconds in the first directive of this name. None if there is no such directive. An
+    /// invalid number counts as 0, so that the answer is stale (RFC 9111, section 4.2.1).
     pub(super) fn seconds(&self, name: &str) -> Option<u64> {
         let first = self.0.iter().find(|it| it.name == name)?;
         Some(first.argument.as_deref().and_then(seconds).unwrap_or(0))
@@ -100,10 +100,11 @@ fn members(line: &str) -> Vec<&str> {
     all.into_iter().map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-/// A number of seconds: digits alone, at most [`SECONDS_MAX`].
+/// Reads a number of seconds, at most [`SECONDS_MAX`]. None if the text has other characters than
+/// digits.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    // Digits that are no number are too many.
+    // Digits that don't fit into a `u64` are more than the maximum.
     is_number.then(|| text.parse().unwrap_or(SECONDS_MAX).min(SECONDS_MAX))
 }
 
@@ -116,8 +117,8 @@ pub(super) fn age_seconds(headers: &HeaderMap) -> u64 {
 }
 
 /// The time in the first field of this name, in any of the three forms of RFC 9110, section 5.6.7.
-/// Case doesn't matter (RFC 9111, section 4.2). None if there is no such field, or no such time, as
-/// on a wrong day of the week.
+/// Case doesn't matter (RFC 9111, section 4.2). None if there is no such field, or if it has no
+/// valid time. A time with a wrong day of the week is invalid.
 pub(super) fn date_us(headers: &HeaderMap, name: &HeaderName) -> Option<i64> {
     let text = headers.get(name)?.to_str().ok()?;
     let date = httpdate::parse_http_date(&capitalized(text).replace("Gmt", "GMT")).ok()?;
@@ -134,7 +135,8 @@ fn capitalized(text: &str) -> String {
     text.chars().map(capitalize).collect()
 }
 
-/// The names in `Vary`. None if no request can be compared by them: one is `*`, or not a name.
+/// The names in `Vary`. None if requests can't be compared by them, since one is `*` or no valid
+/// name.
 pub(super) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     let mut names = Vec::new();
     for line in headers.get_all(VARY) {
@@ -154,9 +156,9 @@ pub(super) fn opaque(tag: &HeaderValue) -> &[u8] {
     tag.as_bytes().strip_prefix(b"W/").unwrap_or(tag.as_bytes())
 }
 
-/// Removes the fields that concern one connection: some by their names, others because
-/// `Connection` lists them. `Cache-Control` stays, which no server may list (RFC 9110, section
-/// 7.6.1).
+/// Removes the fields that concern one connection. These are the fields in [`OF_CONNECTION`], and
+/// those that `Connection` lists. `Cache-Control` always stays, since no server may list it (RFC
+/// 9110, section 7.6.1).
 pub(super) fn remove_fields_of_connection(headers: &mut HeaderMap) {
     let lines = headers.get_all(CONNECTION).iter();
     let listed = lines.flat_map(|line| line.as_bytes().split(|it| *it == b','));

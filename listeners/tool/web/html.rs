@@ -1,14 +1,14 @@
-//! Converts HTML to text, in one pass over its tags. No tree is built, so deep or many elements
-//! cost no more than their bytes.
+//! Converts HTML to text, in one pass over its tags. No tree is built, so the cost depends only on
+//! the number of bytes, and not on the depth or the number of elements.
 
 use html5gum::{DefaultEmitter, EndTag, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
-/// The items of lists are indented and numbered up to this depth of lists.
+/// The maximum depth of nested lists up to which items are indented and numbered.
 const LISTS_MAX: usize = 8;
-/// A link's address with more bytes than this is left out.
+/// The maximum number of bytes of a link's address. A longer address is left out.
 const LINK_BYTES_MAX: usize = 1_000;
-/// A title is cut after this many bytes.
+/// The maximum number of bytes of a title. A longer title is cut.
 const TITLE_BYTES_MAX: usize = 300;
 
 /// The text of a page.
@@ -18,7 +18,7 @@ pub(super) struct HtmlText {
     pub(super) text: String,
 }
 
-/// Converts a page to text of at most `most` bytes. A longer text is cut, maybe within a line.
+/// Converts a page to text of at most `most` bytes. A longer text is cut, possibly within a line.
 pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -61,14 +61,15 @@ struct Writer<'a> {
     title: String,
     out: String,
     mode: TextMode,
-    /// How many line ends come before the next text.
+    /// The number of line ends that come before the next text.
     breaks: usize,
     /// Whether a space comes before the next text.
     space: bool,
     lists: Vec<List>,
-    /// How many open lists are deeper than [`LISTS_MAX`].
+    /// The number of open lists that are deeper than [`LISTS_MAX`].
     deeper: usize,
-    /// The open link: where its text begins in `out`, and where it leads.
+    /// The open link: the position in `out` at which its text begins, and its address. None if no
+    /// link is open.
     link: Option<(usize, Url)>,
     /// Whether the current row of a table has a cell already.
     in_row: bool,
@@ -272,7 +273,7 @@ fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
 }
 
-/// The name of an element whose text browsers don't show. `None` for other elements.
+/// The name of an element whose text browsers don't show. None for other elements.
 fn hidden(name: &[u8]) -> Option<&'static [u8]> {
     const ALL: [&[u8]; 8] =
         [b"script", b"style", b"noscript", b"template", b"svg", b"iframe", b"noembed", b"noframes"];
@@ -286,7 +287,7 @@ fn heading(name: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many line ends stand before and after an element.
+/// The number of line ends before and after an element.
 fn breaks_of(name: &[u8]) -> usize {
     match name {
         b"p" | b"table" | b"blockquote" | b"article" | b"section" | b"figure" | b"dl" | b"form" => {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
-/// How much longer than its request's time limit a handler may take.
+/// The time by which a handler's timeout is longer than the time limit of its request.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The limits of one request.
@@ -16,19 +16,21 @@ const GRACE: Duration = Duration::from_secs(10);
 #[serde(default)]
 #[non_exhaustive]
 pub struct WebLimits {
-    /// How long a request may take, with its redirects and its answer, in seconds.
+    /// The maximum time of a request with its redirects and its answer, in seconds.
     pub seconds_max: u64,
-    /// How long the connection to a host may take, in seconds.
+    /// The maximum time in which the connection to a host is made, in seconds.
     pub connect_seconds_max: u64,
-    /// Bytes of a URL.
+    /// The maximum number of bytes of a URL.
     pub url_bytes_max: usize,
-    /// Bytes of the body that a request sends.
+    /// The maximum number of bytes that a request sends: its body, and the headers that the caller
+    /// gives.
     pub sent_bytes_max: usize,
-    /// Bytes of an answer's body, which is held in memory as a whole.
+    /// The maximum number of bytes of an answer's body, which is held in memory as a whole.
     pub body_bytes_max: usize,
-    /// Bytes of the text that one answer shows. The default is a good part of a model's window.
+    /// The maximum number of bytes of the text that one answer shows. The default is a good part of
+    /// a model's window.
     pub text_bytes_max: usize,
-    /// Redirects that are followed one after another.
+    /// The maximum number of redirects that are followed one after another.
     pub redirects_max: usize,
 }
 

@@ -1,9 +1,9 @@
-//! The HTTP client that the tools share. It checks where a request may go, limits the time and the
+//! The HTTP client that the tools share. It checks the URL of a request, limits the time and the
 //! size of an answer, and converts the answer to text.
 //!
 //! The client uses no proxy, keeps no cookies and accepts no compressed answers, so that the limits
-//! count what is really there. Without a list of hosts, the addresses that a name resolves to are
-//! checked, and the connection goes to exactly these addresses.
+//! count the bytes of the real content. Without a list of hosts, the addresses that a name resolves
+//! to are checked, and the connection goes to exactly these addresses.
 
 mod address;
 mod caching_fields;
@@ -29,7 +29,8 @@ use reach::{Reach, Resolver};
 pub(super) use refusal::Refusal;
 pub(super) use text::{Read, is_json, is_pdf, kind_named, piece};
 
-/// Converts the HTML of a file to text of at most `most` bytes, as pages of the web are converted.
+/// Converts the HTML of a file to text of at most `most` bytes, in the same way as a page of the
+/// web.
 pub(super) fn html_text(html: &str, name: &str, most: usize) -> String {
     let base = Url::parse("file:///").and_then(|it| it.join(name));
     base.map(|base| html::read(html, &base, most).text).unwrap_or_default()
@@ -60,7 +61,7 @@ pub enum Reason {
     Broken,
 }
 
-/// An HTTP client that reaches only the hosts that it may reach.
+/// An HTTP client that sends requests only to the hosts of its `reach`.
 pub(super) struct Web {
     client: Client,
     reach: Reach,
@@ -77,8 +78,8 @@ pub(super) struct Answer {
 }
 
 impl Web {
-    /// Makes a client that may reach these hosts. Without a list of hosts, it may reach public
-    /// addresses.
+    /// Makes a client that may reach these hosts. Without a list of hosts, the client may reach
+    /// public addresses.
     pub(super) fn new(hosts: Option<&[String]>, limits: WebLimits) -> Result<Web, String> {
         Web::reaching(hosts.map_or(Ok(Reach::Public), Reach::to)?, limits)
     }
@@ -103,13 +104,14 @@ impl Web {
     }
 
     /// Gets the answer of a URL, and follows redirects. The URL of each redirect is checked like
-    /// the first.
+    /// the first URL.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Refusal> {
         self.get_with(url, &HeaderMap::new(), &HeaderMap::new()).await
     }
 
-    /// The same, with further headers. The private ones are sent only to the origin of the first
-    /// URL (scheme, host and port). An answer of the status 304 is given with an empty body.
+    /// Gets the answer of a URL as [`get`](Web::get) does, but with further headers. The private
+    /// headers are sent only to the origin of the first URL (scheme, host and port). An answer with
+    /// the status 304 has an empty body.
     pub(super) async fn get_with(
         &self,
         url: &str,
@@ -173,8 +175,8 @@ impl Web {
         }
     }
 
-    /// Reads an answer that is to be shown as text. A failure status is refused, and so is a type
-    /// that can't be shown.
+    /// Reads an answer that is to be shown as text. A failure status is refused, and so is a media
+    /// type that can't be shown.
     async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
         if from.status() == StatusCode::NOT_MODIFIED {
             let (status, headers) = (from.status(), from.headers().clone());
@@ -219,7 +221,7 @@ impl Web {
         request.send().await.map_err(|it| Refusal::unsent(&it, url))
     }
 
-    /// Whether a host is listed with this port, or with any port if `port` is `None`.
+    /// Whether a host is listed with this port, or with any port if `port` is None.
     pub(super) fn lists(&self, host: &str, port: Option<u16>) -> bool {
         let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
         match &self.reach {
@@ -228,7 +230,8 @@ impl Web {
         }
     }
 
-    /// Reads an answer to its end. A compressed answer is refused, and so is one that is too large.
+    /// Reads an answer to its end. A compressed answer is refused, and so is an answer that is too
+    /// large.
     async fn answer(&self, url: Url, mut from: Response) -> Result<Answer, Refusal> {
         let (status, headers) = (from.status(), from.headers().clone());
         let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());
@@ -268,8 +271,8 @@ impl Web {
     }
 }
 
-/// The TLS settings, with the certificate authorities that the system trusts. If there are none,
-/// only `http://` works.
+/// The TLS settings, with the certificate authorities that the system trusts. If the system trusts
+/// none, only `http://` works.
 fn trusted() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

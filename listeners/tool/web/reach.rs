@@ -1,4 +1,4 @@
-//! Where a request may go: to public addresses, or to the hosts that a manifest lists.
+//! The hosts that a request may reach: public addresses, or the hosts that a manifest lists.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,18 +9,17 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// The ports that may be reached of a host that is listed without a port, and of any host if no
-/// hosts are listed.
+/// The ports of a host that is listed without a port, and of every host if no hosts are listed.
 const PORTS: [u16; 2] = [80, 443];
 
-/// Where requests may go.
+/// The hosts and ports that requests may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// To public addresses, at the ports 80 and 443.
+    /// Public addresses, at the ports 80 and 443.
     Public,
-    /// To these hosts, at these ports.
+    /// These hosts, at these ports.
     Hosts(BTreeSet<(String, u16)>),
-    /// To these hosts, at these ports, and to public addresses, at the ports 80 and 443.
+    /// These hosts, at these ports, and public addresses, at the ports 80 and 443.
     HostsAndPublic(BTreeSet<(String, u16)>),
 }
 
@@ -30,12 +29,12 @@ impl Reach {
         Ok(Reach::Hosts(listed(hosts)?))
     }
 
-    /// The same, with all public addresses.
+    /// Reads a list of hosts as [`Reach::to`] does, and adds all public addresses.
     pub(super) fn with_public(hosts: &[String]) -> Result<Reach, String> {
         Ok(Reach::HostsAndPublic(listed(hosts)?))
     }
 
-    /// Checks that a URL may be reached; the error is a sentence. The addresses that a name
+    /// Checks that a URL may be reached. The error is a sentence. The addresses that a name
     /// resolves to are checked later, by [`Resolver`].
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
@@ -62,7 +61,7 @@ impl Reach {
     }
 }
 
-/// The hosts and ports of a list.
+/// Reads the hosts and ports of a list. An error if one is invalid, or if the list is empty.
 fn listed(hosts: &[String]) -> Result<BTreeSet<(String, u16)>, String> {
     let mut all = BTreeSet::new();
     for host in hosts {
@@ -97,8 +96,8 @@ pub(in super::super) fn host_of(url: &Url) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Resolves names by the system. Addresses that aren't public are left out, unless the name stands
-/// in a list of hosts.
+/// Resolves names by the system. Addresses that aren't public are left out, unless the name is a
+/// listed host.
 pub(super) struct Resolver(pub(super) Reach);
 
 impl Resolve for Resolver {

@@ -7,15 +7,15 @@ use reqwest::{StatusCode, Url};
 use super::Reason;
 use super::reach::{NotPublic, host_of};
 
-/// Why a request isn't made, or an answer not shown.
+/// The reason why a request isn't sent, or why an answer isn't shown.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Refusal {
     pub(in super::super) reason: Reason,
-    /// The server's status, if that is the reason.
+    /// The server's status. None if it isn't the reason.
     pub(in super::super) status: Option<u16>,
-    /// The limit, if one is exceeded.
+    /// The name of the limit that is exceeded. None if none is.
     pub(in super::super) limit: Option<&'static str>,
-    /// Why, and what would be accepted.
+    /// The reason in words, and what would be accepted.
     pub(in super::super) text: String,
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
         Refusal { status: Some(status.as_u16()), ..Refusal::new(Reason::Status, text) }
     }
 
-    /// Says in this refusal that a server redirected to the refused URL.
+    /// This refusal, with the note that a server redirected to the refused URL.
     pub(super) fn redirected(self) -> Refusal {
         Refusal { text: format!("the server redirects: {}", self.text), ..self }
     }
@@ -70,7 +70,7 @@ impl Refusal {
     }
 }
 
-/// An error, its source, the source of that, and so on.
+/// The chain of an error and its sources, from the outside in.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |it: &&'a (dyn Error + 'static)| (*it).source())
 }
@@ -80,12 +80,12 @@ fn root(error: &reqwest::Error) -> String {
     causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
 }
 
-/// What is wrong with TLS, if the error is one of TLS.
+/// The text of a TLS error. None if the error isn't one of TLS.
 fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(error.to_string());
     }
-    // The `source` of an I/O error isn't the wrapped error, but the wrapped error's source. So
-    // `get_ref` is used here.
+    // The `source` of an I/O error isn't the wrapped error, but the wrapped error's source.
+    // Therefore `get_ref` is used here.
     error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|it| tls(it))
 }

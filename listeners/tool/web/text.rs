@@ -5,7 +5,8 @@ use encoding_rs::{Encoding, UTF_8};
 use super::super::text::known;
 use super::{Answer, Reason, Refusal, content_type, html};
 
-/// A page may name its encoding within this many bytes at its beginning, as in browsers.
+/// The number of bytes at the beginning of a page in which it may name its encoding, as in
+/// browsers.
 const HEAD_BYTES: usize = 1_024;
 
 /// The kinds of answers.
@@ -59,8 +60,8 @@ pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
 }
 
 /// The part of a text from the character number `from` on, of at most `most` bytes. If more text
-/// follows, the part ends with a line end where possible, and the number of the next character is
-/// returned with it.
+/// follows, the part ends with a line end if it has one, and the number of the next character is
+/// returned, too.
 pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
     let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];
@@ -147,8 +148,8 @@ fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
     Ok(if is_html { Kind::Html } else { Kind::Text })
 }
 
-/// Decodes bytes. A byte order mark names the encoding; else the server does, else the page does.
-/// Without any of these, it is UTF-8.
+/// Decodes bytes. The encoding is that of a byte order mark, or else that which the server names,
+/// or else that which the page names. Without any of these, it is UTF-8.
 fn decoded(body: &[u8], said: &str, kind: Kind) -> String {
     let named = parameter(said, "charset").and_then(|it| Encoding::for_label(it.as_bytes()));
     let own = || match kind {
@@ -165,14 +166,15 @@ fn parameter<'a>(said: &'a str, name: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim().trim_matches('"'))
 }
 
-/// The encoding that a page names by `<meta charset=…>` or `<meta content="…; charset=…">`.
+/// The encoding that a page names by `<meta charset=…>` or `<meta content="…; charset=…">`. None if
+/// it names none.
 fn named_within(body: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&body[..body.len().min(HEAD_BYTES)]).to_ascii_lowercase();
     let mut tags = head.split("<meta").skip(1).filter_map(|it| it.split('>').next());
     let label = tags.find_map(|it| it.split_once("charset="))?.1.trim_start_matches(['"', '\'']);
     let end = label.find(['"', '\'', ' ', ';', '/']).unwrap_or(label.len());
     let encoding = Encoding::for_label(&label.as_bytes()[..end])?;
-    // A page whose tags were read as ASCII isn't in UTF-16, whatever it says.
+    // A page whose tags could be read as ASCII isn't in UTF-16, even if it says so.
     Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
 }
 

@@ -200,8 +200,8 @@ impl Play {
     }
 }
 
-/// Plays lines of `input => outputs`. The request for the time of a timeout ends in `maybe`. It is
-/// checked only in lines that expect one.
+/// Plays lines of `input => outputs`. The output that requests the time of a timeout ends in
+/// `maybe`. Such outputs are checked only in lines that expect one.
 #[track_caller]
 fn check(script: &str) {
     let mut play = Play::default();
@@ -377,7 +377,7 @@ fn what_takes_too_long_times_out() {
            wait 299 =>
            wait 1 => drop a 1, a timedout",
     );
-    // One requested time serves several actions. When it comes, the next one is requested.
+    // One requested time serves several actions. When this time comes, the next one is requested.
     check(
         "a async => call a, wake 300 maybe
            wait 10 =>

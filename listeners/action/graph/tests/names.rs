@@ -45,7 +45,7 @@ fn a_reference_to_what_had_failed_says_so_and_skips_nothing() {
            fail a => a failed
            b async with=$a => call b $a",
     );
-    // The reference still says that `a` failed if a later action takes the name.
+    // The reference says that `a` failed even if a later action takes the name.
     check(
         "policy immediate at_once=1
            a async => call a
@@ -175,7 +175,8 @@ fn a_feeds_name_means_what_the_turns_prompt_showed_and_nothing_waits() {
     );
 }
 
-/// Checks the meanings of names. In `name@at/turn`, `at` is the place of the response.
+/// Checks the meanings of names. In `name@at/turn`, `at` is the entry number of the response and
+/// `turn` its turn.
 #[track_caller]
 fn check_meaning(play: &Play, table: &[(&str, Meaning)]) {
     for (words, meaning) in table {

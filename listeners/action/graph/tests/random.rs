@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Something that may happen next. The story makes an input of its numbers.
+/// An event of a [`Story`]. The story makes an input of the event's numbers.
 #[derive(Clone, Debug)]
 enum Happens {
     Define { mode: u8, on: Vec<u8>, refers: Option<u8>, retry: u8, skip: bool, id: u8 },
@@ -49,7 +49,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// A graph that random events happen to, with all inputs, their times and their outputs.
+/// A graph that gets random events, and all its inputs, their times and their outputs.
 #[derive(Default)]
 struct Story {
     graph: Graph,
@@ -124,7 +124,7 @@ impl Story {
         self.now = until;
     }
 
-    /// Ends the story: nothing is answered any more, so everything left times out.
+    /// Ends the story: no call is answered any more, so all unfinished actions time out.
     fn end(&mut self) {
         self.happen(Input::TurnOver(AGENT.into(), 1));
         for _ in 0..1_000 {

@@ -1,5 +1,5 @@
 //! Tests that recorded calls and results of an older version count, even if today's rules would
-//! lead to others.
+//! lead to other calls and results.
 
 use super::names::answer;
 use super::*;
