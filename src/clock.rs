@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Microseconds since the Unix epoch, from a monotonic clock: the wall-clock time of the first call
-/// in this process, plus the time elapsed since then. Setting the wall clock doesn't change it.
+/// in this process, plus the time elapsed since then. Setting the wall clock after that first call
+/// has no effect.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
 pub fn now_us() -> u64 {
@@ -26,7 +27,7 @@ pub fn wall_us() -> u64 {
 /// Cryptographically secure random bytes, from the system.
 ///
 /// # Panics
-/// If the system can't give random bytes, because no secret could be made without them.
+/// If the system can't give random bytes. Without them, no secret would be safe.
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

@@ -15,8 +15,8 @@ const LABEL_CHARACTERS: usize = 40;
 /// The label of a child if the suggested label has no usable character.
 const LABEL: &str = "sub";
 
-/// A thread's id. Only the log says which thread is the parent; don't parse it out of the id. The
-/// root of the tree can be read from the id, by [`tree`](ThreadId::tree).
+/// A thread's id. Only the log says which thread is the parent; don't parse the parent out of the
+/// id. Only the root of the tree can be read from the id, with [`tree`](ThreadId::tree).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(Arc<str>);
 
@@ -45,8 +45,9 @@ impl ThreadId {
     }
 
     /// The id of a child with this label. Characters other than ASCII letters, digits and `_`
-    /// become `-`, and the label is cut after 40 characters. A `taken` above 0 is appended as a
-    /// number, for callers that found the id without it in use.
+    /// become `-`, and the label is cut after 40 characters. If `taken` is above 0, `-` and that
+    /// number are appended. A caller first tries 0, and then higher numbers as long as another
+    /// thread has the id.
     ///
     /// ```
     /// use pumphouse::ThreadId;
@@ -66,8 +67,8 @@ impl ThreadId {
         }
     }
 
-    /// The id of the session at the root of this thread's tree. It is the part before the first
-    /// `.`, since each child appends to its parent's id.
+    /// The id of the session at the root of this thread's tree. The root's id is the part before
+    /// the first `.`, since a child's id is its parent's id, a `.` and a label.
     #[must_use]
     pub fn tree(&self) -> ThreadId {
         match self.0.split_once(CHILD) {

@@ -5,7 +5,8 @@
 
 use std::process::ExitCode;
 
-/// Chosen because messages are many small allocations that one thread makes and another frees.
+/// mimalloc suits messages, which consist of many small allocations that one OS thread makes and
+/// another OS thread frees.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

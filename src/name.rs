@@ -7,13 +7,14 @@ use std::fmt;
 pub const ENVELOPE: &str = "https://xml-pipeline.org/ns/envelope/v1";
 /// The namespace of the pump's own payloads, such as `accepted`, `huh` and `thread-spawned`.
 pub const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
-/// The namespace of payloads about the organism: its listeners, their schemas, and following.
+/// The namespace of payloads about the organism: about its listeners, about their schemas, and
+/// about following threads.
 pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
 /// The namespace of payloads that agents and models send.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 
-/// The namespace that is made of a listener's name, for listeners whose payloads have one by their
-/// name, such as agents.
+/// The namespace that is made from a listener's name. Agents, for example, have their payloads in
+/// such a namespace.
 ///
 /// ```
 /// let namespace = pumphouse::name::namespace_of("files");

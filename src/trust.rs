@@ -59,7 +59,7 @@ fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
 pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidCertificate(why) => match why {
-            // If another issuer has the name of a trusted one, only the signature shows it.
+            // If an unknown issuer has the name of a trusted issuer, the error is `BadSignature`.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Some(
                 "nobody we trust issued its certificate; trust who did by naming a file with \
                  that certificate",
@@ -70,7 +70,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 Some("its certificate has expired")
             }
-            // The variant is shared by several errors, which differ only in their text.
+            // Several errors share this variant, and differ only in their text.
             CertificateError::Other(why) if why.to_string() == "CaUsedAsEndEntity" => Some(
                 "its certificate is an authority's (CA:TRUE), which no server may show; make one \
                  with basicConstraints=critical,CA:FALSE, or have the authority issue it one",

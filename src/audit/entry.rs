@@ -21,8 +21,8 @@ const LEFT_MIN: usize = 16;
 const SECONDS: usize = "2026-11-21T22:15:36".len();
 const MILLISECONDS: usize = "2026-11-21T22:15:36.123".len();
 
-/// An entry with its whole payload: a header line, then the payload, indented by a margin. Ends in
-/// a line end.
+/// An entry with its whole payload: a header line, then the payload, indented by a margin. The text
+/// ends in a line end.
 #[must_use]
 pub fn lines(entry: &Entry, style: Style) -> String {
     below(header(entry, style), entry, style)
@@ -84,7 +84,7 @@ pub fn header(entry: &Entry, style: Style) -> String {
     out
 }
 
-/// An entry in one line, which is cut at the style's width. No line end.
+/// An entry in one line, which is cut at the style's width. The text has no line end.
 #[must_use]
 pub fn brief(entry: &Entry, style: Style) -> String {
     let at = time(entry.at_us, SECONDS);
@@ -110,8 +110,8 @@ pub fn brief(entry: &Entry, style: Style) -> String {
     )
 }
 
-/// An entry as an object. The payload is text, exactly as in the log. If it is encrypted or isn't
-/// UTF-8, `payload_hex` has its bytes.
+/// An entry as an object. The payload is text, exactly as in the log. If the payload is encrypted
+/// or isn't UTF-8, `payload_hex` has its bytes.
 #[must_use]
 pub fn json(entry: &Entry) -> Value {
     let id = entry.id.to_string();
@@ -229,13 +229,13 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// An entry's id. Within its own thread it is short, such as `/3`.
+/// An entry's id. For an entry of the thread `within`, the id is short, such as `/3`.
 #[must_use]
 pub fn link(id: &EntryId, within: &ThreadId) -> String {
     if id.thread == *within { format!("/{}", id.seq) } else { line(&id.to_string()).into_owned() }
 }
 
-/// Bytes in hexadecimal, two digits for each.
+/// Bytes in hexadecimal, with two digits for each byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, it| {
@@ -269,13 +269,13 @@ fn ends(entry: &Entry, style: Style) -> String {
     format!("{} → {}", style.paint(Paint::Who, &from), style.paint(Paint::Who, &to))
 }
 
-/// The sender and the receiver. Their names are not made safe for a terminal.
+/// The sender and the receiver. The names are not made safe for a terminal.
 pub(super) fn ends_plain(entry: &Entry) -> (String, String) {
     let to = entry.to.as_deref().map_or_else(|| to(entry), str::to_owned);
     (entry.from.as_ref().to_owned(), to)
 }
 
-/// The receiver, or words for it if the entry has none or several.
+/// The receiver's name. For an entry without a receiver, or with several, words that say so.
 pub(super) fn to(entry: &Entry) -> String {
     match (&entry.to, entry.receivers) {
         (Some(to), _) => line(to).into_owned(),

@@ -1,5 +1,5 @@
-//! Writes a thread as one XML document in the namespace [`EXPORT`]. From it, a program can check
-//! the digests again. `docs/audit.md` says what the document has.
+//! Writes a thread as one XML document in the namespace [`EXPORT`]. A program can check the digests
+//! again from this document. `docs/audit.md` says what the document has.
 
 use std::fmt::Write as _;
 
@@ -28,8 +28,8 @@ pub fn xml_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
     out
 }
 
-/// The origin of a thread, which stands before the first entry of that thread. In the export of a
-/// fork, the source has one, too.
+/// The origin of a thread, which stands before the first entry of that thread. The export of a fork
+/// also has the origin of the fork's source.
 #[must_use]
 pub fn xml_thread(thread: &ThreadRecord) -> String {
     let mut out = String::from("  <x:thread");
@@ -76,9 +76,8 @@ pub fn xml_foot() -> &'static str {
     "</x:export>\n"
 }
 
-/// Writes bytes of the log into an element. If they are whole elements that have the same canonical
-/// bytes when they are read again, they are written as they are. Otherwise, they are written in
-/// hexadecimal.
+/// Writes bytes of the log into an element. Whole elements whose canonical bytes stay the same when
+/// they are read again are written as they are. Any other bytes are written in hexadecimal.
 fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
     let shown = std::str::from_utf8(bytes).ok().filter(|_| !encrypted).and_then(same_again);
     // Writing to a string can't fail.
@@ -89,8 +88,8 @@ fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
     .unwrap_or_default();
 }
 
-/// Writes canonical text with character references for hidden characters. `None` if it would not be
-/// read as the same canonical text again.
+/// Writes canonical text with character references for hidden characters. `None` if a reader of the
+/// result would not get the same canonical text again.
 fn same_again(canonical: &str) -> Option<String> {
     let mut shown = String::with_capacity(canonical.len());
     for it in canonical.chars() {

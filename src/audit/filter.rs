@@ -10,8 +10,8 @@ use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
 
-/// Which entries or threads are wanted. An entry must fit every field that has a value. In a list,
-/// it must fit one of the values.
+/// Which entries or threads are wanted. An entry must fit every field that has a value. For a list,
+/// the entry must fit one of its values.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {
@@ -29,7 +29,7 @@ pub struct Filter {
     pub failed: bool,
     /// Entries of this time or later, in microseconds since the epoch.
     pub since_us: Option<u64>,
-    /// Entries of before this time, in microseconds since the epoch.
+    /// Entries before this time, in microseconds since the epoch.
     pub before_us: Option<u64>,
 }
 
@@ -44,13 +44,15 @@ impl Filter {
         names && times && texts.is_empty() && states.is_empty() && !failed
     }
 
-    /// Whether an entry is wanted. If states matter, all entries must be passed in their order.
+    /// Whether an entry is wanted. If states matter, all entries of the log must be passed in their
+    /// order.
     pub fn wants(&self, entry: &Entry, states: &mut States) -> bool {
         let fits = !self.asks_for_states() || self.states.contains(&states.with(entry));
         fits && self.wants_aside(entry)
     }
 
-    /// Whether the states of threads matter, so that entries must be read from the first one on.
+    /// Whether the states of threads matter, so that entries must be read from the log's first
+    /// entry on.
     #[must_use]
     pub fn asks_for_states(&self) -> bool {
         !self.states.is_empty()
@@ -94,7 +96,7 @@ impl Filter {
     }
 }
 
-/// Whether one of the values fits, or there are none.
+/// Whether one of the values fits, or there are no values.
 fn any<T>(wanted: &[T], is: impl Fn(&T) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(is)
 }

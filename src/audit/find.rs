@@ -1,4 +1,4 @@
-//! Finds the last position of a log, and threads whose ids are like one that doesn't exist.
+//! Finds the last position of a log, and the threads whose ids are similar to an unknown id.
 
 use crate::id::ThreadId;
 use crate::log::{Error, Log, ThreadPages};
@@ -14,8 +14,8 @@ pub async fn last_position(log: &dyn Log) -> Result<u64, Error> {
     last_position_from(log, 0).await
 }
 
-/// The position of the last entry, for callers that know an earlier position or the last one. If it
-/// is near, few queries are needed.
+/// The position of the last entry. `known` is the position of an earlier entry or of the last one.
+/// The closer it is to the last position, the fewer queries are needed.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -42,7 +42,8 @@ async fn is_beyond(log: &dyn Log, position: u64) -> Result<bool, Error> {
     Ok(!log.tail(position, 1).await?.is_empty())
 }
 
-/// The threads whose ids are most like this one, at most three. The most similar one comes first.
+/// The threads whose ids are most similar to this id, at most three. The most similar thread comes
+/// first. Ids that differ in more than a third of their characters aren't similar.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -66,8 +67,8 @@ pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// How many characters must change to turn `a` into `b`, of which the first 64 characters are
-/// compared. 0 if `b` contains `a`.
+/// How many characters must be changed, added or removed to turn `a` into `b`. Only the first 64
+/// characters of each count. 0 if `b` contains `a`.
 fn distance(a: &str, b: &str) -> usize {
     const CHARACTERS_MAX: usize = 64;
     if !a.is_empty() && b.contains(a) {

@@ -66,7 +66,7 @@ pub fn markdown_entry(entry: &Entry, thread: &ThreadId) -> String {
     format!("\n## {}. {from} → {to}: {what}\n\n{facts}\n{}", entry.id.seq, payload.body)
 }
 
-/// A payload on the page: what the line of facts says of it, and what stands below that line.
+/// A payload on the page: its facts in the line above, and the text below that line.
 struct Payload {
     facts: Vec<String>,
     body: String,
@@ -139,8 +139,8 @@ fn escaped(words: &str) -> String {
     out
 }
 
-/// If Markdown would read the line as a list item, a heading or a rule: the place of the mark that
-/// begins it.
+/// The place of a mark that begins a list item, a heading or a rule. None if Markdown would read
+/// the line as neither of these.
 fn mark(line: &str) -> Option<usize> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest = line[digits..].chars();
@@ -156,7 +156,8 @@ fn mark(line: &str) -> Option<usize> {
 }
 
 fn xml(bytes: &Bytes) -> String {
-    // The margin isn't needed here: in a fenced block, no text can look like what stands around it.
+    // The margin isn't needed here: in a fenced block, no text can look like the page around the
+    // block.
     let shown = pretty(bytes, Style::PLAIN);
     let bare = |it: &str| {
         let line = it.strip_prefix(MARGIN).or_else(|| it.strip_prefix(BAR)).unwrap_or(it);
@@ -178,7 +179,7 @@ fn fenced(language: &str, text: &str) -> String {
     }
 }
 
-/// An entry's number. For an entry of another thread, its whole id.
+/// The number of an entry. For an entry of another thread, the entry's whole id.
 fn link(id: &EntryId, within: &ThreadId) -> String {
     if id.thread == *within { id.seq.to_string() } else { code(&id.to_string()) }
 }

@@ -6,17 +6,18 @@
 
 use crate::audit::text::{Paint, Style, text};
 
-/// Begins every line of a payload, so that no text can look like the header above it.
+/// The start of each line of a payload that doesn't start with [`BAR`], so that no text can look
+/// like the header above the payload.
 pub(super) const MARGIN: &str = "  ";
-/// Begins a line in which a text goes on after a line end.
+/// The start of a line that continues a text after a line end.
 pub(super) const BAR: &str = "│ ";
 /// The indentation of one level.
 const INDENT: &str = "  ";
 /// How many levels are indented. Deeper levels have the same indentation.
 const LEVELS_MAX: usize = 64;
 
-/// A payload with each element on a line of its own, except among text. Each line is indented by
-/// the margin and ended.
+/// A payload with each element on a line of its own, except among text. Each line begins with the
+/// margin or the bar, and has a line end.
 #[must_use]
 pub fn pretty(canonical: &[u8], style: Style) -> String {
     let whole = String::from_utf8_lossy(canonical);
@@ -29,7 +30,8 @@ pub fn pretty(canonical: &[u8], style: Style) -> String {
     out
 }
 
-/// A text after the margin. Its further lines begin with the bar, and the last one is ended.
+/// A text with the margin before its first line and the bar before its further lines. The last line
+/// has a line end, too.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let mut out = MARGIN.to_owned();
@@ -98,7 +100,7 @@ fn lay_out(tokens: &[Token<'_>], style: Style, out: &mut String) {
 /// A payload in one line, without its namespaces, for a list.
 #[must_use]
 pub fn compact(canonical: &[u8]) -> String {
-    /// Only this many bytes of the payload are read, since the line is cut anyway.
+    /// How many bytes of the payload are read. The line is cut anyway.
     const BYTES_MAX: usize = 4_096;
     let whole = String::from_utf8_lossy(&canonical[..canonical.len().min(BYTES_MAX)]);
     let mut out = String::new();

@@ -8,7 +8,7 @@ use crate::audit::entry::count;
 use crate::audit::text::{Paint, Style, line};
 use crate::log::{Head, Report, Wrong};
 
-/// What a verification found, for people. `what` names the log. Ends in a line end.
+/// What a verification found, for people. `what` names the log. The text ends in a line end.
 #[must_use]
 pub fn report(report: &Report, what: &str, expected: Option<Head>, style: Style) -> String {
     let mut out = String::new();

@@ -1,5 +1,5 @@
 //! The states of threads at each entry, such as open or closed. They are computed from the flags of
-//! the entries, since the log stores none.
+//! the entries, because the log stores only the present state of a thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::str::FromStr;
 use crate::id::ThreadId;
 use crate::log::{Entry, State};
 
-/// The states of threads, for a reader that passes all entries in their order. Only threads that
-/// aren't open need memory here.
+/// The states of threads, for a reader that passes all entries in their order. Open threads take no
+/// memory here.
 #[derive(Debug, Default)]
 pub struct States(HashMap<ThreadId, State>);
 

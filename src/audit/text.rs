@@ -34,13 +34,13 @@ impl Style {
     }
 }
 
-/// What a text is about. This decides its colour.
+/// The kind of a text, which decides the text's colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Paint {
-    /// What a reader looks for, such as an id.
+    /// Something that a reader looks for, such as an id.
     Strong,
-    /// What a reader rarely needs, such as a digest.
+    /// Something that a reader rarely needs, such as a digest.
     Faint,
     /// Something that is wrong.
     Wrong,
@@ -100,9 +100,9 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a terminal would obey the character or show it as nothing. These are controls, changes
-/// of direction, line separators, Unicode's `Default_Ignorable_Code_Point`, and all blanks but the
-/// usual space.
+/// Whether a terminal would obey the character or show it as nothing. Such characters are controls,
+/// changes of direction, line separators, Unicode's `Default_Ignorable_Code_Point`, and all blanks
+/// but the usual space.
 #[must_use]
 pub fn is_hidden(it: char) -> bool {
     it.is_control()
@@ -156,8 +156,8 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How many cells a character takes. A mark that combines with another character takes none, and an
-/// East Asian one takes two.
+/// How many cells a character takes. A combining mark takes none. Wide characters, such as those of
+/// East Asian scripts, take two.
 fn width(it: char) -> usize {
     match u32::from(it) {
         0x0300..=0x036f

@@ -39,7 +39,7 @@ pub struct Remaining {
 
 /// The characters that branches are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Exhaustive: a terminal shows the one or the other.
+// Exhaustive: there is no third way of drawing.
 pub enum Branches {
     /// Lines and corners of Unicode.
     Boxes,
@@ -47,8 +47,8 @@ pub enum Branches {
     Ascii,
 }
 
-/// The threads of a tree in the order in which they are drawn: each thread, then its children with
-/// all below them.
+/// The threads of a tree in the order in which they are drawn: each thread, then each of its
+/// children with all threads below that child.
 ///
 /// The first of `threads` must be the root, as in the answer of
 /// [`Log::tree`](crate::log::Log::tree).
@@ -75,7 +75,8 @@ pub fn placed(threads: Vec<ThreadRecord>) -> Vec<Placed> {
     drawn
 }
 
-/// A thread of the drawing in one line, which is cut at the style's width. No line end.
+/// A thread of the drawing in one line, which is cut at the style's width. The text has no line
+/// end.
 #[must_use]
 pub fn branch(
     it: &Placed,

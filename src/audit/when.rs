@@ -8,18 +8,18 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
-/// A moment, given by itself or by how long ago it was.
+/// A moment: an absolute time, or how long ago it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
-    /// A moment, in microseconds since the epoch.
+    /// An absolute time, in microseconds since the epoch.
     At(u64),
     /// How many microseconds before now the moment was.
     Ago(u64),
 }
 
 impl When {
-    /// The moment in microseconds since the epoch, if it is `now_us` now.
+    /// The moment in microseconds since the epoch. `now_us` is the present time in the same unit.
     #[must_use]
     pub const fn at_us(self, now_us: u64) -> u64 {
         match self {
@@ -38,7 +38,7 @@ impl FromStr for When {
         if let Ok(it) = text.parse::<Timestamp>() {
             return at(it).map_err(|_| NoWhen);
         }
-        // A time without a zone is in UTC, as all times are that we show.
+        // A time without a zone is in UTC, like all times that are shown.
         let is_time = text.contains(['T', ' ']) && text.contains(':');
         if let Some(it) = text.parse::<DateTime>().ok().filter(|_| is_time) {
             return utc(it).ok().and_then(|it| at(it).ok()).ok_or(NoWhen);

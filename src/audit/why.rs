@@ -1,5 +1,5 @@
 //! Finds out why an entry is there. The way to an entry is the list of messages that led to it:
-//! each was sent while the one before it was handled.
+//! each message was sent while the message before it was handled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use crate::wire::Payload;
 use crate::wire::core::ThreadResult;
 use crate::xml::Element;
 
-/// How many entries of a thread are searched for results that a step rests on.
+/// How many entries of a thread are searched for the results of child threads that led to a step.
 const LOOKED_AT_MAX: u64 = 10_000;
 /// The name of the message that tells a listener which of the threads that it waited for have
 /// ended.
 const AWAITED: &str = "threads-awaited";
-/// How many steps are shown at most. Of a longer way, the last ones are shown.
+/// How many steps are shown at most. Of a longer way, the last steps are shown.
 const STEPS_MAX: usize = 1_000;
 
 /// One message on the way to an entry.
@@ -37,7 +37,7 @@ pub struct Step {
     pub joined: Vec<Joined>,
 }
 
-/// A child thread, and the entry of its parent that has its result.
+/// A child thread, and the entry of its parent thread with the child's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Joined {
@@ -47,8 +47,8 @@ pub struct Joined {
     pub result: EntryId,
 }
 
-/// The way to an entry: from the message that began it to the entry itself. `None` if the thread
-/// has no such entry.
+/// The way to an entry, from the first message to the entry itself. `None` if the thread has no
+/// such entry.
 ///
 /// # Errors
 /// If there is no such thread, or if the log can't be read.
@@ -68,7 +68,7 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     steps.reverse();
     for at in 0..steps.len() {
         let next = steps.get(at + 1).map(|it| &it.entry);
-        // A step that is the last one of its thread on the way may rest on child threads.
+        // The last step that the way has in a thread may rest on results of child threads.
         let thread = &steps[at].entry.id.thread;
         if let Some(awaited) = awaited(&steps[at].entry) {
             steps[at].joined = ended(log, &steps, at, &awaited).await?;
@@ -79,8 +79,8 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     Ok(Some(steps))
 }
 
-/// If the entry tells a listener about threads that it waited for: the ids of those that had ended.
-/// `None` for any other entry.
+/// The ids of the threads that had ended, if the entry is a message [`AWAITED`]. `None` for any
+/// other entry.
 fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     if entry.name.namespace() != ThreadResult::NAME.namespace() || entry.name.local() != AWAITED {
         return None;
@@ -90,7 +90,7 @@ fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     Some(threads.filter_map(|it| it.attribute("id").map(str::to_owned)).collect())
 }
 
-/// Finds the results of these threads before a step, except those of threads on the way.
+/// Finds the results of these threads before a step, except results of threads on the way.
 async fn ended(
     log: &dyn Log,
     steps: &[Step],
@@ -116,8 +116,8 @@ async fn ended(
     Ok(ended)
 }
 
-/// Finds the child threads that a step rests on, except those on the way. They were opened because
-/// of the message that the step answers, and had ended before the step.
+/// Finds the child threads that a step rests on, except threads on the way. Such a child thread was
+/// opened because of the message that the step answers, and had ended before the step.
 async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>, Error> {
     let last = &steps[at].entry.id;
     let own = |it: &&EntryId| it.thread == last.thread;
@@ -149,7 +149,8 @@ async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>,
 }
 
 async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
-    /// The pump's message about a refusal is within this many entries after it.
+    /// How many entries after a refused message are searched for the pump's message about the
+    /// refusal.
     const FOLLOWING: usize = 8;
     let mut verdict = None;
     if entry.flags.contains(Flags::REFUSED) {
@@ -323,8 +324,8 @@ mod tests {
         assert!(told(&steps, Style::PLAIN).contains("It was refused, and this was said of it:"));
     }
 
-    /// A log with a session. Its first message opened three child threads, and its second opened
-    /// one.
+    /// A log with a session. The session's first message opened three child threads, and its second
+    /// message opened one.
     async fn joins() -> MemoryLog {
         let log = MemoryLog::new();
         let id = |thread: &str, seq| EntryId::new(&ThreadId::new(thread), seq);

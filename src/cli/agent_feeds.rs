@@ -1,4 +1,5 @@
-//! Writes which feeds of services each agent has: `feeds.json` in its folder, as ADR-013 has it.
+//! Writes the feeds that each agent gets from services into `feeds.json` in the agent's folder, in
+//! the form of ADR-013.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +10,7 @@ use crate::cli::screen::Failure;
 use crate::log::atomic_file::AtomicFile;
 use crate::manifest::{AgentFeed, Context};
 
-/// Writes the file of each agent that has such feeds, or had some before.
+/// Writes the file of each agent that has such feeds, or has such a file already.
 pub(crate) fn write(context: &Context) -> Result<(), Failure> {
     for (agent, feeds) in &context.feeds {
         let path = context.folder.join(agent).join("feeds.json");
@@ -38,7 +39,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.commit()
 }
 
-/// A list in JSON, with a line for each feed.
+/// The feeds as a list in JSON, with a line for each feed.
 fn text(feeds: &[AgentFeed]) -> String {
     let feeds = feeds.iter().filter_map(|it| serde_json::to_string(it).ok());
     match feeds.collect::<Vec<_>>().join(",\n  ") {

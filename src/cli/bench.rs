@@ -1,5 +1,5 @@
-//! `bench`: measures how fast this machine handles messages, beside floors: what a read pass, a
-//! sync or an append costs without a pump.
+//! `bench`: measures how fast this machine handles messages, and compares the figures with floors:
+//! the costs of a read pass, a sync or an append without a pump.
 
 mod answer;
 mod bare;

@@ -167,7 +167,7 @@ async fn show(
     Ok(Ending::Well)
 }
 
-/// Shows the cost where some turns have no price.
+/// Shows the cost of a tree in which some turns have no price.
 fn cost(it: &Spending, unpriced: u64, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
         let mut object = object(it);
@@ -195,7 +195,7 @@ fn turns(it: &Spending, max_turns: Option<u64>, to: &mut Screen<'_>) -> Result<(
     }
 }
 
-/// A day in UTC: its first microsecond, and the first one after it.
+/// A day in UTC: the range of its microseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Day(Range<u64>);
 
@@ -242,7 +242,8 @@ pub(crate) fn told(it: &Spending) -> String {
     format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())
 }
 
-/// What was spent of one budget, as an object. Its `limit` is null if there is none.
+/// What was spent of one budget, as an object. The object's `limit` is null if the budget has no
+/// limit.
 pub(crate) fn object(it: &Spending) -> Value {
     let limit = (it.limit != UNLIMITED).then_some(it.limit);
     let mut object = json!({ "key": it.key.as_str(), "used": it.used, "limit": limit });

@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-/// Tells the mistakes. Any other failure is returned as an error.
+/// Shows the mistakes. Any other failure is returned as an error.
 fn told_of(unread: Unread, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     match unread {
         Unread::Failure(it) => Err(it),

@@ -19,8 +19,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Connects, and authenticates if there is a token. Without an address, it takes that of the
-    /// manifest in the current folder, or the default.
+    /// Connects, and authenticates if there is a token. Without an address, connects to the address
+    /// of the manifest in the current folder, or to the default.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
         let address = self.connect.clone().map_or_else(organism::address, Ok)?;
         self.credentials.connect(&address).await

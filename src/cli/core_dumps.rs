@@ -1,4 +1,4 @@
-//! Turns core dumps of a server off, since they would hold its memory, keys included.
+//! Turns core dumps of a server off, because they would hold the server's memory with its keys.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The data folder and its log, and the failures where a log, a thread or an entry is missing.
+//! The data folder and its log, and the failures for a log, a thread or an entry that is missing.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn open(data: &Path) -> Result<SqliteLog, Failure> {
     Ok(SqliteLog::open_read_only(path(data)?)?)
 }
 
-/// The path of a folder's log, or of a log's file itself. Fails if it doesn't exist.
+/// The path of a folder's log, or of a log's file itself. Fails if the log doesn't exist.
 pub(crate) fn path(data: &Path) -> Result<PathBuf, Failure> {
     let path = if data.is_file() { data.to_owned() } else { data.join(LOG) };
     if path.exists() { Ok(path) } else { Err(Failure::Untried(missing(data, &path))) }
@@ -45,7 +45,7 @@ fn missing(data: &Path, path: &Path) -> String {
     )
 }
 
-/// The failure that a thread doesn't exist. It names threads with similar ids.
+/// The failure that a thread doesn't exist. The text names threads with similar ids.
 pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     let near = match audit::nearest(log, id.as_str()).await {
         Ok(near) => near,

@@ -21,7 +21,7 @@ use crate::engine::{Builder, Port as _, Tokio};
 use crate::id::{EntryId, ThreadId};
 use crate::log::{Durability, Log as _, SqliteLog};
 
-/// How long the demo may take.
+/// How long the demo may take, in microseconds.
 const TIME_US_MAX: u64 = 20_000_000;
 
 /// Shows the whole trip: XML in at a socket, through listeners, into a durable log, and out.
@@ -192,7 +192,7 @@ async fn say(
     }
 }
 
-/// Puts a mark before the first line of a text, and indents the others by its width.
+/// Puts a mark before the first line of a text, and indents the other lines by the width of a mark.
 fn behind(mark: &str, text: &str) -> String {
     let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
     marks.zip(text.lines()).map(|(mark, line)| format!("  {mark}{line}\n")).collect()

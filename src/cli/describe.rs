@@ -94,7 +94,7 @@ fn describe_provider(name: &str, to: &mut Screen<'_>) -> Result<Ending, Failure>
 }
 
 impl Form {
-    /// The form's key in a JSON object; none if no form was chosen.
+    /// The form's key in a JSON object. None if no form was chosen.
     fn name(self) -> Option<&'static str> {
         let all = [
             (self.xsd, "xsd"),
@@ -128,8 +128,8 @@ fn alone(all: &Capabilities, schema: &Schema, form: &str) -> String {
     }
 }
 
-/// Lists every payload, in groups: those that a listener takes, those that one only emits, those
-/// that a manifest only declares, and the pump's own.
+/// Lists every payload, in groups: payloads that a listener takes, payloads that a listener only
+/// emits, payloads that a manifest only declares, and the pump's own.
 fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     let schemas = all.schemas();
     if to.json {
@@ -171,7 +171,8 @@ fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> St
     let word = all.word(&schema.name);
     let gap = " ".repeat(width - audit::cells(&word).min(width));
     let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
-    // Reserved payloads without listeners are under the heading `the pump's own`, which says it.
+    // Reserved payloads without listeners stand under the heading `the pump's own`, so the word
+    // isn't needed.
     let reserved = if schema.reserved { ", reserved" } else { "" };
     let who = match (takers.is_empty(), emitters.is_empty()) {
         (false, _) => format!("by {}{reserved}: ", takers.join(", ")),
@@ -216,7 +217,7 @@ fn loose(it: &Loose) -> String {
     format!("{}: {holds} ({})", it.path, it.why)
 }
 
-/// The listeners that take or emit a payload, and what is special about it.
+/// The listeners that take or emit a payload, and what is special about the payload.
 fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     let name = &schema.name;
     let mut facts = Vec::new();
@@ -265,8 +266,8 @@ fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     names
 }
 
-/// The other payloads that the takers of a payload may emit later, when they handle replies to what
-/// they sent.
+/// The other payloads that the takers of a payload may emit later, when they handle replies to the
+/// payloads that they sent.
 fn emitted_then<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let at_once = emitted_for(all, name);
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| it.causes(name)).collect();
@@ -284,7 +285,7 @@ fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
     listeners.map(|it| it.name.as_str()).collect()
 }
 
-/// The effects that the takers of a payload declare, by their names.
+/// Maps the name of a listener that takes a payload to the effects that the listener declares.
 fn effects(all: &Capabilities, name: &Name) -> Map<String, Value> {
     let said = all.takers(name).filter_map(|it| Some((it.name.clone(), it.effects?)));
     said.map(|(name, it)| (name, it.as_str().into())).collect()
@@ -332,7 +333,7 @@ fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     object
 }
 
-/// The first paragraph, on one line.
+/// The first paragraph of a text, on one line.
 fn first(doc: &str) -> String {
     let paragraph = doc.split("\n\n").next().unwrap_or_default();
     paragraph.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -83,7 +83,8 @@ impl Export {
         if self.follow {
             return follow::until_stopped(transcript::events(&log, &thread, true, to.out)).await;
         }
-        // The head is read after the thread was looked up, so that it covers the whole thread.
+        // The log's head is read after the thread was looked up, so that the head covers the whole
+        // thread.
         let head = log.head().await?;
         let agent = self.agent.as_deref();
         let format = if to.json { self.format.as_json() } else { self.format };

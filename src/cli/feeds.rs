@@ -1,4 +1,4 @@
-//! `feeds`: the feeds of agents in a thread, and what the last prompt showed of each.
+//! `feeds`: the feeds of agents in a thread, and what the last prompt showed of each feed.
 
 use std::path::Path;
 
@@ -54,17 +54,17 @@ struct FeedReport {
     answered_us: Option<u64>,
     /// When the content is no longer fresh. None if each turn asks again.
     fresh_until_us: Option<u64>,
-    /// What the agent's last prompt had of the feed.
+    /// How the agent's last prompt showed the feed.
     prompt: InPrompt,
 }
 
-/// What a prompt had of a feed.
+/// How a prompt showed a feed.
 enum InPrompt {
     /// The agent had no turn yet.
     NoTurn,
     /// The prompt showed this many bytes.
     Shown(usize),
-    /// The prompt showed nothing, and why.
+    /// The prompt didn't show the feed. The text says why.
     Absent(&'static str),
 }
 
@@ -87,7 +87,8 @@ impl Feeds {
         Ok(Ending::Well)
     }
 
-    /// The thread, and its entries.
+    /// The thread to report on, with its entries. Fails if there is no thread in which the agent
+    /// has feeds.
     async fn entries(&self, log: &SqliteLog) -> Result<(ThreadId, Vec<Entry>), Failure> {
         if let Some(thread) = &self.thread {
             let thread = ThreadId::new(thread);
@@ -159,13 +160,14 @@ fn reports(entries: &[Entry], agent: Option<&str>) -> Vec<FeedReport> {
     all
 }
 
-/// When a feed's source answered last, and until when that is fresh.
+/// When a feed's source answered last, and until when the answer is fresh, if it is fresh at all.
 fn answered(entries: &[Entry], agent: &str, definition: &Definition) -> (Option<u64>, Option<u64>) {
     let own = format!("/{agent}/{}", definition.id);
     let is_question =
         |it: &&Entry| it.from() == FEED && it.key().is_some_and(|key| key.ends_with(&own));
     let Some(question) = entries.iter().rev().find(is_question) else {
-        // The pump itself answers when it records the content.
+        // Without a question, the source is the pump itself, which answers when it records the
+        // content.
         let recorded = entries.iter().rev().find(|it| is_content(it, agent, &definition.id));
         return (recorded.map(Entry::at_us), None);
     };

@@ -41,7 +41,7 @@ impl Filters {
         self.failed || self.since.is_some()
     }
 
-    /// The filter. Times such as `2h` are taken as that long before now.
+    /// The filter. A time such as `2h` stands for the moment that long before now.
     pub(crate) fn filter(&self) -> Filter {
         let now_us = clock::wall_us();
         let at = |it: &Option<When>| it.map(|it| it.at_us(now_us));

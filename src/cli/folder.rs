@@ -45,7 +45,7 @@ impl Folder {
         cleared().map_err(why)
     }
 
-    /// Removes the folder, and reports a failure, unlike dropping it.
+    /// Removes the folder. Unlike a drop, this method reports a failure.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
         let why = |error| Failure::Wrong(format!("{} is left: {error}", self.0.display()));
         fs::remove_dir_all(&self.0).map_err(why)

@@ -1,4 +1,4 @@
-//! `fork`: a thread that goes on from an entry of another.
+//! `fork`: opens a thread that continues from an entry of another thread.
 
 use crate::audit;
 use crate::cli::connect::Caller;

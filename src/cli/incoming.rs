@@ -12,7 +12,8 @@ use crate::listeners::timer::TimerRefused;
 use crate::listeners::todo::words::TodoRefused;
 use crate::wire::core::{Huh, SystemThreadError, ThreadResult, ThreadStatus};
 
-/// Formats an incoming item as lines for people, with its whole payload. Ends in a line end.
+/// Formats an incoming item as lines for people, with its whole payload. The text ends in a line
+/// end.
 pub(crate) fn lines(incoming: &Incoming, style: Style) -> String {
     match incoming {
         Incoming::Accepted { accepted, .. } => {
@@ -68,7 +69,7 @@ fn refusal(huh: &Huh, style: Style) -> String {
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
 }
 
-/// Formats an incoming item as a JSON object. Pushes are counted from 1 in it.
+/// Formats an incoming item as a JSON object. The object counts pushes from 1.
 pub(crate) fn object(incoming: &Incoming) -> Value {
     match incoming {
         Incoming::Accepted { push, accepted } => json!({

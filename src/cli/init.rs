@@ -125,8 +125,8 @@ impl Init {
             }
         }
         if let Some(it) = checkout {
-            // The lock file pins the versions that Pumphouse was tested with. Without it, Cargo
-            // takes the newest.
+            // The lock file pins the versions that Pumphouse was tested with. Without the file,
+            // Cargo takes the newest versions.
             drop(fs::copy(it.join("Cargo.lock"), folder.join("Cargo.lock")));
         }
         match to.json {
@@ -163,7 +163,7 @@ fn executable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The absolute path of a checkout. An error if the folder isn't a checkout of Pumphouse.
+/// The absolute path of a checkout. Fails if the folder isn't a checkout of Pumphouse.
 fn whole(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     let text = fs::read_to_string(path.join("Cargo.toml"))?;
@@ -200,7 +200,7 @@ const TAKEN: &str = "\
 /// Makes a valid Cargo package name from the folder's name.
 fn name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // Without its other characters, a name in another script would mean nothing.
+    // In a name of another script, too few characters would be left to mean anything.
     if !name.is_ascii() {
         return "my-pump".to_owned();
     }

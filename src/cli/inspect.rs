@@ -1,4 +1,4 @@
-//! `inspect`: says what a pump would make of files, without running one.
+//! `inspect`: says what a pump would make of files, without running a pump.
 
 mod chunks;
 mod payload;

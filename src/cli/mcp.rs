@@ -74,7 +74,8 @@ impl Accept {
     }
 }
 
-/// A tool that is described otherwise than before.
+/// A tool that was added or removed, or whose description has changed. `before` and `after` are the
+/// digests of its descriptions.
 struct Change<'a> {
     server: &'a str,
     tool: &'a str,

@@ -1,4 +1,5 @@
-//! Sums up what was used of models, by agent and by model, from the charges in a log. Pure.
+//! Sums up what was used of models, by agent and by model, from the charges in a log. This module
+//! is pure.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,14 +14,14 @@ use crate::wire::budget::Charge;
 pub(crate) struct UsageKey {
     /// The listener.
     pub(crate) listener: Arc<str>,
-    /// The model, as the listener names it; none if a charge doesn't say which model it was.
+    /// The model, as the listener names it. None if the charge names no model.
     pub(crate) model: Option<String>,
 }
 
 /// What was used of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelUsage {
-    /// Turns, or what the listener counts as such.
+    /// The number of turns, or of what the listener counts as turns.
     pub(crate) turns: i64,
     /// Tokens of prompts.
     pub(crate) input: u64,
@@ -28,7 +29,7 @@ pub(crate) struct ModelUsage {
     pub(crate) cached: u64,
     /// Tokens of replies.
     pub(crate) output: u64,
-    /// Tokens that are charged without saying whether they are of prompts or of replies.
+    /// Tokens whose charges don't say whether they are of prompts or of replies.
     pub(crate) other: i64,
     /// How many of the tokens of prompts and replies are estimates.
     pub(crate) estimated: u64,
@@ -47,7 +48,7 @@ impl ModelUsage {
         told.saturating_add(self.other).saturating_add(self.reserved)
     }
 
-    /// The cost in millionths; none if some turn has no price.
+    /// The cost in millionths. None if some turn has no price.
     pub(crate) fn cost(&self) -> Option<i64> {
         (self.unpriced == 0).then_some(self.cost_micros)
     }
@@ -71,12 +72,14 @@ impl ModelUsage {
 /// What was used of models in some threads, within some time.
 #[derive(Debug)]
 pub(crate) struct UsageSum {
-    /// Microseconds since the epoch. Turns count when they are reserved; tokens and cost count when
-    /// they are settled, or when they are reserved if no settlement follows.
+    /// The range of times that count, in microseconds since the epoch. Turns count at the time of
+    /// their reservation. Tokens and cost count at the time of their settlement, or at that of
+    /// their reservation if no settlement follows.
     within: Range<u64>,
-    /// By key and by day, in days since the epoch.
+    /// Maps a key and a day, in days since the epoch, to what was used.
     used: BTreeMap<(UsageKey, u64), ModelUsage>,
-    /// Reservations that aren't settled, with their times, by what they are for.
+    /// Maps the handling of a message to its reservations that aren't settled, each with its time
+    /// in microseconds since the epoch.
     open: BTreeMap<Handling, Vec<(u64, Charge)>>,
 }
 
@@ -84,12 +87,12 @@ pub(crate) struct UsageSum {
 type Handling = (ThreadId, Arc<str>, Option<EntryId>);
 
 impl UsageSum {
-    /// An empty sum, which takes only what is within this time, in microseconds since the epoch.
+    /// An empty sum, which counts only the usage within this range of microseconds since the epoch.
     pub(crate) fn within(within: Range<u64>) -> UsageSum {
         UsageSum { within, used: BTreeMap::new(), open: BTreeMap::new() }
     }
 
-    /// Takes in an entry. The entries of a tree must come in order.
+    /// Adds an entry, if it is a charge. The entries of a tree must come in order.
     pub(crate) fn take(&mut self, entry: &Entry) {
         let Some(it) = entry.decode_if::<Charge>().filter(|_| !entry.is_refused()) else { return };
         let listener = entry.sender().clone();
@@ -102,7 +105,7 @@ impl UsageSum {
         let closed = self.close(entry, &listener);
         let sum = |of: fn(&Charge) -> i64| closed.iter().map(|(_, it)| of(it)).sum::<i64>();
         let (reserved, micros) = (sum(|it| it.tokens), sum(|it| it.cost_micros));
-        // The turns of a router count as those of the model that answered.
+        // The turns of a router count as turns of the model that answered.
         for (at_us, other) in closed.iter().filter(|(_, other)| other.model != it.model) {
             let key = |model: &Option<String>| UsageKey {
                 listener: listener.clone(),
@@ -129,8 +132,9 @@ impl UsageSum {
         self.add(UsageKey { listener, model: it.model }, entry.at_us(), used);
     }
 
-    /// Removes the reservations that an entry settles, and returns them with their times: those of
-    /// the same message, or else those of one earlier message of the listener in the thread.
+    /// Removes the reservations that an entry settles, and returns them with their times. These are
+    /// the reservations for the entry's cause or, if there are none, for the first message of the
+    /// same listener and thread that has any.
     fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> Vec<(u64, Charge)> {
         let of = |cause| (entry.thread().clone(), listener.clone(), cause);
         let own = of(entry.cause().cloned());
@@ -156,7 +160,7 @@ impl UsageSum {
         by(&self.by_day(), |(key, _)| key.clone())
     }
 
-    /// What was used, by listener and model, on each day in UTC; days are counted from the epoch.
+    /// What was used, by listener and model, on each day in UTC. Days are counted from the epoch.
     pub(crate) fn by_day(mut self) -> BTreeMap<(UsageKey, u64), ModelUsage> {
         for ((_, listener, _), charges) in std::mem::take(&mut self.open) {
             for (at_us, it) in charges {
@@ -178,7 +182,7 @@ impl UsageSum {
 /// The microseconds of a day.
 pub(crate) const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Sums up usage by a new key, which a function makes from each old one.
+/// Sums up usage by new keys. The function `key` makes a new key from each old key.
 pub(crate) fn by<U, K: Ord>(
     all: &BTreeMap<U, ModelUsage>,
     key: impl Fn(&U) -> K,
@@ -197,7 +201,8 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload as _;
 
-    /// A charge of a listener at a time, that came of an entry.
+    /// An entry with a listener's charge. Its time is ten times `seq`, and `cause` is the number of
+    /// its cause.
     fn entry(seq: u64, from: &str, cause: u64, it: &Charge) -> Entry {
         let element = it.encode().unwrap();
         let thread = ThreadId::new("t");
@@ -234,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Charges of two agents. All are settled, except the second agent's last one.
+    /// Charges of two agents. All charges are settled, except the second agent's last charge.
     fn charges() -> Vec<Entry> {
         let (priced, plain) = (reserve(500, 50), reserve(300, 0));
         vec![

@@ -78,11 +78,12 @@ struct Row {
     name: String,
     details: Details,
     model: Arc<dyn Model>,
-    /// Whether the model's server answers; none if it wasn't asked.
+    /// Whether the model's server answers.
     answer: Answer,
 }
 
-/// How long it took until a server's reply began, or why there is none.
+/// How long it took until a server's reply began, or why there is no reply. None if the server
+/// wasn't asked.
 type Answer = Option<Result<Duration, Error>>;
 
 impl Row {
@@ -176,7 +177,7 @@ fn units(micros: u64) -> String {
     format!("{}.{places:0<2}", micros / 1_000_000)
 }
 
-/// Shows the models as a table, and below it what the servers answered.
+/// Shows the models as a table, and the servers' answers below the table.
 fn show(rows: &[Row], has_file: bool, to: &mut Screen<'_>) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(to.line("there are no models")?);
@@ -224,7 +225,7 @@ async fn check(model: &dyn Model) -> Answer {
     let is_responses = wire.parse() == Ok(Wire::OpenAiResponses);
     prompt.max_tokens = Some(if is_responses { 16 } else { 1 });
     Some(match answer(model, prompt.clone()).await {
-        // Some models call `max_tokens` otherwise, and refuse this name.
+        // Some models have another name for `max_tokens`, and refuse this name.
         Err(error) if error.kind == Kind::Refused && error.status == Some(400) => {
             answer(model, Prompt { max_tokens: None, ..prompt }).await
         }

@@ -1,4 +1,5 @@
-//! What is to be served or checked: the program's builder, the manifest, and what flags override.
+//! The organism to serve or check: the program's builder with the manifest, and with the values
+//! that flags override.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,13 +16,13 @@ use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Ov
 use crate::model::Models;
 use crate::sink::{Return, Sink};
 
-/// Where to listen if nothing says otherwise.
+/// The default address to listen on, and to connect to.
 const LISTEN: &str = "127.0.0.1:8765";
 
 /// All that a start needs, except open files and sockets.
 pub(crate) struct Organism {
     pub(crate) builder: Builder,
-    /// The manifest, if there is one.
+    /// The path of the manifest, if there is one.
     pub(crate) file: Option<PathBuf>,
     pub(crate) name: Option<String>,
     pub(crate) data: PathBuf,
@@ -30,13 +31,13 @@ pub(crate) struct Organism {
     pub(crate) doors: Vec<Door>,
     /// Where spans for OpenTelemetry go, if the manifest says so.
     pub(crate) otel: Option<manifest::Otel>,
-    /// Where entries and live payloads go.
+    /// The sinks of entries and live payloads.
     pub(crate) sinks: Vec<Sink>,
-    /// Sinks that only a program can take.
+    /// Sinks of the type `return`, which only a program that embeds the pump can read.
     pub(crate) returns: Vec<Return>,
     /// Probable mistakes in files that the manifest names.
     pub(crate) warnings: Vec<Mistakes>,
-    /// Where the listeners of the manifest stand, if there is one.
+    /// The places of the manifest's listeners, if there is a manifest.
     pub(crate) places: Option<Places>,
     /// The files of agents.
     pub(crate) context: Context,
@@ -78,7 +79,7 @@ pub(crate) fn told(all: &Mistakes) -> String {
 
 impl Organism {
     /// Reads the named manifest, or the one in the current folder, if there is one. Starts nothing.
-    /// The log is in the folder `data`, if there is one given.
+    /// If `data` is given, the log is in that folder.
     pub(crate) fn read(
         file: Option<&Path>,
         builder: Builder,
@@ -88,7 +89,7 @@ impl Organism {
         Organism::read_with(file, builder, |_: &mut Builder| {}, overrides)
     }
 
-    /// As [`Organism::read`], but MCP servers are started and asked for their tools.
+    /// Reads as [`Organism::read`] does, but starts MCP servers and asks them for their tools.
     pub(crate) fn read_live(
         file: Option<&Path>,
         builder: Builder,
@@ -98,8 +99,8 @@ impl Organism {
         Organism::read_with(file, builder, listeners::live_factories, overrides)
     }
 
-    /// As [`Organism::read_live`], but an agent of the manifest may get another model: the agent's
-    /// name and the model's.
+    /// Reads as [`Organism::read_live`] does. `model` holds the name of an agent, and the name of
+    /// the model that replaces the agent's own.
     pub(crate) fn read_live_with_model(
         file: &Path,
         builder: Builder,
@@ -109,8 +110,8 @@ impl Organism {
         Organism::read_with(Some(file), builder, listeners::live_factories, overrides)
     }
 
-    /// As [`Organism::read_live`], but tools that MCP servers describe otherwise than before are
-    /// accepted.
+    /// Reads as [`Organism::read_live`] does, but accepts tools that MCP servers have added,
+    /// removed or described anew.
     pub(crate) fn read_accepting(
         file: Option<&Path>,
         builder: Builder,
@@ -119,7 +120,7 @@ impl Organism {
         Organism::read_with(file, builder, listeners::accepting_factories, overrides)
     }
 
-    /// Reads a manifest with more factories. The first factory of a name counts.
+    /// Reads a manifest with more factories. Of several factories with one name, the first counts.
     fn read_with(
         file: Option<&Path>,
         builder: Builder,
@@ -200,12 +201,12 @@ fn of_a_program(mistake: &Mistake) -> Option<String> {
     mistake.path.ends_with("].use").then(|| text.to_owned())
 }
 
-/// A builder with all that `run` would serve here.
+/// A builder with everything that `run` would serve in the current folder.
 pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
     Ok(Organism::read(None, builder, None)?.builder)
 }
 
-/// The folder that a reader of the log looks into if none is given.
+/// The folder of the log for verbs that read it, unless --data names another.
 pub(crate) fn data() -> PathBuf {
     let says = here().and_then(|file| {
         let bytes = bytes_of(file).ok()?;
@@ -244,8 +245,8 @@ pub(crate) fn here() -> Option<&'static Path> {
     path.exists().then_some(path)
 }
 
-/// The bytes of a file, up to one more than a manifest may have: the byte too many shows that the
-/// file is too large.
+/// Reads a file, but at most one byte more than a manifest may have. The additional byte shows that
+/// the file is too large.
 pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
@@ -253,7 +254,7 @@ pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The value of an environment variable; none if it isn't set, or isn't UTF-8.
+/// The value of an environment variable. None if the variable isn't set, or its value isn't UTF-8.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

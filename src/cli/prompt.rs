@@ -1,4 +1,4 @@
-//! `prompt`: what a model was shown.
+//! `prompt`: shows the prompt that a model got.
 
 use std::path::Path;
 

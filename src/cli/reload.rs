@@ -6,11 +6,11 @@ use crate::cli::screen::Failure;
 use crate::door::{Tls, Tokens, Unusable};
 use crate::engine::{Identity, Port as _, Pump, Tokio};
 
-/// How often the files of certificates are checked for changes, which costs next to nothing. A new
-/// certificate counts after this time at the latest.
+/// The time between two checks of certificates' files for changes, in microseconds. A new
+/// certificate is in use after this time at the latest.
 const LOOK_EVERY_US: u64 = 2_000_000;
 
-/// Reads certificates and tokens again for as long as it is polled.
+/// Reads certificates and tokens again, as long as [`Reload::forever`] is polled.
 pub(crate) struct Reload {
     tls: Vec<Tls>,
     tokens: Tokens,
@@ -20,7 +20,7 @@ pub(crate) struct Reload {
 }
 
 impl Reload {
-    /// Begins to catch SIGHUP: from now on, it doesn't end the process.
+    /// Begins to catch SIGHUP. From now on, the signal doesn't end the process.
     pub(crate) fn of(tls: Vec<Tls>, tokens: Tokens) -> Result<Reload, Failure> {
         let port = Tokio::current();
         #[cfg(unix)]

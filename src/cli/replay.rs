@@ -1,4 +1,4 @@
-//! `replay`: whether pure listeners and agents emit the same again.
+//! `replay`: checks whether pure listeners and agents emit the same payloads again.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `resume`: lets a paused thread go on.
+//! `resume`: lets a paused thread continue.
 
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::steering::{Steering, told};

@@ -1,4 +1,4 @@
-//! `run`: serves what the builder and the manifest hold, until it is told to stop.
+//! `run`: serves the listeners of the builder and of the manifest, until a signal stops it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::manifest::Door;
 use crate::schema;
 use crate::sink::Sink;
 
-/// Signals that come within this time count as one.
+/// The time within which two signals count as one, in microseconds.
 const SAME_SIGNAL_US: u64 = 1_000_000;
 
 /// Serves: takes XML at a socket, hands it to the listeners, logs every message, sends answers.
@@ -163,7 +163,7 @@ impl Run {
         tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 
-    /// Overrides the manifest by the options.
+    /// Replaces values of the manifest by those of the options.
     fn over(&self, organism: Organism) -> Result<Organism, Failure> {
         let mut organism = organism;
         if let Some(durability) = self.durability {
@@ -253,8 +253,9 @@ async fn stop(
     }
 }
 
-/// Waits for a signal that comes at least a second from now. An earlier one is the first signal
-/// again: sent to the whole group of processes, and also passed on by one of them.
+/// Waits for a signal that comes at least a second from now. An earlier signal counts as a
+/// repetition of the first: a signal may go to the whole group of processes, and one of these
+/// processes may pass it on as well.
 async fn again(signals: &mut Signals) -> &'static str {
     let until = clock::now_us() + SAME_SIGNAL_US;
     loop {
@@ -337,7 +338,7 @@ fn unopened(data: &Path, error: Error) -> Failure {
 fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
     let text = match error {
         door::Error::Address(it) if it.kind() == io::ErrorKind::AddrInUse => {
-            // Most often this folder's own `run` listens there.
+            // Most often, the `run` of the same data folder listens there.
             let path = data.join(data::LOG);
             let opened = path.exists().then(|| SqliteLog::open(path, Durability::Full));
             if let Some(Err(error @ Error::Locked { .. })) = opened {
@@ -409,7 +410,7 @@ impl Greeting {
         said(to, &object, &format!("{line}{metrics}\ntry: {}", self.example()))
     }
 
-    /// A push that this very pump answers.
+    /// A shell command with a push to this pump. Without a door, `pumphouse demo`.
     fn example(&self) -> String {
         let Some(first) = self.addresses.first() else { return "pumphouse demo".to_owned() };
         let at = first.to_string().parse::<SocketAddr>();
@@ -424,8 +425,9 @@ impl Greeting {
     }
 }
 
-/// An example of a payload for the first listener beside the core's; none if a shell couldn't have
-/// it in quotes on one line.
+/// An example of a payload for the first listener beside the core's. None if the example can't
+/// stand in single quotes on one line of a shell, as a format of `printf`, or has more than 200
+/// bytes.
 fn push(plan: &Plan) -> Option<String> {
     let core = listeners::core();
     let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));

@@ -1,4 +1,4 @@
-//! What verbs write to, and how they end.
+//! The output of verbs, and the ways in which verbs end.
 
 use std::io::{self, Write};
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::audit::{self, Style};
 use crate::log;
 
-/// What a verb writes to.
+/// The output of a verb.
 pub(crate) struct Screen<'a> {
     pub(crate) out: &'a mut dyn Write,
     pub(crate) style: Style,
-    /// Whether objects are wanted, one a line.
+    /// Whether JSON objects are wanted, one in each line.
     pub(crate) json: bool,
 }
 
@@ -26,7 +26,7 @@ impl Screen<'_> {
         writeln!(self.out, "{line}")
     }
 
-    /// Writes an object, in a line.
+    /// Writes an object in one line.
     pub(crate) fn object(&mut self, object: &Value) -> io::Result<()> {
         writeln!(self.out, "{}", audit::ascii(&object.to_string()))
     }
@@ -40,7 +40,7 @@ impl Screen<'_> {
 /// How a verb ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The verb did what it was asked.
+    /// The verb did what it was asked to do.
     Well,
     /// Something is wrong, and the output says so. The exit code is 1.
     Wrong,

@@ -164,7 +164,7 @@ impl Send {
     }
 }
 
-/// What came back so far.
+/// What the pump has sent back so far.
 struct SendProgress {
     pushed: usize,
     answered: usize,

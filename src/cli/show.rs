@@ -75,7 +75,7 @@ impl Show {
     }
 }
 
-/// Shows a thread that a running pump sends, as with --connect.
+/// Shows a thread that a running pump sends, for --connect.
 impl Show {
     async fn ask(&self, address: &Address, to: &mut Screen<'_>) -> Result<Ending, Failure> {
         if !self.filters.filter().wants_all() {
@@ -123,7 +123,7 @@ pub(crate) async fn thread(
 enum Upto {
     /// To the last entry of the thread's record.
     Now,
-    /// Without end: new entries are waited for.
+    /// Without end: the reader waits for new entries.
     Ever,
 }
 

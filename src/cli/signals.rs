@@ -2,7 +2,7 @@
 
 use crate::cli::screen::Failure;
 
-/// Receives Ctrl-C and SIGTERM. On systems other than Unix, it receives Ctrl-C only.
+/// Receives Ctrl-C and SIGTERM. On systems other than Unix, receives Ctrl-C only.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,

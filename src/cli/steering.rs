@@ -1,4 +1,4 @@
-//! Code that verbs share which ask a running pump for something: options, a push, and its answer.
+//! Code of verbs that ask a running pump for something: their options, the push, and its answer.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::engine::{Port as _, Tokio};
 use crate::id::ThreadId;
 use crate::wire::Payload;
 
-/// How long an answer is waited for.
+/// How long a verb waits for an answer.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A thread to cancel, pause or resume, and the reason.
@@ -78,7 +78,7 @@ impl Caller {
                     wait.as_secs())
             }
         };
-        // What came counts, also where the pump has more to say than there is time for.
+        // An answer that has come counts, even if the time is up before the connection ends.
         answers.ending.ok_or(Failure::Wrong(why))
     }
 
@@ -98,7 +98,7 @@ impl Caller {
     }
 }
 
-/// How answers are shown, and the ending that the first of them means.
+/// How answers are shown, and the ending that follows from the first answer.
 struct Answers<L> {
     line: L,
     ending: Option<Ending>,

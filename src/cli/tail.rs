@@ -1,4 +1,4 @@
-//! `tail`: the last messages of all threads, and those to come.
+//! `tail`: shows the last messages of all threads, and new messages as they come.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::{data, follow};
 use crate::log::Log;
 
-/// Entries that are read at a time.
+/// How many entries are read at a time.
 const PAGE: u64 = 256;
 /// How many messages are shown by default.
 const LINES: u64 = 20;
@@ -92,9 +92,9 @@ impl Tail {
 
 /// Where the last wanted messages begin.
 struct Start {
-    /// The position behind which reading begins.
+    /// The position after which reading begins.
     after: u64,
-    /// How many wanted messages from there on aren't shown.
+    /// How many wanted messages after that position aren't shown.
     skip: u64,
 }
 
@@ -102,7 +102,8 @@ async fn start(log: &dyn Log, filter: &Filter, last: u64, lines: u64) -> Result<
     if filter.wants_all() || lines == 0 {
         return Ok(Start { after: last.saturating_sub(lines), skip: 0 });
     }
-    // States are known only by reading forwards. Without them, reading goes backwards from the end.
+    // States are known only by reading forwards from the log's first entry. Without a filter on
+    // states, reading goes backwards from the end.
     let forwards = filter.asks_for_states();
     let (mut found, mut after) = (0, last);
     let mut states = States::default();

@@ -1,5 +1,5 @@
-//! Writes the program's traces to the error output. Nothing in them steers a terminal, and long
-//! fields are cut.
+//! Writes the program's traces to the error output. No character of a trace steers a terminal, and
+//! long fields are cut.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -14,7 +14,7 @@ use crate::listeners::agent::transcript::{Event, Transcript, transcript};
 use crate::log::{Draft, Log, Pages, ThreadRecord};
 use crate::name::Name;
 
-/// Writes the events of a thread so far. If `is_live`, it goes on with new ones, without end.
+/// Writes the events of a thread so far. If `is_live`, goes on with new events, without end.
 pub(crate) async fn events(
     log: &dyn Log,
     thread: &ThreadRecord,
@@ -38,8 +38,8 @@ pub(crate) async fn events(
     }
 }
 
-/// Writes the events of a thread that a running pump sends. If `is_live`, it goes on with new ones
-/// until a stop signal, also with text that is still being written.
+/// Writes the events of a thread that a running pump sends. If `is_live`, goes on with new events,
+/// and with text that is still being written, until a stop signal.
 pub(crate) async fn ask(
     address: &Address,
     credentials: &Credentials,
@@ -64,7 +64,7 @@ pub(crate) async fn ask(
     if is_live { follow::until_stopped(reading).await } else { reading.await }
 }
 
-/// Takes a message of a followed thread into a transcript, and returns its events.
+/// Adds a message of a followed thread to a transcript, and returns the message's events.
 pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event> {
     match (entry(message), &message.thread) {
         (Some(entry), _) => transcript.hear(&entry),
@@ -75,10 +75,10 @@ pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event>
     }
 }
 
-/// A message as its entry in the log; none if the message is live.
+/// A message as its entry in the log. None if the message is live.
 ///
-/// A door doesn't say which entry the message answers. The entry's cause, which is mostly the same,
-/// stands for that.
+/// A door doesn't say which entry the message answers. So the entry's cause, which is mostly the
+/// same entry, stands for the answered entry.
 pub(crate) fn entry(message: &Message) -> Option<Entry> {
     let thread = message.thread.clone()?;
     let seq = message.entry.as_ref().filter(|_| message.shown != Shown::Live)?.seq;
@@ -101,8 +101,8 @@ fn put(events: &[Event], is_live: bool, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The conversation of one of a thread's agents: of the named one, or of the only one. Fails if
-/// there is no such agent, or if there are several and none is named.
+/// The conversation of one of a thread's agents: of the agent with the given name, or of the only
+/// agent. Fails if there is no such agent, or if there are several agents and no name is given.
 pub(crate) async fn talk(
     log: &dyn Log,
     thread: &ThreadRecord,
@@ -130,7 +130,7 @@ pub(crate) async fn talk(
     Ok(conversation(agent, &events))
 }
 
-/// Reads a thread's entries up to a number, in the form that listeners get them in.
+/// Reads a thread's entries up to a number, in the form in which listeners get them.
 pub(crate) async fn read(
     log: &dyn Log,
     thread: &ThreadId,

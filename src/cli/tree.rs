@@ -64,7 +64,7 @@ pub(crate) async fn one(
     draw(log, root, &left(log).await?, to).await
 }
 
-/// What is left to do, for each thread in which something is.
+/// Maps a thread to what is left to do in it. Threads without anything left are absent.
 async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Remaining>, Failure> {
     let mut left: HashMap<ThreadId, Remaining> = HashMap::new();
     for open in log.open_entries().await? {
@@ -90,7 +90,7 @@ async fn draw(
 ) -> Result<(), Failure> {
     let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };
     for it in audit::placed(log.tree(root).await?) {
-        // The log gives the first entries of live threads only.
+        // The records of a tree have the first entries of live threads only.
         let first = match &it.thread.first {
             Some(first) => Some(first.clone()),
             None => log.read(&it.thread.id, 0, 1, 1).await?.into_iter().next(),

@@ -17,10 +17,10 @@ use crate::log::{Error, Log, ThreadPages};
 /// The text for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// What was used, by listener and model.
+/// Maps a listener and a model to what the listener used of the model.
 type UsageByKey = BTreeMap<UsageKey, ModelUsage>;
 
-/// What a thread and those below it used within a time, in microseconds since the epoch.
+/// What a thread and all threads below it used within a time, in microseconds since the epoch.
 pub(crate) async fn of_thread(
     log: &dyn Log,
     thread: &ThreadId,
@@ -31,7 +31,7 @@ pub(crate) async fn of_thread(
     Ok(usages.all())
 }
 
-/// What was used, in a line; none if there was no turn.
+/// What was used, in a line. None if there was no turn.
 pub(crate) fn line(used: &UsageByKey) -> Option<String> {
     let all = total(used);
     let cost = all.cost().map_or(UNKNOWN.to_owned(), money);
@@ -39,7 +39,7 @@ pub(crate) fn line(used: &UsageByKey) -> Option<String> {
     (all.turns > 0).then_some(line)
 }
 
-/// Shows what a thread and those below it used.
+/// Shows what a thread and all threads below it used.
 pub(crate) async fn tell(
     thread: &ThreadId,
     data: &Path,
@@ -53,7 +53,7 @@ pub(crate) async fn tell(
     show(&used, to)
 }
 
-/// Shows what was used on a day, of all threads or of one and those below it.
+/// Shows what was used on a day: in all threads, or in one thread and all threads below it.
 pub(crate) async fn of_day(
     data: &Path,
     thread: Option<&ThreadId>,
@@ -68,7 +68,7 @@ pub(crate) async fn of_day(
     Ok(Ending::Well)
 }
 
-/// What was used in some time, of all threads or of one and those below it.
+/// What was used within a time: in all threads, or in one thread and all threads below it.
 pub(crate) async fn within(
     data: &Path,
     thread: Option<&ThreadId>,
@@ -103,8 +103,8 @@ async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut UsageSum) -> Result
     Ok(())
 }
 
-/// Shows what was used by agent and model. The sums of each model follow if several agents used
-/// one, and the sum of all if there are several models.
+/// Shows what was used by agent and model. If several agents used one model, the sum of each model
+/// follows. If there are several models, the sum of all models follows.
 pub(crate) fn show(used: &UsageByKey, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
         for (user, it) in used {

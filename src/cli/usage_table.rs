@@ -29,7 +29,8 @@ impl Group {
         }
     }
 
-    /// The row for what was used on a day; none if the log doesn't say which model it was.
+    /// The name of the row that has a key's usage on a day. None if the row is for a model, and the
+    /// charges name no model.
     fn row(self, key: &UsageKey, day: u64) -> Option<String> {
         match self {
             Group::Model => key.model.clone(),
@@ -39,7 +40,7 @@ impl Group {
     }
 }
 
-/// A day, counted from the epoch, as a date.
+/// The date of a day, which is counted from the epoch.
 fn date(day: u64) -> String {
     let at = i64::try_from(day.saturating_mul(DAY_US)).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_microsecond(at).unwrap_or(jiff::Timestamp::MAX);

@@ -1,4 +1,4 @@
-//! `verify`: whether the log is what was written.
+//! `verify`: checks whether the log is as it was written.
 
 use std::path::Path;
 

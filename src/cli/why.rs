@@ -1,4 +1,4 @@
-//! `why`: what led to a message.
+//! `why`: shows what led to a message.
 
 use std::path::Path;
 

@@ -1,9 +1,10 @@
 //! A follower reads the whole log while a pump runs. It passes each entry to a target at least
-//! once, in the order of the log, unless the target asks to skip some.
+//! once, in the order of the log. A target that was unreachable may ask to skip the entries that
+//! were written meanwhile.
 //!
-//! A target sends entries elsewhere, for example to OpenTelemetry or a sink. The log is its buffer:
-//! while a [`Target`] is unreachable, the follower stays at its position. The position is kept in a
-//! file beside the log, so that the next start goes on there.
+//! A target sends entries elsewhere, for example to OpenTelemetry or a sink. The log is the
+//! target's buffer: while a [`Target`] is unreachable, the follower stays at its position. The
+//! position is kept in a file beside the log, so the next start continues from it.
 
 mod position;
 
@@ -21,9 +22,11 @@ pub(crate) use position::{KeptPosition, check, file_beside};
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
-/// How often the log is read if no pump reports that it has grown.
+/// How long a follower that has sent everything waits before it reads the log again, in
+/// microseconds, unless the target wakes it.
 const LOOK_EVERY_US: u64 = 200_000;
-/// How long a follower waits for an unreachable target: the first time, and at most.
+/// How long a follower waits for an unreachable target, in microseconds: after the first failure,
+/// and at most.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// The error of a target that is unreachable. The text says why.
 #[derive(Debug)]
@@ -40,10 +43,10 @@ pub(crate) enum Sent {
     FromNowOn,
 }
 
-/// A place to which a follower passes entries, and which sends them elsewhere.
+/// A destination to which a follower passes entries.
 pub(crate) trait Target: Send + 'static {
-    /// How often the follower tries to send before it waits for the next entry of the log. `None`
-    /// stands for any number.
+    /// How many attempts in a row may fail before the follower waits for the next entry of the log.
+    /// `None` means no limit.
     fn attempts_max(&self) -> Option<u32> {
         None
     }
@@ -51,24 +54,26 @@ pub(crate) trait Target: Send + 'static {
     /// Takes the next entry, to send it later.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes other things to send after the entries up to this position, such as live payloads.
+    /// Takes other things, such as live payloads, to send them after the entries up to this
+    /// position.
     fn take_live(&mut self, _position: u64) {}
 
-    /// Whether something was taken and hasn't been sent yet.
+    /// Whether the target has taken something that it hasn't sent yet.
     fn has_waiting(&self) -> bool;
 
-    /// Sends the things that were taken. The follower calls this again after a failure, and from
-    /// time to time.
+    /// Sends what the target has taken. The follower calls this method in each of its steps, also
+    /// if nothing waits.
     ///
     /// # Errors
     /// The target is unreachable.
     fn send(&mut self) -> impl Future<Output = Result<Sent, Unreachable>> + Send;
 
-    /// Drops all that was taken and hasn't been sent. `_entries` is the number of entries that are
-    /// skipped.
+    /// Drops everything that the target has taken and not sent. `_entries` is the number of entries
+    /// that are skipped.
     fn skip(&mut self, _entries: u64) {}
 
-    /// Makes the sent entries durable. The follower calls this before it keeps its position.
+    /// Makes the sent entries durable. The follower calls this method before it writes its position
+    /// into a file.
     ///
     /// # Errors
     /// The target is unreachable.
@@ -76,12 +81,12 @@ pub(crate) trait Target: Send + 'static {
         async { Ok(()) }
     }
 
-    /// Waits until there may be something to do.
+    /// Waits until there may be something to send, such as new entries or live payloads.
     fn wake(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Ends the target, when the follower stops.
+    /// Ends the target. The follower calls this method when it stops.
     fn end(&mut self) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -122,7 +127,7 @@ pub(crate) struct Follower<T> {
     sent: u64,
     /// How many attempts in a row the target was unreachable.
     failures: u32,
-    /// The waits while the target is unreachable: the first and the longest.
+    /// The first and the longest wait for an unreachable target, in microseconds.
     away_us: (u64, u64),
     /// How many entries the target is behind the log.
     lag: Arc<AtomicU64>,
@@ -147,8 +152,8 @@ impl<T: Target> Follower<T> {
         Follower { away_us, ..self }
     }
 
-    /// Follows until `stopped` is ready. Then sends the entries that the log has by then, for at
-    /// most `stop_time_max_us`.
+    /// Passes entries on until `stopped` is ready. Then sends the entries that are left in the log,
+    /// for at most `stop_time_max_us` more.
     pub(crate) async fn run(
         mut self,
         stopped: impl Future<Output = ()> + Send,
@@ -176,7 +181,8 @@ impl<T: Target> Follower<T> {
         self.target.end().await;
     }
 
-    /// Makes one step after another until `stopped` is ready. A step isn't interrupted.
+    /// Makes one step after another until `stopped` is ready. `stopped` interrupts the waits
+    /// between steps, but no step.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = self.away_us.0;
         loop {
@@ -220,7 +226,8 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Reads a page of entries and sends it. Returns true if there may be more to do now.
+    /// Reads a page of entries, unless the target still has something to send, and has the target
+    /// send. Returns true if there may be more to send now.
     async fn step(&mut self) -> Result<bool, StepError> {
         let sent = self.read_and_send().await;
         if let Err(StepError::Target(Unreachable(reason))) = &sent {
@@ -268,7 +275,7 @@ impl<T: Target> Follower<T> {
         Ok(true)
     }
 
-    /// Keeps the position, after the target has made the sent entries durable.
+    /// Writes the position into its file, after the target has made the sent entries durable.
     async fn keep(&mut self) -> Result<(), Unreachable> {
         if self.position.is_behind(self.sent) {
             self.target.settle().await?;
@@ -277,7 +284,7 @@ impl<T: Target> Follower<T> {
         Ok(())
     }
 
-    /// Whether the target was unreachable so often that the follower waits for a new entry.
+    /// Whether so many attempts have failed that the follower waits for a new entry.
     fn is_to_rest(&self) -> bool {
         let most = self.target.attempts_max();
         self.failures > 0 && most.is_some_and(|it| self.failures.is_multiple_of(it.max(1)))

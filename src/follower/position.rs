@@ -1,4 +1,4 @@
-//! The position of a follower in the log. It is kept in a file beside the log, and never in the log
+//! The position of a follower in the log: kept in a file beside the log, and never in the log
 //! itself.
 
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::clock;
 use crate::log::atomic_file::AtomicFile;
 use crate::log::{Error, Log};
 
-/// The shortest time between two writes of a position.
+/// The shortest time between two writes of a position, in microseconds.
 const KEEP_EVERY_US: u64 = 1_000_000;
 
-/// The position as its file has it.
+/// The content of a position's file.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredPosition {
     /// The UUID of the log.
@@ -48,7 +48,7 @@ pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
     file.into()
 }
 
-/// A follower's position. With a file, it survives the process.
+/// A follower's position. If it has a file, the position survives the process.
 pub(crate) struct KeptPosition {
     /// The UUID of the log.
     log: String,
@@ -85,7 +85,7 @@ impl KeptPosition {
         KeptPosition { log, file: None, kept: position, kept_us: 0 }
     }
 
-    /// The position that was kept last.
+    /// The last position that was read from the file or written into it.
     pub(crate) fn get(&self) -> u64 {
         self.kept
     }
@@ -95,7 +95,7 @@ impl KeptPosition {
         self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
     }
 
-    /// Whether there is a file, and it has another position than this.
+    /// Whether there is a file, and the last kept position is another than `position`.
     pub(crate) fn is_behind(&self, position: u64) -> bool {
         self.file.is_some() && self.kept != position
     }
@@ -123,7 +123,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     position_in(file).map(drop)
 }
 
-/// Reads a position's file, if there is one.
+/// Reads a position's file. Returns None if there is no file.
 fn position_in(file: &Path) -> Result<Option<StoredPosition>, String> {
     let shown = file.display();
     let way = "remove it, and the whole log is sent again";

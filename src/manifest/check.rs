@@ -8,7 +8,7 @@ use crate::manifest::shape::{Key, Kind, Map};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 
-/// Adds what is wrong with a value to `wrong`. An `example` shows a right value.
+/// Adds the mistakes of a value to `wrong`. `example` is a right value, for the texts of mistakes.
 pub(super) fn check(node: &Node, path: &str, kind: &Kind, example: &str, wrong: &mut Vec<Mistake>) {
     match (kind, &node.value) {
         // A key without a value counts as absent.
@@ -138,7 +138,7 @@ fn named(entries: &[Pair], path: &str, of: &Kind, example: &str, wrong: &mut Vec
     }
 }
 
-/// Checks a map whose keys depend on the word under its key `by`. Where no map fits that word, and
+/// Checks a map whose keys depend on the word under its key `by`. If no map fits that word and
 /// there is no `other`, only the word is checked.
 fn used(
     node: &Node,
@@ -211,7 +211,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let fits = match kind {
         Kind::Text | Kind::Words(_) => !text.is_empty(),
         Kind::Flag => matches!(scalar.kind, Plain::Flag(_)),
-        // A number is hardly meant as the name of a file.
+        // A number without quotes is hardly meant as the name of a file.
         Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),

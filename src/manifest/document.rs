@@ -55,8 +55,8 @@ impl Document {
         path.split('.').try_fold(&self.root, Node::key)
     }
 
-    /// A mistake at the value under a path such as `cases[0].expect[1]`. Where the path leads to no
-    /// value, the mistake stands at the last value on its way.
+    /// A mistake at the value under a path such as `cases[0].expect[1]`. If the path leads to no
+    /// value, the mistake has the place of the last value that the path leads through.
     pub(crate) fn mistake(&self, path: &str, message: &str) -> Mistake {
         Mistake::new(self.place(path), message).at(path)
     }

@@ -5,7 +5,7 @@
 use crate::manifest::mistake::{Mistake, cut};
 use crate::manifest::yaml::{Node, Scalar, Value, kind_of};
 
-/// Looks up a variable of the environment; none where it isn't set.
+/// Looks up a variable of the environment. Returns None if the variable isn't set.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Fills in the variables of every value. Values that can't be filled in are added to `wrong`.
@@ -26,7 +26,8 @@ pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut 
 }
 
 fn fill(scalar: &mut Scalar, text: String) {
-    // An optional value is left out in quotes, too, as `{key: "${LLM_KEY:-}"}` needs them.
+    // An optional value is left out in quotes, too, because YAML requires the quotes in `{key:
+    // "${LLM_KEY:-}"}`.
     let is_left_out = text.is_empty() && is_optional(&scalar.source);
     if scalar.is_plain || is_left_out {
         scalar.kind = kind_of(&text);

@@ -14,27 +14,28 @@ const ECHO_MAX: usize = 40;
 pub struct Mistake {
     /// Where the mistake is.
     pub place: Place,
-    /// Under which keys, such as `doors[0].tcp`; empty for the manifest itself.
+    /// The keys that lead to the mistake, such as `doors[0].tcp`. Empty for the manifest itself.
     pub path: Box<str>,
     /// What is wrong, in a sentence.
     pub message: Box<str>,
-    /// The right word that is most like the wrong one.
+    /// The right word that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
-    /// What would be right there, as a manifest has it.
+    /// A right value, as a manifest writes it.
     pub example: Option<Box<str>>,
-    /// What to do about it, where the example doesn't say so already.
+    /// What to do about the mistake, if the example doesn't say so already.
     pub advice: Option<Box<str>>,
 }
 
-/// Where something stands in a manifest.
+/// A place in a manifest, or in another file that is read in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file: 0 is the manifest, or another file that is read alone; 1 is its first pod file.
+    /// The number of the file: 0 is the manifest, or another file that is read alone; 1 is the
+    /// manifest's first pod file.
     pub(super) file: usize,
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
@@ -66,8 +67,8 @@ impl Mistake {
         self
     }
 
-    /// Adds the right word that is most like the wrong one, if there is such a word, and a question
-    /// whether it was meant.
+    /// Adds the word of `right` that is most similar to `wrong`, and asks in the message whether it
+    /// was meant. Adds nothing if no word is similar enough.
     pub(super) fn or_nearest<'a>(
         mut self,
         wrong: &str,
@@ -80,7 +81,7 @@ impl Mistake {
         self
     }
 
-    /// The advice, or else how the example is written; none where there is neither.
+    /// The advice, or else a text with the example. None if the mistake has neither.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         let shown = || self.example.as_ref().map(|it| format!("write it as in `{it}`"));
@@ -95,8 +96,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of one file, in the order of its lines. The file is a manifest, or one that is read
-/// in the same way, such as a provider file.
+/// All mistakes of one file, in the order of its lines. The file is a manifest, or a file that is
+/// read in the same way, such as a provider file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
@@ -123,14 +124,14 @@ impl Mistakes {
         &self.file
     }
 
-    /// The path of the file that a mistake is in: the manifest, or one of its pod files.
+    /// The path of the file with the mistake: the manifest, or one of its pod files.
     #[must_use]
     pub fn file_of(&self, mistake: &Mistake) -> &str {
         let pod = mistake.place.file.checked_sub(1).and_then(|it| self.pods.get(it));
         pod.unwrap_or(&self.file)
     }
 
-    /// Appends further advice to the mistakes that `advice` returns some for.
+    /// Appends further advice to each mistake for which `advice` returns a text.
     #[must_use]
     pub fn advise(mut self, advice: impl Fn(&Mistake) -> Option<String>) -> Mistakes {
         for it in &mut self.all {
@@ -142,7 +143,7 @@ impl Mistakes {
         self
     }
 
-    /// Each mistake.
+    /// All mistakes.
     #[must_use]
     pub fn all(&self) -> &[Mistake] {
         &self.all
@@ -165,7 +166,7 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// Shortens a word to what a mistake repeats of it.
+/// Shortens a word to at most [`ECHO_MAX`] characters and an ellipsis.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

@@ -50,9 +50,9 @@ pub(crate) use document::Document;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use schema::json_schema;
 
-/// The name of the manifest that commands look for where none is given.
+/// The file name of the manifest that commands read if no other is given.
 pub const FILE: &str = "organism.yaml";
-/// Where the log is if nothing says otherwise.
+/// The default folder of the log.
 pub(crate) const DATA: &str = "data";
 
 /// A manifest that was read and has no mistakes.
@@ -60,51 +60,52 @@ pub(crate) const DATA: &str = "data";
 pub struct Manifest {
     /// The file.
     pub file: PathBuf,
-    /// What the pump is called.
+    /// The name of the pump. None without the key `name`.
     pub name: Option<String>,
-    /// The folder of the log; none without the key `data`.
+    /// The folder of the log. None without the key `data`.
     pub data: Option<PathBuf>,
-    /// What an acknowledged message survives; none without the key `durability`.
+    /// What an acknowledged message survives. None without the key `durability`.
     pub durability: Option<Durability>,
     /// The identities that may connect, with their tokens.
     pub tokens: Option<Tokens>,
-    /// Where to listen; none without the key `doors`.
+    /// The doors of the pump. None without the key `doors`.
     pub doors: Option<Vec<Door>>,
-    /// Its listeners; none without the key `listeners`.
+    /// The listeners of the pump. None without any of the keys `listeners`, `services` and `pods`.
     pub listeners: Option<Vec<Listener>>,
-    /// The payloads that its JSON Schemas describe.
+    /// The payloads that the manifest's JSON Schemas describe.
     pub schemas: Vec<Schema>,
-    /// Its models, by the names that its listeners know them by.
+    /// The manifest's models, with the names by which its listeners choose them.
     pub models: Models,
-    /// Where spans for OpenTelemetry go; none without the key `otel`.
+    /// Where spans for OpenTelemetry go. None without the key `otel`.
     pub otel: Option<Otel>,
-    /// Where entries and live payloads are copied to.
+    /// The sinks, which get copies of entries and live payloads.
     pub sinks: Vec<Sink>,
     /// Sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
-    /// Who may ask `describe` for what; none where the pump has no listener `describe`.
+    /// Who may ask `describe` for what. None without the key `meta`, which adds the listener
+    /// `describe`.
     pub meta: Option<Allow>,
-    /// The provider files of its models, in the order of the models.
+    /// The provider files of the manifest's models, in the order of the models.
     pub providers: Vec<UsedProvider>,
-    /// What is probably wrong in its provider files, although the pump can run with them.
+    /// What is probably wrong in provider files, although the pump can run with them.
     pub warnings: Vec<Mistakes>,
-    /// The bounds.
+    /// The limits of the pump.
     pub limits: Limits,
-    /// The number of workers; none without the key `workers`.
+    /// The number of workers. None without the key `workers`.
     pub workers: Option<usize>,
-    /// The time between two heartbeats, which only a pump with a name writes; none without the key
+    /// The time between two heartbeats. Only a pump with a name writes them. None without the key
     /// `heartbeat`.
     pub heartbeat: Option<Duration>,
-    /// Where its listeners stand in the file.
+    /// The places of the listeners in the manifest and its pod files.
     pub places: Places,
-    /// The files of its agents.
+    /// The files of the manifest's agents.
     pub(crate) context: Context,
 }
 
-/// What a manifest is read with in place of what it says.
+/// Values that replace a manifest's own values when the manifest is read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Overrides<'a> {
-    /// The names of an agent and of the model that it has in place of its own.
+    /// The name of an agent, and the name of the model that replaces the agent's own.
     pub(crate) model: Option<(&'a str, &'a str)>,
     /// The folder of the log.
     pub(crate) data: Option<&'a Path>,
@@ -115,7 +116,7 @@ pub(crate) struct Overrides<'a> {
 pub(crate) struct Context {
     /// The folder with a folder for each agent.
     pub(crate) folder: PathBuf,
-    /// The feeds that the agents have of services, by the agents.
+    /// Maps the name of an agent to its feeds from services.
     pub(crate) feeds: BTreeMap<String, Vec<AgentFeed>>,
 }
 
@@ -125,7 +126,7 @@ pub(crate) struct AgentFeed {
     pub(crate) name: String,
     pub(crate) source: String,
     pub(crate) path: String,
-    /// In seconds.
+    /// How old the feed's content may be, in seconds.
     pub(crate) ttl: serde_json::Number,
 }
 
@@ -149,12 +150,13 @@ impl Manifest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UsedProvider {
-    /// The model, by its name in the manifest.
+    /// The model's name in the manifest.
     pub model: String,
     /// The file.
     pub file: PathBuf,
-    /// Where the provider's own events go: `stream.sinks` of the file. Where several models use one
-    /// file, only the first model has the sinks, and they get the events of all.
+    /// The sinks of the provider's own events: `stream.sinks` of the file. If several models use
+    /// one file, only the first model has the sinks, and the sinks get the events of all these
+    /// models.
     pub sinks: Vec<Sink>,
     /// The file's sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
@@ -165,7 +167,7 @@ pub struct UsedProvider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Otel {
-    /// The URL of the collector, without `/v1/traces`.
+    /// The URL of the collector. `/v1/traces` is appended unless the URL ends with it.
     pub endpoint: String,
     /// Further headers of each request.
     pub headers: Vec<(String, Secret)>,
@@ -183,14 +185,14 @@ impl Otel {
         Otel { endpoint, headers, content: false, metrics: true }
     }
 
-    /// The headers, for the one place that sends them.
+    /// The headers with their values in plain text, for sending them.
     #[cfg(feature = "otel")]
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()))
     }
 }
 
-/// Where the listeners of a manifest stand, by name.
+/// The places of a manifest's listeners.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,
@@ -226,7 +228,7 @@ pub enum Door {
     Tcp {
         /// HOST:PORT.
         address: String,
-        /// The certificate, where it speaks TLS.
+        /// The certificate and its key, if the door speaks TLS.
         tls: Option<Tls>,
     },
     /// The path of a Unix socket.
@@ -238,7 +240,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// Its certificate, if it has one.
+    /// The door's certificate and key, if it speaks TLS.
     #[must_use]
     pub fn tls(&self) -> Option<&Tls> {
         match self {

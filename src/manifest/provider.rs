@@ -21,14 +21,14 @@ const SINKS: &str = "stream.sinks";
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) provider: Provider,
-    /// Where the provider's own events go.
+    /// The sinks of the provider's own events.
     pub(crate) sinks: Vec<Sink>,
     /// The sinks of the type `return`, which the program that embeds the pump reads.
     pub(crate) returns: Vec<Return>,
     /// The provider's events, for these sinks.
     pub(crate) events: ProviderEvents,
-    /// The file's paths that find nothing in the sample stream of its wire; none where all find
-    /// something.
+    /// A warning for each path of the file that finds nothing in the sample stream of the file's
+    /// wire. None if every path finds something.
     pub(crate) warnings: Option<Mistakes>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Describe
     parse(file, &bytes, environment)
 }
 
-/// The bytes of a file, up to one more than a manifest may have.
+/// Reads a file, but at most one byte more than a manifest may have.
 pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
@@ -85,7 +85,7 @@ fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Desc
     }
 }
 
-/// A warning for each path that finds nothing in the sample stream of its wire.
+/// A warning for each path that finds nothing in the sample stream of the provider's wire.
 fn unmatched(provider: &Provider, document: &Document) -> Option<Mistakes> {
     let wire = provider.wire()?;
     let all = provider.unmatched().into_iter().map(|it| {

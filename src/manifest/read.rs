@@ -35,8 +35,9 @@ use crate::schema::{Schema, nearest};
 
 impl Manifest {
     /// Reads a manifest, and the files that it names: tokens, certificates, prompts, schemas,
-    /// provider files and the like. Paths in it start at the folder of `file`, `environment` looks
-    /// up variables, and `builder` has the kinds of listeners.
+    /// provider files and the like. Paths in the manifest start at the folder of `file`.
+    /// `environment` looks up variables. `builder` has the kinds of listeners that the manifest may
+    /// use.
     ///
     /// ```
     /// use std::path::Path;
@@ -53,7 +54,7 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// Every mistake at once.
+    /// All mistakes of the manifest.
     pub fn read(
         file: &Path,
         bytes: &[u8],
@@ -63,7 +64,7 @@ impl Manifest {
         Manifest::read_with(file, bytes, environment, builder, Overrides::default())
     }
 
-    /// Reads a manifest as `read` does, but with these in place of what it says.
+    /// Reads a manifest as `read` does, but with `overrides` in place of the manifest's own values.
     pub(crate) fn read_with(
         file: &Path,
         bytes: &[u8],
@@ -158,8 +159,8 @@ impl Node {
         }
     }
 
-    /// Has an agent of a manifest think with this model. No variable is filled in yet but those in
-    /// names of agents, so that one which is set for the manifest's own model alone may be missing.
+    /// Replaces the model of an agent. This happens before variables are filled in, except those in
+    /// the names of agents. So a variable that only the replaced model needs may be unset.
     fn set_model(&mut self, agent: &str, model: &str, environment: Environment<'_>) {
         let Value::Map(entries) = &mut self.value else { return };
         let listeners = entries.iter_mut().find(|it| it.key == "listeners");
@@ -206,26 +207,27 @@ struct Reader<'a> {
     builder: &'a Builder,
     /// The models that listeners may name: the program's, and the manifest's own.
     models: Models,
-    /// The models that the manifest names, sound or not.
+    /// The names of the manifest's models, with or without mistakes.
     named: Vec<String>,
     /// The table of prices that the manifest names.
     prices: Option<Prices>,
     /// The payloads that the manifest declares.
     schemas: Vec<Schema>,
-    /// The events of providers' streams: the manifest's models put them here.
+    /// The events of providers' streams, as the manifest's models add them.
     events: ProviderEvents,
-    /// The feeds that it declares outside its agents.
+    /// The feeds that the manifest declares outside its agents.
     common_feeds: feeds::CommonFeeds,
-    /// Its pod files.
+    /// The manifest's pod files.
     pods: pods::Pods,
-    /// The model of agents that name none.
+    /// The model of agents that name no model.
     default_model: Option<Node>,
     /// The folder of agents' files.
     context: PathBuf,
-    /// The feeds of services that agents have, by the agents.
+    /// Maps the name of an agent to its feeds from services.
     agent_feeds: RefCell<feeds::AgentFeeds>,
-    /// The provider files of the models, and what is probably wrong in them.
+    /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
+    /// What is probably wrong in the provider files.
     warnings: RefCell<Vec<Mistakes>>,
     mistakes: RefCell<Vec<Mistake>>,
 }
@@ -237,7 +239,7 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, mistake: Mistake) {
-        // A place has one mistake here: a second one would follow from the first.
+        // Only the first mistake at a place is added: a second one would follow from the first.
         let mut all = self.mistakes.borrow_mut();
         if all.iter().all(|it| it.place != mistake.place) {
             let path = pods::path_in_pod(&mistake.path);
@@ -245,7 +247,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The sound parts of the manifest. The other parts are among the mistakes.
+    /// The parts of the manifest that have no mistakes. The mistakes of other parts are added to
+    /// `mistakes`.
     fn manifest(&self, root: &Node) -> Manifest {
         let text = |key: &str| root.key(key).and_then(Node::text);
         if let (Some(at), None, false) =
@@ -303,7 +306,8 @@ impl Reader<'_> {
         Places { file, pods, listeners: named.collect() }
     }
 
-    /// Names a line for a mistake at another place.
+    /// Names the line of the place `of` in a mistake at the place `from`, with the file if it
+    /// differs.
     fn line(&self, of: Place, from: Place) -> String {
         if of.file == from.file {
             return format!("line {}", of.line);
@@ -336,8 +340,8 @@ impl Reader<'_> {
         Tokens::parse(&lines).map_err(wrong).ok()
     }
 
-    /// Adds the mistakes in a file or variable of tokens, all at the place that names it. Adds none
-    /// where that place has a mistake already.
+    /// Adds the mistakes in a file or variable of tokens, all at the place that names the file or
+    /// the variable. Adds none if that place has a mistake already.
     fn wrong_lines(&self, at: &Node, path: &str, texts: impl Iterator<Item = String>) {
         let mut all = self.mistakes.borrow_mut();
         if all.iter().all(|it| it.place != at.place) {
@@ -355,7 +359,8 @@ impl Reader<'_> {
             .iter()
             .filter_map(|(path, item)| Some((*item, path.clone(), self.listener(item, path)?)));
         let listed: Vec<_> = listed.collect();
-        // A listener with mistakes may have any payload, so nothing is known then.
+        // A listener with mistakes may have any payload. With such a listener, the payloads aren't
+        // known.
         let are_known = listed.len() == items.len();
         let made: Vec<(&Node, String, Listener)> = services.into_iter().chain(listed).collect();
         let mut names: BTreeMap<&str, Option<Place>> = BTreeMap::new();
@@ -388,8 +393,8 @@ impl Reader<'_> {
                 wrong(text, "give the listener another `name:`");
             }
         }
-        // Listeners with mistakes count as there, too. But advice suggests no name that would be
-        // refused.
+        // The names of listeners with mistakes count as known, too. But advice suggests no name
+        // that would be refused.
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
         names.extend(items.iter().filter_map(|(_, it)| Some((self.meant(it)?, None))));
         known.extend(items.iter().filter_map(|(_, it)| {
@@ -524,7 +529,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Whether the manifest has a model of this name, sound or not.
+    /// Whether the manifest has a model of this name, with or without mistakes.
     pub(super) fn is_named(&self, model: &str) -> bool {
         self.named.iter().any(|it| it == model)
     }
@@ -535,7 +540,7 @@ fn may_be_called(name: &str) -> bool {
     check::is_name(name) && name != "core"
 }
 
-/// Who may ask `describe` for what.
+/// Reads who may ask `describe` for what.
 fn meta(node: &Node) -> Allow {
     let who = |key: &str| node.key(key).and_then(Node::text)?.parse().ok();
     Allow {
@@ -546,7 +551,8 @@ fn meta(node: &Node) -> Allow {
     }
 }
 
-/// The bounds that the manifest sets; where a value is no amount, the default stays.
+/// The limits, with the values that the manifest sets. A value that is no amount leaves the
+/// default.
 fn limits(root: &Node) -> Limits {
     let mut limits = Limits::default();
     if let Some(node) = root.key("limits") {

@@ -1,5 +1,5 @@
-//! The manifest's JSON Schema, for editors. It comes from the table that manifests are checked
-//! with.
+//! The manifest's JSON Schema, for editors. The schema is made from the table that manifests are
+//! checked with.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub fn json_schema() -> Value {
     schema.into()
 }
 
-/// Matches a text with a variable, whose value isn't known to an editor.
+/// The pattern of a text with a variable. An editor doesn't know the variable's value.
 const FILLED: &str = r"\$\{";
 
 fn of(kind: &Kind) -> Value {
@@ -88,7 +88,7 @@ fn of(kind: &Kind) -> Value {
     }
 }
 
-/// A whole number whose digits are grouped, as in `1_000`: YAML has it as a text.
+/// A whole number whose digits are grouped, as in `1_000`. YAML reads such a number as a text.
 fn spaced() -> Value {
     json!({ "type": "string", "pattern": "^[0-9_]*[0-9][0-9_]*$" })
 }

@@ -30,7 +30,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// No mistakes yet, for settings in this file.
+    /// A collection without mistakes, for settings in this file.
     pub(super) fn of(file: &Path) -> Findings {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let (unknown, end) = (RefCell::default(), RefCell::default());
@@ -50,7 +50,7 @@ impl Findings {
         all
     }
 
-    /// Keeps the first error: that is the innermost one, so `at` is its place.
+    /// Keeps the first error. The first error is the innermost one, so `at` is its place.
     fn keep(&self, at: &At<'_>, error: Wrong) -> Wrong {
         let mut end = self.end.borrow_mut();
         if end.is_none() {
@@ -71,11 +71,11 @@ pub(super) struct At<'a> {
 /// An error of serde.
 #[derive(Clone, Debug)]
 pub(super) enum Wrong {
-    /// A sentence of the type that is read.
+    /// A message of the type that is read.
     Said(String),
     /// The value is of another kind than the type expects.
     Other { expected: String },
-    /// A word is none of these.
+    /// The word `wrong` is none of the words `right`.
     Word { wrong: String, right: &'static [&'static str] },
     /// A key is missing.
     Missing(&'static str),
@@ -122,8 +122,8 @@ impl de::Error for Wrong {
         Wrong::Said(text.to_string())
     }
 
-    // The value is left out: serde would repeat it with its variables filled in, maybe a secret.
-    // [`Node::said`] repeats it as the manifest has it.
+    // The error leaves the value out: serde would repeat the value with its variables filled in,
+    // which may be secrets. [`Node::said`] repeats the value as the manifest has it.
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Wrong {
         Wrong::Other { expected: plainly(expected) }
     }
@@ -430,7 +430,7 @@ impl<'de> EnumAccess<'de> for Chosen<'_> {
     }
 }
 
-/// The missing content of such a variant, with its path.
+/// The missing content of a [`Chosen`] variant, with the variant's path.
 struct Alone(String);
 
 impl Alone {

@@ -1,5 +1,5 @@
-//! The table of what a manifest may hold. Manifests are checked with it, and the schema for editors
-//! comes from it.
+//! The table of the keys that a manifest may have. Manifests are checked with this table, and the
+//! schema for editors is made from it.
 
 mod agent;
 mod feeds;
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Name,
     /// The path of a file or folder, which starts at the manifest's folder.
     Path,
-    /// One of these words, each with what it means.
+    /// One of these words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// An amount to spend: a whole number, or `unlimited`.
     Allowance,
@@ -46,8 +46,8 @@ pub(super) enum Kind {
     Map(Map),
     /// A map with names that the author chooses, and values of one kind.
     Named(Box<Kind>),
-    /// A map whose keys depend on the word under its key `by`, such as `use`. Each of `maps` stands
-    /// beside its word; the word `*.yaml` stands for all that end in `.yaml`. The map `other` is
+    /// A map whose keys depend on the word under its key `by`, such as `use`. `maps` has the map of
+    /// each word; the word `*.yaml` stands for all words that end in `.yaml`. The map `other` is
     /// for any other word.
     Use { by: &'static str, maps: Vec<(&'static str, Map)>, other: Option<Map> },
     /// A map of any keys, which the reader of the value checks itself.
@@ -58,10 +58,10 @@ pub(super) enum Kind {
 
 /// A value that has keys.
 pub(super) struct Map {
-    /// What has these keys, for an error.
+    /// The name of the value that has these keys, for an error.
     pub(super) what: &'static str,
     pub(super) keys: Vec<Key>,
-    /// Keys of which there must be just one.
+    /// Keys of which exactly one must be there. Empty if there is no such rule.
     pub(super) one_of: &'static [&'static str],
 }
 
@@ -153,7 +153,7 @@ const WHO: &[(&str, &str)] = &[
     ("none", "Nobody."),
 ];
 
-/// Who may ask `describe` for what.
+/// The keys of `meta`, which say who may ask `describe` for what.
 fn meta() -> Map {
     let who = |name: &'static str, text, example| key(name, Kind::Word(WHO), text, example);
     Map {
@@ -244,10 +244,10 @@ pub(super) fn sinks() -> Kind {
     Kind::List(Box::new(sink::sink()))
 }
 
-/// An example of such sinks.
+/// An example of the sinks of a provider file.
 pub(super) const SINKS_EXAMPLE: &str = sink::EXAMPLE;
 
-/// A listener: one of the kinds whose keys are known here, or any other.
+/// A listener: an agent, whose keys are known here, or any other kind.
 fn listener() -> Kind {
     let settings = "What this kind of listener wants to know.";
     let mut keys = common("use: calculate");
@@ -272,7 +272,7 @@ fn common(example: &str) -> Vec<Key> {
     ]
 }
 
-/// A key for each of the bounds.
+/// A key for each limit.
 fn limits() -> Map {
     let mut all = Limits::default();
     Map { what: "limits", keys: all.bounds().into_iter().map(limit).collect(), one_of: &[] }

@@ -1,5 +1,5 @@
 //! Reads single settings of a manifest, whatever else is wrong with it. Commands that use an
-//! organism need them, also where another process has started it.
+//! organism need these settings, also if another process has started it.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::manifest::{Otel, read::otel::settings};
 const EXAMPLE: &str = "tcp: 127.0.0.1:8765";
 
 impl Manifest {
-    /// The folder of the log, if the manifest names one. None where the file isn't YAML, or a
-    /// variable in the name isn't set.
+    /// The folder of the log, if the manifest names one. None if the file isn't YAML, or a variable
+    /// in the name isn't set.
     #[must_use]
     pub fn data_of(
         file: &Path,
@@ -33,7 +33,7 @@ impl Manifest {
     /// A manifest's name, and where its spans for OpenTelemetry go.
     ///
     /// # Errors
-    /// The file isn't YAML. Or the endpoint or a header is no text, or names a variable that isn't
+    /// The file isn't YAML, or the endpoint or a header is no text or names a variable that isn't
     /// set.
     #[cfg(feature = "otel")]
     pub(crate) fn otel_of(
@@ -53,7 +53,7 @@ impl Manifest {
         Ok((name, settings(node)))
     }
 
-    /// The names of the models of a manifest; empty where the file isn't YAML.
+    /// The names of the models of a manifest. Empty if the file isn't YAML.
     pub(crate) fn models_of(
         bytes: &[u8],
         environment: &dyn Fn(&str) -> Option<String>,
@@ -64,7 +64,7 @@ impl Manifest {
     }
 
     /// The address of a pump of this manifest, for clients on the same machine: that of the first
-    /// TCP or Unix door whose port the system doesn't choose. None without the key `doors`.
+    /// door that is a Unix socket, or TCP with a port other than 0. None without the key `doors`.
     ///
     /// ```
     /// use std::path::Path;
@@ -138,7 +138,7 @@ impl Peek {
 }
 
 /// The address at which the same machine reaches a door that listens on `address`. None for port 0,
-/// as the system then chooses another port each time.
+/// because the system then chooses another port each time.
 fn reached(address: &str) -> Option<String> {
     let Ok(at) = address.parse::<SocketAddr>() else {
         let is_drawn = address.rsplit_once(':').is_some_and(|(_, port)| port.parse() == Ok(0_u16));

@@ -1,8 +1,8 @@
 //! Reads YAML into a tree with the place of each value.
 //!
-//! Two parsers read the same text: serde_yaml finds what each value is, saphyr-parser where it
-//! stands. A text that the two read differently is refused, as a person might read it in a third
-//! way.
+//! Two parsers read the same text: serde_yaml finds the kind of each value, and saphyr-parser its
+//! place. A text that the two read differently is refused, because a person might read it in a
+//! third way.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::limits::{MANIFEST_BYTES_MAX, MANIFEST_DEPTH_MAX, MANIFEST_NODES_MAX};
 use crate::manifest::mistake::{Mistake, Place, cut};
 
-/// A value, and where it stands.
+/// A value with its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
@@ -46,7 +46,7 @@ pub(super) struct Scalar {
     /// The text with its variables filled in.
     pub(super) text: String,
     pub(super) kind: Plain,
-    /// Whether it is written without quotes, and not as a block.
+    /// Whether the scalar is written without quotes, and not as a block.
     pub(super) is_plain: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Plain {
 }
 
 impl Node {
-    /// Describes the value for an error, with variables by their names.
+    /// Describes the value for an error, with the names of variables in place of their values.
     pub(super) fn said(&self) -> String {
         match &self.value {
             Value::Scalar(it) if it.kind == Plain::Null => "nothing".to_owned(),
@@ -132,16 +132,16 @@ fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
-/// Replaces each tab between a key's colon and its value by a space: YAML 1.2 allows both there,
-/// saphyr-parser only the space. Tabs elsewhere stay. The parser's own error tells where such a tab
-/// is, so that no `:` within a quoted text is taken for a key's.
+/// Replaces each tab between a key's colon and its value by a space. YAML 1.2 allows both there,
+/// but saphyr-parser allows only a space. Tabs elsewhere stay. The parser's own error has the place
+/// of such a tab, so a `:` within a quoted text isn't taken for the end of a key.
 fn spaced(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     let mut read = 0;
     for _ in 0..TABS_MAX {
         let refused = Parser::new_from_str(&text).find_map(Result::err);
         let Some(refused) = refused.filter(|it| it.info().contains(NO_SPACE)) else { break };
-        // Each tab has all before it read again.
+        // For each tab, the parser reads all text before the tab again.
         read += refused.marker().index();
         if read > REREAD_MAX {
             break;
@@ -154,12 +154,12 @@ fn spaced(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Part of saphyr-parser's error for a tab there.
+/// A part of saphyr-parser's error for a tab between a key's colon and its value.
 const NO_SPACE: &str = "':' must be followed by";
 /// The most tabs between a key and its value that are read as spaces.
 const TABS_MAX: usize = 1_000;
-/// The most characters that are read for that, those before a tab again for each tab. The tabs that
-/// are left are told as what they are to the parser.
+/// The most characters that the parser reads to find these tabs. The characters before a tab count
+/// again for each tab. If more are needed, the other tabs stay, and the parser refuses the text.
 const REREAD_MAX: usize = 2 << 20;
 
 fn over(limit: &str, max: usize, place: Place) -> Mistake {
@@ -182,11 +182,11 @@ fn open_before(text: &str, index: usize) -> usize {
     text.chars().take(index).fold(0, count)
 }
 
-/// The mistake for a text that saphyr-parser reads and serde_yaml doesn't.
+/// The mistake for a text that saphyr-parser accepts and serde_yaml refuses.
 fn disliked(error: &serde_yaml::Error) -> Mistake {
     let place = error.location().map(|it| Place::new(it.line(), it.column()));
     let whole = error.to_string();
-    // A mistake shows its place itself.
+    // A mistake shows its place itself, so the place in the text is cut off.
     let text = whole.split(" at line ").next().unwrap_or_default();
     Mistake::new(place.unwrap_or(Place::new(1, 1)), format!("this is no YAML: {text}"))
 }
@@ -195,14 +195,14 @@ fn disliked(error: &serde_yaml::Error) -> Mistake {
 struct Reader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// The values that aliases stand for, each with its number of nodes.
+    /// Maps the number of an anchor to its value, and to the value's number of nodes.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// The one document of a text; none where it has no value.
+    /// Reads the only document of a text. None if the document has no value.
     fn document(&mut self) -> Result<Option<Node>, Mistake> {
         let mut found = None;
         loop {
@@ -263,7 +263,8 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// The value that an alias stands for, with that value's own place. The nodes count again.
+    /// The value that an alias stands for, with that value's own place. The nodes of the value
+    /// count again.
     fn alias(&mut self, id: usize, place: Place) -> Result<Node, Mistake> {
         let Some((node, count)) = self.anchors.get(&id) else {
             let text = "this alias stands within what it stands for";

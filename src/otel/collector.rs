@@ -48,7 +48,7 @@ impl std::error::Error for NoCollector {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsent {
-    /// The collector is away, busy, or wrongly set up, so the same batch may be taken later.
+    /// The collector is away, busy, or wrongly set up, so it may take the same batch later.
     Away(String),
     /// The batch is too large.
     TooLarge,
@@ -169,8 +169,8 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// How many spans or points the collector rejected, by its answer. Both kinds of answers have the
-/// same fields.
+/// Reads from a collector's answer how many spans or points it rejected. The answers to spans and
+/// to metrics have the same fields.
 fn rejected(body: &[u8]) -> u64 {
     let answer = ExportTraceServiceResponse::decode(body).ok();
     let partial = answer.and_then(|it| it.partial_success);
@@ -195,7 +195,7 @@ fn header_map<'a>(
     Ok(map)
 }
 
-/// The innermost cause of an error. The causes around it may show the URL, with its query.
+/// The innermost cause of an error. The outer causes may show the URL with its query.
 fn root(error: &reqwest::Error) -> String {
     let first: &(dyn StdError + 'static) = error;
     let causes = std::iter::successors(Some(first), |it| (*it).source());

@@ -28,7 +28,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A pump with this name, or with none, and this log.
+    /// The pump with this name and this log. A pump without a name is called `pumphouse`.
     #[must_use]
     pub fn new(name: Option<&str>, log: Uuid) -> Resource {
         Resource { name: name.unwrap_or("pumphouse").to_owned(), log }

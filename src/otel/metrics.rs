@@ -16,15 +16,15 @@ use crate::otel::encode::{NANOS, Resource, attributes};
 use crate::otel::names::{self, Named};
 use crate::otel::span::{Attribute, Span, Value};
 
-/// How many series of a histogram are kept, one for each set of attributes, such as a model and its
-/// server. All further sets share one series.
+/// The most sets of attributes, such as a model and its server, that have a series of their own in
+/// a histogram. All further sets share one series.
 const SERIES_MAX: usize = 1_000;
 
-/// A histogram of the convention.
+/// A histogram of OpenTelemetry's convention for generative AI.
 struct Kind {
     named: Named,
     unit: &'static str,
-    /// The upper bounds of its buckets, as the convention recommends them.
+    /// The upper bounds of the histogram's buckets, as the convention recommends them.
     bounds: [f64; 14],
 }
 
@@ -82,7 +82,7 @@ const SAID: [Named; 6] = [
 #[derive(Debug)]
 pub struct Metrics {
     since_us: u64,
-    /// The series of each histogram, by their attributes.
+    /// Maps attributes, as text, to their series: one map for each of [`KINDS`].
     series: [BTreeMap<String, Series>; 2],
 }
 
@@ -109,8 +109,9 @@ impl Metrics {
         self.series.iter().all(BTreeMap::is_empty)
     }
 
-    /// Adds the span of a request to a model, and returns whether it was added. Other spans aren't,
-    /// and neither are turns without an end in the log, as their duration is unknown.
+    /// Adds the span of a request to a model, and returns whether the span was added. Other spans
+    /// aren't added, and neither are turns without an end in the log, because their duration is
+    /// unknown.
     pub fn add(&mut self, span: &Span) -> bool {
         let is_chat = span.attribute(names::OPERATION_NAME) == Some(&Value::from("chat"));
         let error = span.failure.as_ref().map(|it| it.kind.as_str());

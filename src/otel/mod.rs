@@ -1,10 +1,10 @@
 //! OpenTelemetry: spans of agents' work, made from the log.
 //!
 //! Nothing here measures running code. The log has the time of each entry, so a span is a function
-//! of the entries of one thread: its ids, its times and its attributes are the same whenever it is
-//! made. [`Projection`] reads entries in the order of their positions and gives each span when its
-//! last entry comes. [`encode`](encode()) writes spans as a collector reads them, and [`Collector`]
-//! sends them. `docs/opentelemetry.md` is the manual.
+//! of the entries of one thread: its ids, times and attributes don't depend on when it is made.
+//! [`Projection`] reads entries in the order of their positions and returns each span when the
+//! span's last entry comes. [`encode`](encode()) writes spans as a collector reads them, and
+//! [`Collector`] sends them. `docs/opentelemetry.md` is the manual.
 //!
 //! ```
 //! use pumphouse::otel::{SpanId, TraceId};

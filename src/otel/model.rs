@@ -6,7 +6,8 @@ use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
 
-/// Hosts of providers, with the convention's words for these. A host also matches its subdomains.
+/// Maps the host of a provider to the convention's name of the provider. A host also matches its
+/// subdomains.
 const PROVIDERS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure.ai.openai"),
@@ -28,10 +29,10 @@ const PROVIDERS: &[(&str, &str)] = &[
 /// for a model without a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelName {
-    /// The name that the server knows it by.
+    /// The name by which the server knows the model. Without a URL, the whole text.
     pub(super) name: String,
-    /// The provider: the convention's word, or else the host. Without a URL, it is the first word
-    /// of the text.
+    /// The convention's name of the provider, or else the host. Without a URL, the first word of
+    /// the text.
     pub(super) provider: String,
     host: Option<String>,
     port: Option<u64>,
@@ -74,8 +75,9 @@ impl ModelName {
         all
     }
 
-    /// The attributes of a router in the span of a request, where `answered` is the model that it
-    /// chose: the provider and the server are those of that model.
+    /// The attributes of a router in the span of a request. `answered` is the model that the router
+    /// chose: the provider and the server are those of this model. Without `answered`, these are
+    /// the model's own attributes.
     pub(super) fn attributes_answered_by(&self, answered: Option<&ModelName>) -> Vec<Attribute> {
         let Some(answered) = answered else { return self.attributes() };
         let mut all = ModelName { name: self.name.clone(), ..answered.clone() }.attributes();
@@ -84,7 +86,8 @@ impl ModelName {
     }
 }
 
-/// Why a reply ended, in the convention's words; none if something other than the model ended it.
+/// Why a reply ended, in the convention's words; None if something other than the model ended the
+/// reply.
 pub(super) fn finish_reason(stop: &str) -> Option<&str> {
     Some(match Stop::from(stop) {
         Stop::End | Stop::StopText => "stop",

@@ -12,9 +12,9 @@ pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
 pub struct Named {
     /// The name.
     pub name: &'static str,
-    /// What it stands for here.
+    /// What the name stands for in the pump's spans and metrics.
     pub text: &'static str,
-    /// The page that defines it.
+    /// The page that defines the name.
     pub page: &'static str,
 }
 

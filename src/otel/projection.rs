@@ -45,15 +45,15 @@ impl Projection {
         Projection { log, content: false, threads: BTreeMap::new() }
     }
 
-    /// Whether spans have content: messages, arguments, results, and the texts of errors. Then
-    /// they have [other ids](SpanId::with_content).
+    /// Whether spans have content: messages, arguments, results, and the texts of errors. Spans
+    /// with content have [other ids](SpanId::with_content).
     #[must_use]
     pub fn content(self, content: bool) -> Projection {
         Projection { content, ..self }
     }
 
-    /// Takes the next entry, and returns the spans that end with it. Entries are to come in the
-    /// order of their positions, and may begin at any position.
+    /// Takes the next entry, and returns the spans that end with it. Entries must come in the order
+    /// of their positions, and may begin at any position.
     ///
     /// # Errors
     /// The log can't be read.
@@ -118,7 +118,7 @@ impl Projection {
         let Some(opening) = self.log.opening(&record).await? else {
             return Ok((parent.clone(), None));
         };
-        // The cached parent may have entries from after the opening.
+        // A cached parent that has entries from after the opening can't be used.
         let kept = self.threads.get(parent).filter(|it| it.position < opening.position);
         let read = match kept {
             Some(_) => None,

@@ -10,14 +10,14 @@ use crate::otel::names::Named;
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// The id of this trace for spans with content. The id differs, so that no span is sent with
-    /// two contents under one id.
+    /// The id of this trace for spans with content. Another id keeps them apart from the spans
+    /// without content.
     #[must_use]
     pub fn with_content(&self) -> TraceId {
         TraceId(prefix(&format!("{self} content")))
     }
 
-    /// The trace of a tree of threads, by its root.
+    /// The id of the trace of a tree of threads.
     #[must_use]
     pub fn of(root: &ThreadId) -> TraceId {
         TraceId(prefix(root.as_str()))
@@ -30,25 +30,26 @@ impl TraceId {
     }
 }
 
-/// The id of a span. It is made from the entry that the span begins with.
+/// The id of a span. The id is made from the span's first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpanId([u8; 8]);
 
 impl SpanId {
-    /// The id of this span with content. The id differs, so that no span is sent with two contents
-    /// under one id.
+    /// The id of this span with content. Another id keeps the span apart from the span without
+    /// content.
     #[must_use]
     pub fn with_content(&self) -> SpanId {
         SpanId(prefix(&format!("{self} content")))
     }
 
-    /// The span of a turn, by its `cognition_in`, or of a tool's execution, by its `action`.
+    /// The id of the span of a turn or of a tool's execution. `entry` is the turn's `cognition_in`,
+    /// or the tool's `action`.
     #[must_use]
     pub fn of(entry: &EntryId) -> SpanId {
         SpanId(prefix(&entry.to_string()))
     }
 
-    /// The span of an agent's work, by the entry with which it begins. Several agents may begin
+    /// The id of the span of an agent's work, which begins with `entry`. Several agents may begin
     /// with the same entry, so the agent's name counts, too.
     #[must_use]
     pub fn of_work(entry: &EntryId, agent: &str) -> SpanId {
@@ -62,7 +63,7 @@ impl SpanId {
     }
 }
 
-/// The first bytes of the text's BLAKE3.
+/// The first `N` bytes of the text's BLAKE3 digest.
 fn prefix<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..N]);
@@ -134,7 +135,8 @@ pub type Attribute = (Named, Value);
 pub struct Failure {
     /// What went wrong, in a word or by the number of a fault.
     pub kind: String,
-    /// What went wrong, in a sentence. Only spans with content have it, as it may quote a payload.
+    /// What went wrong, in a sentence. Only spans with content have a message, because the message
+    /// may quote a payload.
     pub message: Option<String>,
 }
 
@@ -149,8 +151,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Reads a `traceparent` as W3C's Trace Context writes it: `00-TRACE-SPAN-FLAGS`. None where
-    /// the text is no such `traceparent`, or one of its ids is zero.
+    /// Reads a `traceparent` as W3C's Trace Context writes it: `00-TRACE-SPAN-FLAGS`. Returns None
+    /// if the text is no such `traceparent`, or one of its ids is zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Link> {
         let mut parts = text.trim().split('-');
@@ -164,7 +166,7 @@ impl Link {
     }
 }
 
-/// Bytes of lower-case hexadecimal digits.
+/// Reads exactly `N` bytes, each written as two lower-case hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
     if text.len() != 2 * N || !text.bytes().all(is_hex) {
@@ -181,23 +183,23 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Span {
-    /// The id of its trace.
+    /// The id of the span's trace.
     pub trace: TraceId,
     /// The id of the span.
     pub id: SpanId,
-    /// The span that it is a part of.
+    /// The parent span, if there is one.
     pub parent: Option<SpanId>,
     /// The name, such as `chat small`.
     pub name: String,
     /// OpenTelemetry's kind of the span.
     pub kind: Kind,
-    /// The time of its first entry, in microseconds since the epoch.
+    /// The time of the span's first entry, in microseconds since the epoch.
     pub start_us: u64,
-    /// The time of its last entry, in microseconds since the epoch; never before `start_us`.
+    /// The time of the span's last entry, in microseconds since the epoch; never before `start_us`.
     pub end_us: u64,
     /// The names and values that describe the work.
     pub attributes: Vec<Attribute>,
-    /// Why it failed, where it did.
+    /// Why the work failed, if it did.
     pub failure: Option<Failure>,
     /// The span of the caller, if the push had a `traceparent`.
     pub link: Option<Link>,

@@ -1,4 +1,4 @@
-//! Tests of the spans that the entries of a thread give.
+//! Tests of the spans that are made from the entries of threads.
 
 use std::sync::Arc;
 

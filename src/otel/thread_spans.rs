@@ -1,5 +1,5 @@
-//! Makes the spans of one thread. It takes entries in their order, and returns each span with its
-//! last entry.
+//! Makes the spans of one thread. [`ThreadSpans`] takes the entries in their order, and returns
+//! each span when the span's last entry comes.
 //!
 //! This module is pure: the same entries always give the same spans.
 
@@ -20,7 +20,7 @@ use crate::otel::span::{Attribute, Failure, Kind, Link, Span, SpanId, TraceId, V
 use crate::wire::core::Huh;
 use crate::xml::Element;
 
-/// The most bytes of one content that are sent.
+/// The most bytes of a text that are sent as content.
 const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// What the spans of a thread have in common.
@@ -28,7 +28,7 @@ const CONTENT_BYTES_MAX: usize = 8 * 1024;
 pub(super) struct TracedThread {
     /// The thread.
     pub(super) thread: ThreadId,
-    /// The root of its tree.
+    /// The root of the thread's tree.
     pub(super) root: ThreadId,
     /// The span above the thread, if there is one.
     pub(super) above: Option<SpanId>,
@@ -41,19 +41,20 @@ pub(super) struct TracedThread {
 pub(super) struct ThreadSpans {
     traced: TracedThread,
     minds: Minds,
-    /// The open work of each agent.
+    /// Maps an agent to its open work.
     works: BTreeMap<String, OpenWork>,
-    /// The open turn of each agent.
+    /// Maps an agent to its open turn.
     turns: BTreeMap<String, OpenTurn>,
-    /// Actions without a result, by the numbers of their entries.
+    /// Maps the number of an action's entry to the action, until its result comes.
     actions: BTreeMap<u64, OpenAction>,
-    /// Messages to agents whose work hasn't begun yet, by the numbers of their entries.
+    /// Maps the number of a message to an agent to the message's origin, until the agent's work
+    /// begins.
     asked: BTreeMap<u64, Origin>,
-    /// The position of the last entry.
+    /// The position of the last entry that was taken.
     pub(super) position: u64,
 }
 
-/// The caller of work, and the text of the message that began it.
+/// The caller of work, and the text of the message that began the work.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     parent: Option<SpanId>,
@@ -71,6 +72,7 @@ struct OpenWork {
     origin: Origin,
     turns: u64,
     model: Option<ModelName>,
+    /// The tokens of the work's prompts and of its replies so far, if a turn had any.
     tokens: Option<(u64, u64)>,
 }
 
@@ -106,9 +108,9 @@ impl ThreadSpans {
         &self.traced
     }
 
-    /// The span in which an entry of this thread was sent. For the call of an action, it is the
-    /// action's span; for an entry of a working agent, that of its work; for any other entry, the
-    /// span above the thread.
+    /// The span in which an entry of this thread was sent. For a call by the listener `action`,
+    /// this is the action's span; for an entry of a working agent, the span of the agent's work;
+    /// for any other entry, the span above the thread.
     pub(super) fn parent_of(&self, entry: &Entry) -> Option<SpanId> {
         if entry.from() == action::NAME
             && let Some(of) = entry.key().and_then(|it| it.parse::<EntryId>().ok())
@@ -203,8 +205,8 @@ impl ThreadSpans {
         }
     }
 
-    /// Ends and begins an agent's work, where the entry changed what the agent works on. `shown`
-    /// has the messages that prompts of the sender's work have shown.
+    /// Ends an agent's work and begins its next one, if the entry changed the work of the agent.
+    /// `shown` has the numbers of the messages that prompts of the sender's work have shown.
     fn take_work(&mut self, agent: &str, entry: &Entry, shown: &[u64], spans: &mut Vec<Span>) {
         let message = self.minds.of(agent).work.as_ref().map(|it| it.id);
         if self.works.get(agent).map(|it| it.message) == message {
@@ -212,7 +214,7 @@ impl ThreadSpans {
         }
         if let Some(work) = self.works.remove(agent) {
             let stopped = entry.decode_if::<Stopped>();
-            // A listener that answers without a turn gets no span, as it is no agent.
+            // A listener that answers without a turn is no agent, and gets no span.
             if work.turns > 0 || stopped.is_some() {
                 if let Some(open) = self.turns.remove(agent) {
                     spans.push(self.chat_span(agent, &open, entry, None));
@@ -233,7 +235,7 @@ impl ThreadSpans {
         }
     }
 
-    /// Ends all open spans, as the thread is over.
+    /// Ends all open spans when the thread is over.
     fn end_all(&mut self, entry: &Entry, why: &str, spans: &mut Vec<Span>) {
         for (seq, open) in std::mem::take(&mut self.actions) {
             spans.push(self.tool_span(seq, open, entry, Err(why)));
@@ -265,7 +267,7 @@ impl ThreadSpans {
         Some(self.failure(kind, Some(&message)))
     }
 
-    /// A failure. Its message counts as content, as it may quote a payload.
+    /// A failure. The message may quote a payload, so only spans with content have it.
     fn failure(&self, kind: String, message: Option<&str>) -> Failure {
         Failure { kind, message: message.filter(|_| self.traced.content).map(cut) }
     }
@@ -279,7 +281,8 @@ impl ThreadSpans {
     ) -> Span {
         let mut attributes = self.attributes("invoke_agent", agent, work.begun.0);
         attributes.extend(work.model.iter().flat_map(ModelName::attributes));
-        // A server belongs to one request, and the work of an agent has several.
+        // A server belongs to one request. The work of an agent may have several requests, so its
+        // span names no server.
         attributes.retain(|it| ![names::SERVER_ADDRESS, names::SERVER_PORT].contains(&it.0));
         if let Some((input, output)) = work.tokens {
             attributes.push((names::INPUT_TOKENS, input.into()));
@@ -347,7 +350,8 @@ impl ThreadSpans {
         }
     }
 
-    /// The span of an action with its result, or with the state of the thread that ended before.
+    /// The span of an action. `result` is the action's result or, if the thread ended first, the
+    /// thread's state.
     fn tool_span(
         &self,
         seq: u64,

@@ -26,7 +26,7 @@ pub trait Line {
     fn send(&mut self, bytes: &[u8]) -> impl Future<Output = ()>;
     /// The next `<message>`. None once the other side has ended the connection.
     fn next(&mut self) -> impl Future<Output = Option<Element>>;
-    /// Ends sending. What is under way can still be received.
+    /// Ends sending. Messages under way can still be received.
     fn hang_up(&mut self) -> impl Future<Output = ()>;
 }
 
@@ -40,10 +40,11 @@ struct Speaker<L> {
 
 type Threads = BTreeMap<String, String>;
 
-/// Plays a scene. At the end it also checks that no speaker has received anything else.
+/// Plays a scene. Then checks that no speaker has received anything else than `<accepted>`.
 ///
 /// # Errors
-/// What differs from the scene, with the file and the line.
+/// The first difference from the scene. The text has the file and the line; a difference at the end
+/// has no line.
 pub async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
     let mut speakers: BTreeMap<&str, Speaker<S::Line>> = BTreeMap::new();
     let mut threads = Threads::new();
@@ -126,7 +127,7 @@ async fn receive<L: Line>(
     }
 }
 
-/// Reads up to the end of the connection. Only `<accepted>` may still come.
+/// Reads up to the end of the connection. Fails if another message than `<accepted>` comes.
 async fn end<L: Line>(
     who: &str,
     speaker: &mut Speaker<L>,
@@ -161,8 +162,8 @@ async fn hear<L: Line>(
     Ok(message)
 }
 
-/// Whether a text is what was expected, where `$any` stands for any text up to a quotation mark or
-/// a tag.
+/// Whether `received` is `expected`. Each `$any` in `expected` stands for any text up to a
+/// quotation mark or a tag.
 fn fits(received: &str, expected: &str) -> bool {
     let mut rest = received;
     let mut parts = expected.split("$any");
@@ -177,12 +178,12 @@ fn fits(received: &str, expected: &str) -> bool {
     rest.is_empty()
 }
 
-/// The text in which `$name` is replaced by the thread of the speaker `name`.
+/// Replaces each `$name` in a text by the thread of the speaker `name`.
 fn filled(text: &str, threads: &Threads) -> String {
     threads.iter().fold(text.to_owned(), |text, (name, thread)| text.replace(name, thread))
 }
 
-/// All elements of a text.
+/// Reads all elements of a text, each as a [`plain`] copy.
 fn elements(text: &str) -> Result<Vec<Element>, String> {
     let mut splitter = Splitter::new(XmlLimits::DOOR);
     splitter.feed(text.as_bytes());

@@ -15,17 +15,17 @@
 //! | | |
 //! | --- | --- |
 //! | `alice sends:` | sends the text and a line end |
-//! | `alice sends bytes:` | sends the lines without their ends; `\n`, `\\` and `\x00` mean a byte |
-//! | `alice receives:` | receives these next, in this order; `<accepted>` may be left out |
+//! | `alice sends bytes:` | sends the lines without ends; `\n`, `\\` and `\x00` stand for bytes |
+//! | `alice receives:` | receives these elements, in this order; `<accepted>` may be left out |
 //! | `alice hangs up` | ends sending; messages under way still come |
 //! | `alice is cut off` | waits until the other side ends the connection |
 //! | `only over a socket` | the scene has no meaning without a socket |
 //! | `$alice` | the thread of alice's last accepted message |
 //! | `$any` | any text, up to a quotation mark or a tag |
 //!
-//! An expected payload matches any message with this payload. An expected `<message>` is also
-//! compared with the envelope of the received one, except its `<entry>`, which has the time. At the
-//! end of the scene, no speaker may have received anything else than `<accepted>`.
+//! An expected payload matches any message with this payload. If a `<message>` is expected, its
+//! envelope must match, too, except `<entry>`, which has the time. At the end of the scene, no
+//! speaker may have received anything else than `<accepted>`.
 
 /// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,15 +61,16 @@ pub enum Act {
     Receives(String),
     /// Ends sending.
     HangsUp,
-    /// Sees that the other side ends the connection.
+    /// Waits until the other side ends the connection.
     IsCutOff,
 }
 
 impl Scene {
-    /// Reads a scene from a text, which begins behind line `after` of the file `path`.
+    /// Reads a scene from a text. The text's first line is line `after + 1` of the file `path`.
     ///
     /// # Errors
-    /// The first line that isn't a line of a scene, with its place.
+    /// A line is no line of a scene, or its bytes have an unknown escape. The text has the file and
+    /// the line.
     pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
         let mut scene =
             Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };

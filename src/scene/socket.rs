@@ -19,11 +19,11 @@ use crate::xml::{self, Element, Profile, Splitter};
 /// The speaker that has no token.
 const STRANGER: &str = "stranger";
 
-/// Plays scenes on a new pump, which keeps its log in memory. Returns what differs from the scenes,
-/// with one text for each scene that failed.
+/// Plays scenes on a new pump, which keeps its log in memory. Returns a text for each scene that
+/// failed: its first difference.
 ///
 /// # Errors
-/// If the pump can't be built, started or stopped.
+/// The door can't be bound, or the pump can't be built, started or stopped.
 pub async fn hold(builder: Builder, scenes: &[Scene]) -> Result<Vec<String>, String> {
     let speakers: BTreeSet<&str> =
         scenes.iter().flat_map(|it| &it.steps).map(|it| it.who.as_str()).collect();
@@ -50,7 +50,7 @@ pub async fn hold(builder: Builder, scenes: &[Scene]) -> Result<Vec<String>, Str
 pub struct Socket {
     /// The door's address.
     pub address: SocketAddr,
-    /// The tokens of speakers, by name. Other speakers connect without one.
+    /// Maps a speaker's name to its token. Other speakers connect without a token.
     pub tokens: BTreeMap<String, String>,
 }
 
@@ -84,8 +84,7 @@ impl Stage for Socket {
 impl Line for SocketLine {
     async fn send(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream {
-            // A speaker whose connection has ended may notice it here or when reading, so an error
-            // is ignored.
+            // An error is ignored here: the next read reports it if the connection has ended.
             drop(stream.write_all(bytes).await);
         }
     }

@@ -44,7 +44,7 @@ impl Files {
     /// id, so that each thread has a file of its own. Missing folders are created.
     ///
     /// # Errors
-    /// The path is no text, has no file name at its end, or has other braces.
+    /// The path isn't UTF-8, has no file name at its end, or has other braces.
     pub fn at(path: impl AsRef<Path>) -> Result<Files, NoSink> {
         Ok(Files { path: Template::parse(path.as_ref())?, max_size: MAX_SIZE, keep: KEEP })
     }
@@ -62,12 +62,12 @@ impl Files {
         Files { keep: files, ..self }
     }
 
-    /// Has the path start at a folder.
+    /// Resolves the path from this folder.
     pub(crate) fn within(self, folder: &Path) -> Files {
         Files { path: self.path.within(folder), ..self }
     }
 
-    /// Whether a sink may write to a file of this log.
+    /// Whether the path may name a file of this log.
     pub(super) fn may_be_of(&self, log: &Path) -> bool {
         self.path.may_be_of(log)
     }
@@ -87,7 +87,7 @@ impl Writer {
         Writer { name, disk, waiting }
     }
 
-    /// Runs an operation on the disk in a task that may block. Fails while the operation before is
+    /// Runs an operation on the disk in a task that may block. Fails if an earlier operation is
     /// still running.
     async fn with_disk<R: Send + 'static>(
         &mut self,
@@ -165,7 +165,8 @@ struct Open {
 }
 
 impl Disk {
-    /// Writes each item as a line. Returns the items that couldn't be written, and why.
+    /// Writes each item as a line. Stops at the first error, and returns the items that are left
+    /// and the error's text.
     fn write(&mut self, mut items: VecDeque<Item>) -> (VecDeque<Item>, Option<String>) {
         let mut open = VecDeque::new();
         while let Some(item) = items.front() {
@@ -237,7 +238,7 @@ impl Open {
         Ok(to)
     }
 
-    /// Appends a line. After an error, the file is cut back to what it was before.
+    /// Appends a line. After an error, the file is cut back to its size before.
     fn add(&mut self, line: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(line) {
             self.file.set_len(self.size)?;
@@ -248,8 +249,8 @@ impl Open {
     }
 }
 
-/// Gives a file and the older ones the next number each, up to `keep`. The oldest is replaced; with
-/// a `keep` of 0 the file itself is removed.
+/// Renames a file and its older ones: `path` becomes `path.1`, `path.1` becomes `path.2`, and so on
+/// up to `keep`, whose file is replaced. With a `keep` of 0, the file itself is removed.
 fn rotate(path: &Path, keep: usize) -> io::Result<()> {
     let numbered = |number: usize| {
         let mut name = path.as_os_str().to_owned();

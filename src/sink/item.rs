@@ -1,4 +1,4 @@
-//! The items of a sink, and the queue of those that wait.
+//! The items of a sink, and the queue of items that wait to be sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ pub enum Item {
     Entry(Arc<Entry>),
     /// A live payload, which the log doesn't have.
     Live(Showing),
-    /// Live payloads were dropped, as the sink didn't take them in time.
+    /// Live payloads were dropped because the sink didn't take them in time.
     Dropped {
-        /// The thread that they were shown in; none for payloads of threads that aren't counted one
+        /// The thread of the payloads. None for the payloads of all threads that aren't counted one
         /// by one.
         thread: Option<ThreadId>,
-        /// How many.
+        /// How many payloads were dropped.
         count: u64,
     },
     /// An event of a provider's stream.
     Raw(ProviderEvent),
-    /// Events of providers were dropped, as the sink didn't take them in time.
+    /// Events of providers were dropped because the sink didn't take them in time.
     RawDropped {
-        /// The conversation that they belong to, if their prompts had one.
+        /// The conversation of the events, if their prompts had one.
         conversation: Option<Arc<str>>,
-        /// How many.
+        /// How many events were dropped.
         count: u64,
     },
-    /// This many entries were skipped, which were written while the sink was away.
+    /// The number of entries that were skipped: those written while the sink was away.
     Skipped(u64),
 }
 
 impl Item {
-    /// The thread of the item; of a provider's events, their conversation.
+    /// The thread of the item. For events of a provider, the conversation.
     #[must_use]
     pub fn thread(&self) -> Option<&str> {
         match self {
@@ -113,7 +113,7 @@ impl Waiting {
     }
 
     /// Queues the live payloads that were shown before the log went beyond a position, and the
-    /// events of providers so far.
+    /// events that came from providers so far.
     pub(super) fn take_live(&mut self, position: u64) {
         self.take_shown(position);
         let (dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
@@ -163,7 +163,7 @@ impl Waiting {
         self.items.retain(|it| !matches!(it, Item::Live(_)));
     }
 
-    /// Waits until there are more live payloads or events.
+    /// Waits until the log has grown, or a live payload or an event of a provider has come.
     pub(super) async fn grown(&self) {
         let Some(events) = &self.events else { return self.queue.grown().await };
         tokio::select! {

@@ -1,12 +1,12 @@
-//! Sinks: where a pump sends the entries of its log and live payloads, in files, to a WebSocket,
-//! or to the program itself.
+//! Sinks: destinations of a pump's entries and live payloads. A sink writes files, sends to a
+//! WebSocket, or passes them to the program itself.
 //!
 //! A sink follows the log, and gets each entry at least once, in the order of the log. A sink of a
 //! file or a WebSocket keeps its position in a file beside the log, so it also gets the entries
-//! that were written while it was away; `buffer_on_disconnect: false` skips those. A sink of raw
-//! events alone gets no entries. Live payloads, such as a reply while an agent writes it, are
-//! bounded: the oldest is dropped first, and an object says how many were. `docs/sinks.md` is the
-//! manual.
+//! that were written while it was away; `buffer_on_disconnect: false` skips those. A sink can also
+//! get raw events, those of providers' streams; a sink of raw events alone gets no entries. The
+//! number of waiting live payloads, such as a reply while an agent writes it, is bounded: the
+//! oldest are dropped first, and an item says how many were dropped. `docs/sinks.md` is the manual.
 
 mod item;
 mod path;
@@ -105,23 +105,23 @@ impl fmt::Display for NoSink {
 impl std::error::Error for NoSink {}
 
 impl Sink {
-    /// A sink that writes files of JSON lines. Its name appears in traces, metrics and the file of
-    /// its position, and is to differ from the names of other sinks.
+    /// A sink that writes files of JSON lines. Its name appears in traces, in metrics and in the
+    /// file name of its position. The name must differ from the names of other sinks.
     #[must_use]
     pub fn files(name: &str, files: Files) -> Sink {
         Sink::new(name, Destination::Files(files))
     }
 
-    /// A sink that sends JSON objects to a WebSocket. Its name is to differ from those of other
+    /// A sink that sends JSON objects to a WebSocket. Its name must differ from the names of other
     /// sinks.
     #[must_use]
     pub fn websocket(name: &str, websocket: WebSocket) -> Sink {
         Sink::new(name, Destination::WebSocket(websocket))
     }
 
-    /// A sink for the program itself, and its receiving end. At most `items_max` items wait there,
-    /// and at least one may; further entries wait in the log. The sink begins with the entries that
-    /// are written after the pump's start.
+    /// A sink for the program itself, and its receiving end. At most `items_max` items wait in the
+    /// channel, where 0 counts as 1; further entries wait in the log. The sink begins with the
+    /// entries that are written after the pump's start.
     #[must_use]
     pub fn channel(name: &str, items_max: usize) -> (Sink, Items) {
         let (sender, items) = channel::bounded(items_max);
@@ -133,20 +133,21 @@ impl Sink {
         Sink { name, to, selection: SinkSelection::default(), position: None, after: None, lag }
     }
 
-    /// Leaves live payloads out of what the sink gets.
+    /// Leaves live payloads out of the sink's items.
     #[must_use]
     pub fn drop_deltas(self) -> Sink {
         Sink { selection: SinkSelection { live: false, ..self.selection }, ..self }
     }
 
-    /// Has the sink get the events of providers' streams as well.
+    /// Adds the events of providers' streams to the sink's items.
     #[must_use]
     pub fn raw(self, events: &ProviderEvents) -> Sink {
         Sink { selection: SinkSelection { events: Some(events.clone()), ..self.selection }, ..self }
     }
 
-    /// Has the sink get the events of providers' streams, and neither entries nor live payloads.
-    /// Such a sink keeps no position, as the log doesn't hold these events.
+    /// Restricts the sink's items to the events of providers' streams: the sink gets neither
+    /// entries nor live payloads. Such a sink keeps no position, because the log doesn't hold these
+    /// events.
     #[must_use]
     pub fn only_raw(self, events: &ProviderEvents) -> Sink {
         Sink { selection: SinkSelection::only_raw(events), ..self }
@@ -157,18 +158,18 @@ impl Sink {
         Sink { selection, ..self }
     }
 
-    /// Has the sink begin after a position of the log, which the program has kept itself.
+    /// Makes the sink begin after a position of the log, which the program has kept itself.
     #[must_use]
     pub fn after(self, position: u64) -> Sink {
         Sink { after: Some(position), ..self }
     }
 
-    /// Has the sink keep its position in a file beside this log. Without a position, a sink of a
-    /// file or a WebSocket begins at the log's beginning with each start. A sink without entries
-    /// keeps none.
+    /// Makes the sink keep its position in a file beside this log. Without such a file, a sink of
+    /// files or a WebSocket begins at the log's beginning with each start. A sink without entries
+    /// keeps no position.
     ///
     /// # Errors
-    /// The position's file is there and holds no position, or the sink would write to a file of the
+    /// The position's file exists but holds no position, or the sink would write to a file of the
     /// log.
     pub fn keep_position_beside(self, log: &Path) -> Result<Sink, NoSink> {
         if matches!(&self.to, Destination::Files(it) if it.may_be_of(log)) {
@@ -191,7 +192,7 @@ impl Sink {
         &self.name
     }
 
-    /// How many entries of the log the sink doesn't have yet.
+    /// The gauge of the sink's lag: how many entries of the log the sink doesn't have yet.
     #[must_use]
     pub fn lag(&self) -> Arc<AtomicU64> {
         self.lag.clone()
@@ -241,7 +242,8 @@ impl Sink {
     }
 }
 
-/// Passes the log to a target until the pump is drained, and then sends what is left.
+/// Passes the log to a target until the pump is drained, and then passes on the entries that are
+/// left.
 async fn follow(
     pump: &Pump,
     log: Arc<dyn Log>,
@@ -254,7 +256,7 @@ async fn follow(
         // An error says that the pump was dropped, which ends the wait as well.
         drop(stage.wait_for(|it| *it == Stage::Drained).await);
     };
-    // A shutdown waits for doors a little longer than this.
+    // A shutdown waits for doors a little longer than `stop_time_max`.
     let stop_time_max = 2 * pump.limits().linger_time_max;
     let stop_time_max_us = u64::try_from(stop_time_max.as_micros()).unwrap_or(u64::MAX);
     Follower::new(log, target, position, lag).run(drained, stop_time_max_us).await;

@@ -1,4 +1,4 @@
-//! Makes the path of a thread's file. The thread's id is escaped, so it can't lead into another
+//! Makes the path of a thread's file. The thread's id is escaped, so no id leads into another
 //! folder.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::sink::NoSink;
 const THREAD: &str = "{thread_id}";
 /// The longest escaped id, in bytes: file systems allow 255 for a name, and some tools fewer.
 const NAME_BYTES_MAX: usize = 120;
-/// How many digits of its digest end an escaped id that is cut.
+/// How many digits of the id's digest stand at the end of an escaped id that was cut.
 const DIGEST_DIGITS: usize = 16;
 /// What replaces the placeholder for items that have no thread.
 const NO_THREAD: &str = "-";
@@ -25,7 +25,8 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Reads a path, which has to be a text, to end in a file name, and to have no other braces.
+    /// Reads a path. Fails unless the path is UTF-8, ends in a file name, and has no braces besides
+    /// `{thread_id}`.
     pub(super) fn parse(path: &Path) -> Result<Template, NoSink> {
         let wrong = |text: String| NoSink { setting: "path", text };
         let Some(text) = path.to_str() else {
@@ -44,13 +45,13 @@ impl Template {
         Ok(Template { folder: PathBuf::new(), parts })
     }
 
-    /// Has the path start at a folder.
+    /// Resolves the path from this folder.
     pub(super) fn within(self, folder: &Path) -> Template {
         Template { folder: folder.to_owned(), ..self }
     }
 
-    /// Whether the path may be one of the files of a log, whose names all begin with the log's
-    /// name.
+    /// Whether the path may name a file of the log. The names of a log's files all begin with the
+    /// log's own name.
     pub(super) fn may_be_of(&self, log: &Path) -> bool {
         let path = self.fill(None);
         let folder = |it: &Path| {
@@ -73,9 +74,9 @@ impl Template {
     }
 }
 
-/// Escapes a thread's id. Letters, digits, `-`, `_` and `.` stay; any other byte becomes `%` and
-/// two hexadecimal digits, and so does a leading `.` or `-`. An id that is too long is cut, and
-/// ends in `%` and a digest.
+/// Escapes a thread's id. ASCII letters, digits, `-`, `_` and `.` stay. Any other byte becomes `%`
+/// and two hexadecimal digits, and so does a leading `.` or `-`. An id that is too long is cut, and
+/// ends in `%` and a digest. The empty id becomes `%`.
 fn folder_name(thread: &str) -> String {
     let mut name = String::with_capacity(thread.len());
     for (at, byte) in thread.bytes().enumerate() {

@@ -65,15 +65,15 @@ impl WebSocket {
         Ok(WebSocket { url, attempts: ATTEMPTS, buffers: true })
     }
 
-    /// How often the sink tries to reach the peer before it waits for the next entry of the log; 3
-    /// times by default.
+    /// How many attempts to reach the peer may fail before the sink waits for the next entry of the
+    /// log; 3 by default.
     #[must_use]
     pub fn reconnect_attempts(self, attempts: u32) -> WebSocket {
         WebSocket { attempts, ..self }
     }
 
-    /// Whether the peer, once it is back, gets the entries that were written while it was away; it
-    /// does by default. Otherwise it gets their number.
+    /// Whether a peer that was unreachable gets the entries that were written meanwhile; true by
+    /// default. With false, the peer gets only their number.
     #[must_use]
     pub fn buffer_on_disconnect(self, buffers: bool) -> WebSocket {
         WebSocket { buffers, ..self }
@@ -135,7 +135,8 @@ impl Target for Client {
     }
 
     async fn send(&mut self) -> Result<Sent, Unreachable> {
-        // A connection isn't used again after an error, or if this future is dropped.
+        // The connection is taken out, so it isn't used again after an error, or if this future is
+        // dropped.
         let mut connection = match self.connection.take() {
             Some(it) => it,
             None => {
@@ -231,7 +232,8 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
     Ok(connection)
 }
 
-/// Adds what to do to the error of a wrong certificate, or of a peer without TLS.
+/// Replaces the error of a wrong certificate, or of a peer without TLS, by one that says what to
+/// do.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(trust::explained) {
@@ -240,7 +242,8 @@ fn explained(error: io::Error) -> io::Error {
     }
 }
 
-/// Sends the items that wait and then a ping, and waits for its pong: then the peer has every item.
+/// Sends the waiting items and a ping, and waits for the pong. The pong shows that the peer has
+/// received every item.
 async fn deliver(
     connection: &mut Connection,
     waiting: &Waiting,
@@ -277,7 +280,7 @@ async fn closed(connection: &mut Connection) {
     }
 }
 
-/// Waits for an answer of the peer, for at most this time in microseconds.
+/// Waits for an operation on a connection, for at most `time_max_us` microseconds.
 async fn in_time<T>(
     time_max_us: u64,
     what: impl Future<Output = Result<T, tungstenite::Error>>,

@@ -1,5 +1,5 @@
-//! A server that sends back what it gets, and with `full` writes it to a file first. Its waits show
-//! what a rate of pushes costs without a pump.
+//! A server that sends back each line that it gets. With the durability `full`, it writes the line
+//! to a file first. The waits for its answers show what a rate of pushes costs without a pump.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use super::floors::{self, BLOCK, BLOCKS};
 use crate::log::Durability;
 
-/// The most bytes that are read before they are sent back: whole blocks.
+/// The most bytes that are read before they are sent back: 16 blocks.
 const ROOM: usize = 16 * BLOCK.len();
 
 /// The server, for one connection.
@@ -20,8 +20,8 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// Starts the server on a free port. With `full` the server writes the lines that it read to a
-    /// file, in whole blocks, and syncs the file before it sends them back.
+    /// Starts the server on a free port. With `full`, the server writes the lines to a file, in
+    /// whole blocks, and syncs the file before it sends the lines back.
     pub(super) fn start(folder: &Path, durability: Durability) -> io::Result<Bare> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -33,7 +33,8 @@ impl Bare {
         Ok(Bare { address, thread })
     }
 
-    /// Waits until the client has left, and returns the error that the server ended with, if any.
+    /// Waits until the client has closed its connection. Returns the error that ended the server,
+    /// if any.
     pub(super) fn end(self) -> io::Result<()> {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the bare server failed")))
     }

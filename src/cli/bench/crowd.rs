@@ -1,5 +1,6 @@
-//! Thousands of threads in a process of their own: the memory of live ones and of sleeping ones,
-//! and how soon a sleeping one answers.
+//! Thousands of sessions in a server process: the memory of live and of sleeping sessions, and how
+//! soon a sleeping session answers. A session sleeps while the server hasn't loaded it from the
+//! log.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -27,8 +28,8 @@ const WAKE: &str = "threads: sleeping sessions, one answers";
 
 /// How many sessions are opened at once.
 const AT_ONCE: u64 = 64;
-/// How many of all sessions wake at least, if there are so many. Every n-th session wakes, so the
-/// number can be up to twice this one.
+/// How many sessions are woken at least, if there are so many. Every n-th session is woken, so up
+/// to twice as many sessions may be.
 const WOKEN: f64 = 2_000.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -68,7 +69,7 @@ fn live(sitting: &Sitting<'_, '_>, program: &Program) -> io::Result<Row> {
             // Sessions outlive the connection that opened them.
             Ok::<_, io::Error>(writer)
         });
-        // An acknowledgement and an answer of each.
+        // Each session gets an acknowledgement and an answer.
         (0..2 * count).try_for_each(|_| heard(&mut reader).map(drop))?;
         opening.join().unwrap_or_else(|_| Err(io::Error::other("nothing was opened")))
     })?;
@@ -114,8 +115,8 @@ async fn asleep(folder: &Path, count: u64) -> Result<Vec<ThreadId>, Failure> {
     Ok(threads.concat())
 }
 
-/// Measures a server that starts on the log of these sessions: when it is ready, its memory beside
-/// an idle server's, and how soon each session answers.
+/// Measures a server that starts on the log of these sessions: when it is ready, its memory
+/// compared with that of an idle server, and how soon each session answers.
 fn woken(
     program: &Program,
     idle: Option<u64>,

@@ -1,6 +1,8 @@
-//! The envelope of 250 bytes that rows measure. `benches/peers.rs` sends the same to other systems.
+//! The envelope of 250 bytes that rows measure. `benches/peers.rs` sends the same envelope to other
+//! systems.
 
-/// A message for `sink` in a thread, with a number in its payload, and a line end behind it.
+/// A message for `sink` in a thread, with a number in its payload, and a line end after the
+/// message.
 pub(crate) fn envelope(thread: &str, number: u64) -> String {
     let text = format!(
         "<message xmlns=\"{}\"><meta><from>console</from><to>sink</to><thread>{thread}</thread>\
@@ -12,5 +14,5 @@ pub(crate) fn envelope(thread: &str, number: u64) -> String {
     format!("{text}{}{tail}", "x".repeat(fill))
 }
 
-/// The envelope's length.
+/// The length of the envelope with its line end, in bytes.
 const BYTES: usize = 250;

@@ -48,8 +48,8 @@ pub(super) fn pass_us(times: u64) -> f64 {
     quickest_us(times, || xml::tokens(black_box(&text)))
 }
 
-/// Times syncs, each after a block was written. The file has its full size before, like a
-/// write-ahead log that is used again.
+/// Measures the times of syncs, each after one block was written. The file has its full size
+/// beforehand, like a write-ahead log that is used again.
 pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     let path = folder.join("sync");
     let timed = || {
@@ -81,8 +81,9 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Appends envelopes to a file, with so many between two syncs that a sync costs little, and
-/// returns how many a second it appends. A log that did nothing else would be as fast.
+/// Appends envelopes to a file, and returns how many it appends per second. At least [`APPENDED`]
+/// bytes stand between two syncs, so a sync costs little. A log that did nothing else would be as
+/// fast.
 fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;

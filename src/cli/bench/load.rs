@@ -45,7 +45,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
         let threads = served.threads().await?;
         let mut line = Line::connect(served.address, &threads).map_err(|it| broken(&it))?;
         // Blocking is harmless here: a command runs on the main thread of the process, and the
-        // pump's tasks run on tokio's.
+        // pump's tasks run on tokio's threads.
         let most = line.most(sitting.times(FIRST).max(4 * WINDOW)).map_err(|it| broken(&it))?;
         let pace = most / 2.0;
         let count = sitting.times(pace * SECONDS);
@@ -110,7 +110,7 @@ impl<'a> Line<'a> {
     }
 
     /// Measures the highest rate, in answers per second: up to `WINDOW` pushes have no answer yet,
-    /// and each answer lets one more push go out. The first half of them doesn't count.
+    /// and each answer lets one more push go out. The first half of the answers doesn't count.
     fn most(&mut self, count: u64) -> io::Result<f64> {
         let mut block = String::new();
         (0..WINDOW.min(count)).for_each(|it| push(&mut block, self.threads, it));
@@ -119,7 +119,8 @@ impl<'a> Line<'a> {
             if answered == count / 2 {
                 since = clock::now_us();
             }
-            // Answers that came in one read let several pushes go out; they are written together.
+            // Several answers that came in one read let several pushes go out, which are written
+            // together.
             if self.reader.buffer().is_empty() {
                 self.writer.write_all(block.as_bytes())?;
                 block.clear();
@@ -172,7 +173,7 @@ fn push(block: &mut String, threads: &[ThreadId], number: u64) {
     block.push_str(&envelope(threads[at].as_str(), number));
 }
 
-/// The number in the next answer; acknowledgements are skipped.
+/// The number in the next answer. Acknowledgements are skipped.
 fn answer(reader: &mut BufReader<TcpStream>, text: &mut Vec<u8>) -> io::Result<u64> {
     loop {
         text.clear();

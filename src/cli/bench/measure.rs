@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::clock;
 
-/// How many rounds are timed where the quickest one counts.
+/// How many rounds are timed. Only the quickest round counts.
 const ROUNDS: usize = 5;
 
 /// Waits in microseconds, the shortest first.
@@ -17,7 +17,7 @@ impl Waits {
         Waits(waits)
     }
 
-    /// A percentile of the waits, in microseconds; 0 if there are none.
+    /// A percentile of the waits, in microseconds. 0 if there are no waits.
     pub(super) fn at(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100);
         let wait = self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0);

@@ -86,7 +86,7 @@ impl Running {
         heard(&mut reader).map(drop)
     }
 
-    /// The server's resident memory in bytes; none where the system has no `/proc`.
+    /// The server's resident memory in bytes. None if the system has no `/proc`.
     pub(super) fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
@@ -103,7 +103,7 @@ impl Drop for Running {
     }
 }
 
-/// A message for `echo`, in a thread, or in a new session if none is given.
+/// A message for `echo` in a thread. Without a thread, the message opens a session.
 pub(super) fn echo(thread: Option<&str>) -> String {
     let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
     format!(
@@ -113,7 +113,7 @@ pub(super) fn echo(thread: Option<&str>) -> String {
     )
 }
 
-/// The next line from a pump; an error if the pump closed the connection.
+/// The next line from a pump. Fails if the pump has closed the connection.
 pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut line = String::new();
     match reader.read_line(&mut line)? {

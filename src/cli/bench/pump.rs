@@ -59,7 +59,8 @@ impl Served {
         Ok(threads)
     }
 
-    /// Stops the pump. Fails if it refused a push, as the row then measured something else.
+    /// Stops the pump. Fails if the pump refused a push, because the row then measured something
+    /// else.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         let refused: u64 = self.pump.refusals().values().sum();
         self.pump.shutdown().await?;

@@ -15,7 +15,7 @@ use crate::listener::Listener;
 
 const PUSH: &str = "push, one connection, pipelined";
 
-/// About how many bytes are written at once.
+/// How many bytes are written at once, roughly.
 const BLOCK: usize = 32 * 1_024;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {

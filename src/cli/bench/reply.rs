@@ -9,7 +9,7 @@ use super::sitting::Sitting;
 use crate::cli::screen::Failure;
 use crate::reply::{Config, Dialect, Event, Parser};
 
-/// Five actions, a thought and a response.
+/// The protocol's example: five actions, a thought and a response.
 const EXAMPLE: &str = include_str!("../../../tests/it/reply/protocol/execution-21.txt");
 /// A line of 76 characters.
 const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it rests for a while.\n";

@@ -200,7 +200,7 @@ impl Figure {
 
 const MIB: f64 = 1_048_576.0;
 
-/// A time of so many microseconds as text: from 1,000 µs on in milliseconds.
+/// A time as text: in microseconds if it is below 1,000 µs, else in milliseconds.
 fn time(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.1} ms", us / 1e3) }
 }

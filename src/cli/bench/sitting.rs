@@ -45,7 +45,7 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(Sitting { to, folder, scale, only, pass_us, sync, names, shown })
     }
 
-    /// Whether a row is wanted. Remembers its name for the error that no row is wanted.
+    /// Whether a row is wanted. Keeps the row's name for the error that no row is wanted.
     pub(super) fn wants(&mut self, what: &'static str, durability: Option<Durability>) -> bool {
         if !self.names.contains(&what) {
             self.names.push(what);
@@ -81,7 +81,7 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(self.sync.insert(sync))
     }
 
-    /// Shows a measured row. Its files are removed before that, or else the syncs of the next row
+    /// Shows a measured row. The row's files are removed first, because the syncs of the next row
     /// would wait for them, too.
     pub(super) fn show(&mut self, row: &Row) -> Result<(), Failure> {
         self.shown += 1;

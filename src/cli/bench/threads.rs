@@ -102,7 +102,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens `n` children of one parent, and returns how many a second come to their result.
+/// Opens `n` children of one parent, and returns how many of them give a result per second.
 async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
     let pump = start(log(folder, "children", Durability::Memory)?)?;
     let since = clock::now_us();
@@ -113,14 +113,14 @@ async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
 }
 
 /// Measures how long a thread waits for answers: alone, and beside a thread in which many messages
-/// wait. The two alternate, so that a machine that is slow for a while slows both.
+/// wait. The two measurements alternate, so a machine that is slow for a while slows both.
 async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
     let busy = Arc::new(AtomicBool::new(false));
     let log = log(sitting.folder(), "neighbour", Durability::Memory)?;
     let pump = started(organism(log).with(crowd(&busy)))?;
     let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
     let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
-    // Where little is to be done, each turn still has one wait to show.
+    // Even with a small scale, each turn measures one wait.
     let times = (sitting.times(2_000.0) / TURNS).max(1);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     asked(&quiet, times).await?;
@@ -160,7 +160,8 @@ async fn asked(pump: &Pump, times: u64) -> Result<Vec<u64>, Failure> {
     Ok(waits)
 }
 
-/// Measures messages of a listener to itself, as an agent sends them while it thinks on.
+/// Measures messages of a listener to itself, such as an agent's thoughts. Returns the rate per
+/// second.
 async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f64, Failure> {
     let pump = start(log(sitting.folder(), "oneself", durability)?)?;
     let per_second = down(&pump, sitting.times(2_000.0), "<thought>1000</thought>").await?;
@@ -169,8 +170,8 @@ async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f6
 }
 
 /// Measures a thread that grows: the rate of entries at its start and at its end, how fast it is
-/// read, and the size of its file. The file is compared with 1.3 times the payloads plus 150 bytes
-/// an entry.
+/// read, and the size of its file. The file's size is compared with 1.3 times the payloads' bytes
+/// plus 150 bytes for each entry.
 async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     let durability = Durability::Normal;
     let log = log(sitting.folder(), "long", durability)?;

@@ -1,4 +1,4 @@
-//! Reads files to attach to a conversation, and says why one can't be attached.
+//! Reads files to attach to a conversation, and says why a file can't be attached.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -12,8 +12,8 @@ use crate::wire::core::Attachment;
 const TEXTS: [(&str, &str); 3] =
     [("txt", "text/plain"), ("md", "text/markdown"), ("markdown", "text/markdown")];
 
-/// The extensions of binary files, and their media types. Only an error names these: the type of a
-/// binary file comes from its first bytes.
+/// The extensions of binary files, and their media types. Only errors use these types: the type of
+/// a binary file comes from its first bytes.
 const BINARIES: [(&str, &str); 6] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),

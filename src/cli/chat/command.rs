@@ -23,7 +23,7 @@ pub(super) enum Command {
     Unknown(String),
 }
 
-/// What a line is: a command, or a message.
+/// A line of the user: a command or a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChatLine<'a> {
     Command(Command),

@@ -8,7 +8,7 @@ use rustyline::error::ReadlineError;
 
 use crate::cli::screen::Failure;
 
-/// What the user did.
+/// An action of the user.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Line(String),
@@ -20,7 +20,7 @@ pub(super) enum Input {
     Broken(String),
 }
 
-/// Reads lines on a thread of its own, each when it is asked for.
+/// Reads lines on a thread of its own, each line only when it is asked for.
 pub(super) struct Lines {
     asks: flume::Sender<()>,
     said: flume::Receiver<Input>,

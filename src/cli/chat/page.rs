@@ -1,4 +1,4 @@
-//! Lays out a conversation: events in, lines out.
+//! Lays out a conversation: turns its events into lines.
 
 use crate::audit::{self, Paint, Style};
 use crate::cli::chat::terminal::Terminal;
@@ -21,26 +21,28 @@ pub(super) struct Page {
     agent: String,
     is_terminal: bool,
     running: Vec<Running>,
-    /// The open checklists, laid out.
+    /// The open checklists as text.
     todos: String,
     /// The text shown so far of the element that is being written.
     shown: String,
-    /// The kind of that element, such as `response`.
+    /// The kind of the element that is being written, such as `response`.
     within: String,
-    /// The kinds and shown texts of elements before that one whose entries haven't come yet.
+    /// The kinds and shown texts of earlier elements whose entries haven't come yet.
     streamed: Vec<(String, String)>,
-    /// Whether the rest of the element waits for its entry, as its text has a reference.
+    /// Whether the rest of the element isn't shown before its entry comes, because the text has a
+    /// reference.
     is_held: bool,
     is_over: bool,
-    /// Where in the thread the user's last question stands.
+    /// The number of the entry with the user's last question, in its thread.
     asked: u64,
-    /// Whether an interrupted question was left whose end hasn't come yet.
+    /// Whether the user no longer waits for an interrupted question whose end hasn't come yet.
     is_left: bool,
-    /// When the model was asked, while nothing has come from it.
+    /// Since when the model has been silent. None once something has come from it.
     silent_since_us: Option<u64>,
-    /// When the agent's last turn ended, until the next one begins.
+    /// When the agent's last turn ended. None once the next turn begins.
     waits_since_us: Option<u64>,
-    /// Another asker whose work the agent is doing, and since when the user waits for that.
+    /// The other asker whose work the agent does first, and since when the user waits for that
+    /// work.
     behind: Option<(String, u64)>,
 }
 
@@ -88,29 +90,31 @@ impl Page {
         self.silent_since_us = Some(now_us);
     }
 
-    /// Where in the thread the question stands that the user waits for: what was said before it
-    /// answers an earlier one.
+    /// Sets the number of the entry with the question that the user waits for. Earlier entries
+    /// belong to earlier questions.
     pub(super) fn asked(&mut self, seq: u64) {
         self.asked = seq;
     }
 
-    /// The user waits no longer for the agent, which was interrupted and hasn't stopped yet.
+    /// Notes that the user no longer waits for the agent, which was interrupted and hasn't stopped
+    /// yet.
     pub(super) fn leave(&mut self) {
         self.is_left = true;
     }
 
-    /// The agent is told to stop with what the user waits for.
+    /// Notes that the agent is told to stop the work that the user waits for.
     pub(super) fn interrupts(&mut self) {
         self.is_left = false;
     }
 
-    /// Notes which asker's work comes before the user's; none if the user's is at hand.
+    /// Notes the asker whose work the agent does before the user's. None if the agent works for the
+    /// user.
     pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
         let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
         self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));
     }
 
-    /// Forgets what was under way, so that the conversation waits for the user again.
+    /// Forgets everything that was under way, so that the conversation waits for the user again.
     pub(super) fn ends(&mut self) {
         self.terminal.end();
         self.running.clear();
@@ -121,8 +125,8 @@ impl Page {
         self.streamed.clear();
     }
 
-    /// Sets the open checklists, laid out. They stand in the foot until the agent is done, and then
-    /// [`Page::open`] shows them.
+    /// Sets the text of the open checklists. The checklists stand in the foot until the agent is
+    /// done. After that, [`Page::open`] shows them.
     pub(super) fn todos(&mut self, todos: String) {
         self.todos = todos;
     }
@@ -133,7 +137,8 @@ impl Page {
         self.terminal.above(&line);
     }
 
-    /// Notes the end of a turn. Shows the error that its reply broke off with, but no interrupt.
+    /// Notes the end of a turn. Shows the error with which the reply broke off, unless that is an
+    /// interrupt.
     fn turn_over(&mut self, error: Option<&str>, now_us: u64) {
         self.waits_since_us = Some(now_us);
         if let Some(error) = error.filter(|it| *it != Interrupt::ERROR) {
@@ -147,8 +152,8 @@ impl Page {
         self.note(Paint::Faint, &format!("{model} failed: {text}"));
     }
 
-    /// Takes an event, and the asker that it is for unless that is the user. A response to another
-    /// asker doesn't end the agent's work for the user.
+    /// Takes an event. `asker` is the other asker for whose work the event is; None stands for the
+    /// user. A response to another asker doesn't end the agent's work for the user.
     pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
             return;
@@ -231,7 +236,7 @@ impl Page {
         }
     }
 
-    /// Shows what a program wrote that an action runs.
+    /// Shows the output of a program that an action runs.
     fn wrote(&mut self, call: &str, text: &str) {
         let run = self.running.iter().find(|it| it.call == call);
         let id = run.map(|it| it.id.clone()).unwrap_or_default();
@@ -248,21 +253,21 @@ impl Page {
         way_on.filter(|_| asker.is_none()).into_iter().for_each(|it| self.note(Paint::Faint, it));
     }
 
-    /// The agent's work for the user or another asker is over. What the user waits for is over with
-    /// it, unless that was an earlier question.
+    /// Notes that the agent's work for the user or another asker is over. For the user, the wait is
+    /// then over, too, unless the event belongs to an earlier question.
     fn work_over(&mut self, event: &Event, asker: Option<&str>) {
         if asker.is_some() {
             return;
         }
         let is_later = event.entry.is_none_or(|it| it > self.asked);
-        // An agent that stops late may do so when the next question is in the log already.
+        // The stop of an interrupted agent may come after the next question is in the log.
         let was_left = std::mem::take(&mut self.is_left);
         let is_stop = matches!(&event.what, EventKind::Stopped { reason, .. }
             if reason == Interrupt::WORD);
         self.is_over |= is_later && !(was_left && is_stop);
     }
 
-    /// Shows what the agent says about its own state: a line of the fields that it sets, and one
+    /// Shows what the agent says about its own state: a line of the fields that it sets, and a line
     /// for each mistake.
     fn metadata(&mut self, fields: &Value, errors: &[String]) {
         let one = |(name, value): (&String, &Value)| match value {
@@ -280,8 +285,9 @@ impl Page {
         }
     }
 
-    /// Shows text while it is written, on a terminal only, where it can be overwritten. A response
-    /// is shown up to its first reference, which its entry replaces by a value.
+    /// Shows text while it is written, but only on a terminal, where it can be overwritten. A
+    /// response is shown up to its first reference, because the response's entry has a value in
+    /// place of the reference.
     fn delta(&mut self, within: &str, text: &str) {
         // Text may come later than the entry that has it.
         if !self.is_terminal || self.is_over {
@@ -310,8 +316,8 @@ impl Page {
         self.terminal.say(paint(within), &more);
     }
 
-    /// Takes a complete element. Shows the rest of it, or all of it again if its text differs from
-    /// what was shown.
+    /// Takes a complete element. Shows the rest of its text, or the whole text again if it differs
+    /// from the shown text.
     fn closes(&mut self, within: &str, paint: Option<Paint>, text: &str) {
         let text = audit::text(text.trim()).into_owned();
         let whole = |(of, shown): &(String, String)| *of == within && shown.trim_end() == text;
@@ -361,7 +367,7 @@ impl Page {
         self.terminal.above(&format!("  {} {told}", style.paint(paint, mark)));
     }
 
-    /// Returns what brings the terminal up to date.
+    /// Returns the text to write to the terminal to bring it up to date.
     pub(super) fn shown(&mut self, now_us: u64) -> String {
         let style = self.terminal.style();
         let turn = usize::try_from(now_us / FRAME_US).unwrap_or(0) % SPINNER.len();
@@ -393,8 +399,8 @@ impl Page {
         self.terminal.shown(&foot)
     }
 
-    /// A line about what is waited for: the agent's work for another asker, or its actions once its
-    /// turn is over.
+    /// A line that says what the user waits for: the agent's work for another asker, or the agent's
+    /// actions once its turn is over. None if neither is the case.
     fn waits_for(&self, now_us: u64) -> Option<String> {
         let seconds = |since: u64| now_us.saturating_sub(since) / 1_000_000;
         if let Some((asker, since)) = &self.behind {
@@ -436,7 +442,7 @@ fn label(tool: &str, input: &Value) -> String {
     if input == "{}" { tool.to_owned() } else { format!("{tool} {input}") }
 }
 
-/// An action's progress, as it follows the action's label.
+/// An action's progress, as text that follows the action's label.
 fn progress(done: Option<f64>, total: Option<f64>, text: &str) -> String {
     let far = match (done, total) {
         (Some(done), Some(total)) => format!("  {done}/{total}"),
@@ -452,7 +458,7 @@ fn took((from, to): (&str, &str)) -> Option<f64> {
     Some((to - from).total(jiff::Unit::Second).ok()?.max(0.0))
 }
 
-/// The index of the first `$` that may begin a reference; a price such as `$5` doesn't.
+/// The index of the first `$` that may begin a reference. The `$` of a price such as `$5` doesn't.
 fn reference(text: &str) -> Option<usize> {
     let begins = |it: char| matches!(it, '{' | '$' | '_') || it.is_alphabetic();
     let mut all = text.match_indices('$').map(|(at, _)| at);

@@ -35,11 +35,11 @@ pub(crate) struct Talk<'a, 'b> {
     page: Page,
     /// The thread, once it is open.
     thread: Option<ThreadId>,
-    /// What the thread's entries come to so far.
+    /// The transcript of the thread's entries so far.
     transcript: Transcript,
     todos: Todos,
     ending: Ending,
-    /// The last final response.
+    /// The entry of the last final response to the user.
     answer: Option<EntryId>,
     /// The last question, and its entry.
     question: Option<(String, EntryId)>,
@@ -118,7 +118,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.follow(thread, u64::MAX).await
     }
 
-    /// Follows a thread, and reads its entries so far. Only those from `shown_from` on are shown.
+    /// Follows a thread, and reads its entries so far. Only entries from the number `shown_from` on
+    /// are shown.
     async fn follow(&mut self, thread: &ThreadId, shown_from: u64) -> Result<(), Failure> {
         (self.transcript, self.todos) = Default::default();
         let follow = self.client.follow_live(thread, 0).await.map_err(|it| broken(&it))?;
@@ -238,7 +239,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Ok(()))
     }
 
-    /// Shows something of the log. Always returns true, as a command that came to its end.
+    /// Shows a report of the log. Always returns true, because nothing interrupts a report.
     async fn reads(&mut self, what: LogReport) -> Result<bool, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
@@ -267,8 +268,9 @@ impl<'a, 'b> Talk<'a, 'b> {
     }
 
     /// Asks a question, and shows what the agent does. Returns false if the user didn't wait for
-    /// the end. A question `instead` of an earlier one goes into a fork of the thread as it was
-    /// before that one, or into a new session if that one was the first entry.
+    /// the end. `instead` is the entry of an earlier question that this question replaces: the new
+    /// question goes into a fork of the thread before that entry, or into a new session if that
+    /// entry was the thread's first.
     async fn ask(
         &mut self,
         text: &str,
@@ -317,8 +319,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.hears(signals).await
     }
 
-    /// Shows what the agent does until it is done. Ctrl-C interrupts the agent. A second one ends
-    /// the waiting for that, and then this returns false.
+    /// Shows what the agent does until it is done. Ctrl-C interrupts the agent. A second Ctrl-C
+    /// ends the wait, and the method returns false.
     async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
         let mut is_stopping = false;
         while !self.page.is_over() {
@@ -380,7 +382,7 @@ impl<'a, 'b> Talk<'a, 'b> {
                 false => self.ended(&said(&huh)),
             }
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
-            // A payload of another kind that ends the agent's work.
+            // The message is a payload of another kind, which ends the agent's work.
             let text = pretty(&message.payload.canonical(), self.to.style);
             if !self.is_earlier(message) {
                 self.page.ends();
@@ -390,7 +392,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(())
     }
 
-    /// Whether a message came of what was asked before the last question.
+    /// Whether a message's entry is before the user's last question in the thread.
     fn is_earlier(&self, message: &Message) -> bool {
         let entry = message.entry.as_ref();
         entry.is_some_and(|it| self.thread.as_ref() == Some(&it.thread) && it.seq < self.asked)
@@ -403,7 +405,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.ending = Ending::Wrong;
     }
 
-    /// Takes in a message of the thread, and returns its events.
+    /// Adds a message of the thread to the transcript, and returns the message's events.
     fn learn(&mut self, message: &Message) -> Vec<Event> {
         if let Some(entry) = transcript::entry(message) {
             self.todos.apply(&entry);
@@ -434,8 +436,8 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Shows the events of a message for a listener or an identity.
     fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
-        // Until the user's first question is in the log, the user's identity isn't known, so that
-        // no message counts as one for another asker.
+        // Until the user's first question is in the log, the user's identity isn't known, so no
+        // message counts as a message for another asker.
         let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
         let other = other.map(str::to_owned);
         for event in events {
@@ -475,7 +477,7 @@ impl<'a, 'b> Talk<'a, 'b> {
     }
 }
 
-/// What is shown of the log.
+/// A report of the log.
 #[derive(Clone, Copy)]
 enum LogReport {
     /// What led to the last answer.

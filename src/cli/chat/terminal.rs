@@ -1,21 +1,22 @@
 //! Lines for a terminal: finished lines, and below them a foot that is redrawn.
 //!
-//! Pure: text in, bytes for the terminal out. The current line, which may still grow, is redrawn
-//! with the foot, so that finished lines can be put above it.
+//! This module is pure: it turns text into the characters to write to the terminal. The current
+//! line, which may still grow, is redrawn with the foot, so that finished lines can be put above
+//! it.
 
 use crate::audit::{Paint, Style, cells};
 
-/// A terminal, or an output that is none.
+/// An output: a terminal, or something else, such as a pipe.
 pub(super) struct Terminal {
     style: Style,
-    /// Whether the output can be overwritten. Only then it has a foot.
+    /// Whether the output can be overwritten. Only such an output has a foot.
     is_terminal: bool,
     /// Finished lines that aren't shown yet.
     done: String,
     /// The current line.
     line: String,
     paint: Option<Paint>,
-    /// Whether the last line was empty. A second empty one is left out.
+    /// Whether the last line was empty. A second empty line is left out.
     is_blank: bool,
     /// How many rows the current line and the foot took when they were last shown.
     drawn: usize,
@@ -61,7 +62,7 @@ impl Terminal {
         self.done.push('\n');
     }
 
-    /// Breaks the current line at its last space, or at its end if it has none.
+    /// Breaks the current line at its last space, or at its end if it has no space.
     fn wrap(&mut self) {
         let at = self.line.rfind(' ').filter(|at| *at > 0).unwrap_or(self.line.len());
         let rest = self.line.split_off(at);
@@ -83,7 +84,8 @@ impl Terminal {
         self.paint.map_or_else(|| text.to_owned(), |it| self.style.paint(it, text))
     }
 
-    /// Returns what brings the terminal up to date; for another output, the finished lines.
+    /// Returns the text that brings the terminal up to date. For another output, returns the
+    /// finished lines.
     pub(super) fn shown(&mut self, foot: &[String]) -> String {
         let done = std::mem::take(&mut self.done);
         if !self.is_terminal {

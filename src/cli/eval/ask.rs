@@ -13,30 +13,31 @@ use crate::listeners::agent::words::Response;
 use crate::listeners::thread::CancelThread;
 use crate::xml::Element;
 
-/// How long an agent's work may go on after its answer, in microseconds. What the last turn used is
-/// charged in that time.
+/// How long an agent's work may go on after its answer, in microseconds. Within this time, the
+/// usage of the last turn is charged.
 const SETTLE_US: u64 = 5_000_000;
 
 /// Asks questions, each in a new thread.
 #[derive(Clone)]
 pub(super) struct Asker {
     pub(super) pump: Pump,
-    /// How long an answer may take.
+    /// How long an answer may take, in seconds.
     pub(super) seconds: u64,
-    /// Whether the evaluation is to stop.
+    /// True once the evaluation is to stop.
     pub(super) stop: watch::Receiver<bool>,
 }
 
 /// The outcome of a question.
 pub(super) struct AskOutcome {
-    /// The message's entry; none if the message was refused.
+    /// The message's entry. None if the message was refused.
     pub(super) id: Option<EntryId>,
     /// Why the message was refused, or how the log failed after it was accepted.
     pub(super) refused: Option<String>,
     /// The answers, in order.
     pub(super) replies: Vec<Entry>,
     pub(super) ended: Ended,
-    /// The time from the message to the last answer, or until now if there is none.
+    /// The time from the message to the last answer, or to the end of the wait if there is no
+    /// answer.
     pub(super) milliseconds: u64,
 }
 
@@ -54,7 +55,8 @@ pub(super) enum Ended {
 }
 
 impl Asker {
-    /// Sends a payload, and waits for the outcome. Work that still goes on then is cancelled.
+    /// Sends a payload, and waits for the outcome. Work that still goes on after the wait is
+    /// cancelled.
     pub(super) async fn ask(&self, pump: &Pump, payload: Element) -> AskOutcome {
         let (begun_us, observer) = (clock::now_us(), Arc::new(AskObserver::default()));
         pump.send_observed(payload, observer.clone()).await;
@@ -117,7 +119,7 @@ impl Asker {
     }
 }
 
-/// What was heard of a message so far.
+/// What the observer has heard of a message so far.
 #[derive(Clone, Debug, Default)]
 struct AskProgress {
     id: Option<EntryId>,

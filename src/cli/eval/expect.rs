@@ -1,4 +1,5 @@
-//! Whether an answer is as expected. Pure: a judge's verdict is asked for elsewhere.
+//! Checks whether an answer is as expected. This module is pure: `judge.rs` asks for a judge's
+//! verdict.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +39,7 @@ pub(super) fn text(reply: &Entry) -> Result<String, String> {
     Ok(String::from_utf8_lossy(reply.body()).into_owned())
 }
 
-/// Why an answer isn't as expected; none if it is. What a judge has to decide isn't checked here.
+/// Why an answer isn't as expected. None if it is, or if a judge has to decide.
 pub(super) fn complaint(expected: &Expected, answer: &Answer<'_>) -> Option<String> {
     match expected {
         Expected::Judged(_) => None,
@@ -90,7 +91,7 @@ fn call(called: &Called, answer: &Answer<'_>) -> Option<String> {
     Some(format!("{} wasn't called with {wanted}, but with {there}", called.tool))
 }
 
-/// What was called, each listener once, in the order of its first call.
+/// The names of the called tools, each once, in the order of its first call.
 fn each_once<'a>(called: impl Iterator<Item = &'a str>) -> String {
     let mut others: Vec<&str> = Vec::new();
     for it in called {
@@ -123,7 +124,7 @@ fn is_same(there: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The beginning of a text, in a line.
+/// The beginning of a text, in one line.
 pub(super) fn cut(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(ECHO_MAX) {

@@ -36,7 +36,7 @@ pub(super) struct Sheet {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) message: String,
-    /// The answer has to meet all of these.
+    /// The expectations, all of which the answer has to meet.
     pub(super) expect: Vec<Expected>,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Expected {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Called {
     pub(super) tool: String,
-    /// Parameters that the call has, with these values. It may have others.
+    /// Parameters and values that the call has to have. The call may have further parameters.
     pub(super) with: Option<Map<String, Value>>,
 }
 
@@ -105,7 +105,7 @@ impl Suite {
     }
 
     /// Every run, as the index of its case and the number of the run, from 1. All cases have their
-    /// first run before any has its second.
+    /// first run before any case has its second run.
     pub(super) fn each_run(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let cases = self.sheet.cases.len();
         (1..=self.sheet.runs).flat_map(move |run| (0..cases).map(move |case| (case, run)))
@@ -167,7 +167,7 @@ impl Suite {
         })
     }
 
-    /// The mistake that a model is given for an agent that the manifest doesn't have.
+    /// The mistake that the file gives a model to an agent that the manifest doesn't have.
     pub(super) fn no_such_agent(&self) -> Mistakes {
         let name = &self.sheet.agent;
         let text = format!("the manifest has no agent `{name}` that could have another model");
@@ -226,7 +226,7 @@ impl Suite {
     }
 }
 
-/// The mistake that no model has this name; none if one has it.
+/// The mistake that no model has this name. None if a model has it.
 pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
     let is_there = models.iter().any(|it| it == name);
     (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })

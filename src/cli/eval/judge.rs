@@ -1,5 +1,5 @@
-//! The judge: a model that says whether an answer meets a criterion. The evaluation adds it as a
-//! listener `llm`, so that its questions, answers and usage are in the log.
+//! The judge: a model that says whether an answer meets a criterion. The evaluation adds the judge
+//! as a listener of the kind `llm`, so the judge's questions, answers and usage are in the log.
 
 use crate::cli::usage;
 use crate::engine::Pump;
@@ -16,10 +16,11 @@ use crate::xml::Element;
 use super::ask::{Asker, Ended};
 use super::result::ModelSpending;
 
-/// The name of the listener that judges. An agent has it as a peer only if its manifest says so.
+/// The name of the listener that judges. An agent may call this listener only if the manifest names
+/// it among the agent's peers.
 const NAME: &str = "eval-judge";
 
-/// How much longer than the evaluation's limit the listener waits for its model.
+/// How much longer than the evaluation's limit the listener waits for its model, in seconds.
 const GRACE_SECONDS: u64 = 60;
 
 /// The judge's system prompt.
@@ -55,8 +56,8 @@ pub(super) fn listener(
     Ok(llm(&settings, models)?.named(NAME))
 }
 
-/// Has an answer judged. Returns the verdict and what the judge used, or none if the evaluation was
-/// stopped before.
+/// Has an answer judged. Returns the verdict and what the judge used, or None if the evaluation was
+/// stopped before the verdict.
 pub(super) async fn judge(
     asker: &Asker,
     criterion: &str,
@@ -108,8 +109,8 @@ fn text_of(element: &Element) -> String {
     element.elements().map(|it| it.text().into_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// The verdict in a judge's words: that of the last line that has one of the words PASS and FAIL,
-/// and not the other.
+/// The verdict in a judge's words: that of the last line that has exactly one of the words PASS and
+/// FAIL.
 fn verdict(words: &str) -> Verdict {
     let has = |line: &str, word: &str| {
         line.split(|it: char| !it.is_alphanumeric()).any(|it| it.eq_ignore_ascii_case(word))

@@ -2,13 +2,14 @@
 //! answers are as expected.
 //!
 //! - [`file`]: the file of cases, and every mistake in it with its place.
-//! - [`expect`]: whether an answer is as expected. Pure: a judge's verdict is passed in.
-//! - [`ask`]: asks a listener in a new thread, until it is done, its time is up, or a stop.
+//! - [`expect`]: checks whether an answer is as expected, except what a judge decides.
+//! - [`ask`]: asks a listener in a new thread, and waits until the work is done, the time is up, or
+//!   the evaluation is stopped.
 //! - [`judge`]: a model that says whether an answer meets a criterion.
 //! - [`play`]: one run: asks the agent the message of a case, and checks the answer.
 //! - [`result`]: the result of all runs, and the file that keeps it for later comparison.
 //! - [`thread`]: the thread of a run that failed, for people.
-//! - [`table`]: the result for people, beside an earlier one.
+//! - [`table`]: the result as a table for people, beside an earlier result.
 
 mod file;
 mod ask;
@@ -117,7 +118,7 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let earlier = self.against.as_deref().map(EvalResult::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
-        // The runs may take hours, so whether the file can be written is found out before them.
+        // The runs may take hours, so the file is opened before them, in case it can't be written.
         let kept = self.save.as_deref().map(ResultFile::open).transpose()?;
         let mut signals = Signals::listen()?;
         let folder = Folder::make("eval")?;
@@ -207,7 +208,8 @@ impl Eval {
         Ok(if summary.has_passed() { Ending::Well } else { Ending::Wrong })
     }
 
-    /// Runs all cases. Returns the runs that were completed, and the signal that ended the others.
+    /// Runs all cases. Returns the runs that were completed, and the signal that ended the other
+    /// runs, if any.
     async fn all_runs(
         &self,
         player: &Arc<Player>,

@@ -19,13 +19,13 @@ use super::result::ModelSpending;
 pub(super) struct Run {
     /// The number of the case in the file, from 0.
     pub(super) case: usize,
-    /// Which run of the case it is, from 1.
+    /// The number of the run among the runs of its case, from 1.
     pub(super) number: u32,
-    /// The run's thread; none if the message was refused.
+    /// The run's thread. None if the message was refused.
     pub(super) thread: Option<ThreadId>,
     /// The agent's answer, if there is one.
     pub(super) answer: Option<String>,
-    /// What isn't as expected.
+    /// What isn't as expected. Empty if the run passed.
     pub(super) wrong: Vec<String>,
     /// What the agent and the listeners that it called used of models.
     pub(super) used: ModelSpending,
@@ -38,7 +38,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether all was as expected.
+    /// Whether everything was as expected.
     pub(super) fn has_passed(&self) -> bool {
         self.wrong.is_empty()
     }
@@ -56,7 +56,7 @@ impl Player {
         Arc::new(Player { suite, asker })
     }
 
-    /// Plays a case once. Returns none if the evaluation was stopped before the end.
+    /// Plays a case once. Returns None if the evaluation was stopped before the end.
     pub(super) async fn play(&self, case: usize, number: u32) -> Result<Option<Run>, Failure> {
         let Some(said) = self.suite.sheet.cases.get(case) else { return Ok(None) };
         let mut run = Run { case, number, ..Run::default() };
@@ -128,7 +128,7 @@ impl Player {
     }
 }
 
-/// Why a verdict speaks against an answer; none if the answer passed.
+/// Why a verdict speaks against an answer. None if the answer passed.
 fn objection(criterion: &str, verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::Pass => None,

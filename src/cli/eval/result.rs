@@ -1,5 +1,5 @@
-//! The result of an evaluation, and the file that keeps it for later comparison. Pure, but for the
-//! file.
+//! The result of an evaluation, and the file that keeps it for later comparison. This module is
+//! pure, except for the file.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ const FORM: u32 = 1;
 pub(super) struct ModelSpending {
     /// Tokens of prompts and replies.
     pub(super) tokens: i64,
-    /// The cost in millionths; none if some of the tokens have no price.
+    /// The cost in millionths. None if some of the tokens have no price.
     pub(super) cost_micros: Option<i64>,
 }
 
@@ -75,8 +75,8 @@ pub(super) struct EvalResult {
     eval: u32,
     pub(super) file: String,
     pub(super) agent: String,
-    /// The agent's model: its name if the option or the file gave one, or else as the agent's turns
-    /// name it.
+    /// The agent's model: the name from the option or the file of cases, or else the model as the
+    /// agent's turns name it.
     pub(super) model: Option<String>,
     pub(super) judge: Option<String>,
     /// When the runs began.

@@ -1,4 +1,4 @@
-//! The result for people, beside an earlier one. Pure.
+//! The result as a table for people, beside an earlier result. This module is pure.
 
 use crate::audit;
 use crate::cli::usage::{UNKNOWN, money};
@@ -10,7 +10,7 @@ const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
 /// The title of each column of an earlier result.
 const BEFORE: &str = "before";
 
-/// A line for each case, with averages over its runs, and one for all cases.
+/// The table: a line for each case with averages over its runs, and a line for all cases together.
 pub(super) fn table(now: &EvalResult, earlier: Option<&EvalResult>) -> String {
     let mut lines = vec![head(earlier.is_some())];
     for row in &now.cases {
@@ -73,7 +73,8 @@ fn head(is_compared: bool) -> Vec<String> {
     cells
 }
 
-/// The cells of a row. If there is an earlier result, each figure has the earlier one beside it.
+/// The cells of a row. If there is an earlier result, each figure is followed by the earlier
+/// figure.
 fn line(row: &Row, before: Option<Option<&Row>>) -> Vec<String> {
     let mut cells = vec![audit::line(&row.name).into_owned()];
     let now = figures(row);

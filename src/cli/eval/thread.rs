@@ -1,4 +1,4 @@
-//! Shows people a thread: what its agents were told, wrote and did. Pure.
+//! Formats a thread for people: what its agents were told, wrote and did. This module is pure.
 //!
 //! System prompts are left out; `pumphouse prompt` shows them.
 

@@ -1,4 +1,5 @@
-//! `inspect payload`: whether files hold payloads of the organism, one line each.
+//! `inspect payload`: checks whether files hold payloads of the organism, with one line of output
+//! for each file.
 
 use std::fs;
 use std::path::Path;
@@ -90,7 +91,7 @@ fn inspect(path: &Path, all: &Capabilities, limits: &Limits) -> Result<Element, 
     }
 }
 
-/// Gives a payload without a namespace the one that it means, as a door does.
+/// Gives a payload without a namespace the namespace of the payload that is meant, as a door does.
 fn named(payload: &Element, all: &Capabilities, limits: &Limits) -> Result<Element, Value> {
     if !payload.namespace().is_empty() {
         return Ok(payload.clone());
@@ -119,8 +120,8 @@ fn wrong(error: schema::Error) -> Value {
     })
 }
 
-/// The error that the organism knows no such payload. Unlike a door's, it names similar ones: who
-/// runs this program may know them.
+/// The error that the organism knows no such payload. Unlike a door's error, this error names
+/// similar payloads: the user of this program may know them.
 fn unknown(payload: &Element, all: &Capabilities) -> Value {
     let name = Name::new(payload.namespace(), payload.local());
     let choices = match all.find(&name.to_string()) {

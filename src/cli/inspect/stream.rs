@@ -46,7 +46,7 @@ pub(crate) struct Stream {
     files: Vec<String>,
 }
 
-/// The name of a wire, or that of a provider file.
+/// Parses the name of a wire or of a provider file.
 #[derive(Clone)]
 struct WireOrFile;
 
@@ -127,8 +127,8 @@ impl Stream {
         verdict
     }
 
-    /// Reads all events, and counts those that are errors. A model stops at the first error, but
-    /// here the rest of the recording is read as well.
+    /// Reads all events, and counts the events that are errors. A model stops at the first error,
+    /// but here the rest of the recording is read as well.
     fn read(
         &self,
         mut bytes: Bytes,
@@ -162,7 +162,7 @@ fn take(reader: &mut dyn Reader, data: &str, limits: &ModelLimits) -> Result<(),
     reader.gathered().within(limits.reply_bytes_max)
 }
 
-/// The content of a stream.
+/// What was found in a stream.
 #[derive(Default)]
 struct Found {
     text: String,

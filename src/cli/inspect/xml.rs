@@ -1,4 +1,4 @@
-//! `inspect xml`: the strict reader's verdict on files, one line each.
+//! `inspect xml`: the strict reader's verdict on files, with one line of output for each file.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::limits::XmlLimits;
 use crate::wire::Fault;
 use crate::xml::{self, Profile};
 
-/// The size limit for a file, as a multiple of the file's size: canonical form can be larger than
-/// the file, as it repeats namespaces.
+/// The limit on a document's bytes, as a multiple of its file's size. The canonical form can be
+/// larger than the file, because it repeats namespaces.
 const ROOM: usize = 8;
-/// The size limit for small files, in bytes.
+/// The least limit on a document's bytes, for small files.
 const BYTES_MIN: usize = 1 << 20;
 
 /// Reads XML files as strictly as a door does, and prints one JSON object a line for each:

@@ -1,4 +1,4 @@
-//! Sends spans to a collector, in batches of a size that it takes.
+//! Sends spans to a collector, in batches of a size that the collector takes.
 
 use crate::otel::{Collector, Resource, Span, Unsent, encode};
 

@@ -19,7 +19,7 @@ use crate::log::{Log, SqliteLog};
 use crate::manifest;
 use crate::otel::{Collector, Projection, Resource, Span, Unsent, encode};
 
-/// Entries that are read at a time.
+/// How many entries are read at a time.
 const PAGE: usize = 1_024;
 
 /// Where spans go.
@@ -33,7 +33,7 @@ enum Target {
 #[derive(Default)]
 struct Sum {
     spans: u64,
-    /// How many of them the collector didn't take.
+    /// How many of the spans the collector didn't take.
     rejected: u64,
 }
 
@@ -66,7 +66,7 @@ impl Export {
         target.end(&sum, to)
     }
 
-    /// The threads to export; none stands for all.
+    /// The threads to export. None stands for all threads.
     async fn threads(&self, log: &dyn Log) -> Result<Option<BTreeSet<ThreadId>>, Failure> {
         let Some(thread) = self.thread.as_deref().map(ThreadId::new) else { return Ok(None) };
         let tree = log.tree(&thread).await?;
@@ -90,7 +90,8 @@ impl Export {
             return collector(&says.endpoint, says);
         };
         if to.contains("://") {
-            // The headers of the manifest may be secrets: they are for its own endpoint only.
+            // The headers of the manifest may be secrets, so only the manifest's own endpoint gets
+            // them.
             let none = manifest::Otel::at(to);
             return collector(to, says.filter(|it| it.endpoint == to).unwrap_or(&none));
         }
@@ -136,7 +137,7 @@ impl Target {
                     )));
                 }
             },
-            // In protobuf, requests one after another are one request.
+            // In protobuf, several requests that follow one another are read as one request.
             Target::File(path, file) => {
                 let wrong = |it| Failure::Untried(format!("{path} can't be written: {it}"));
                 file.write_all(&encode(spans, resource)).map_err(wrong)?;
@@ -178,7 +179,7 @@ async fn first_position(log: &dyn Log, from: From) -> Result<u64, Failure> {
         From::Position(position) => return Ok(position),
         From::When(when) => when.at_us(clock::wall_us()),
     };
-    // Entries up to `low` are older than that time, and those behind `high` aren't.
+    // Entries at positions up to `low` are older than that time, and entries after `high` aren't.
     let (mut low, mut high) = (0, audit::last_position(log).await?);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -15,11 +15,11 @@ use crate::log::{Entry, Error, Log};
 use crate::manifest::Otel;
 use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
 
-/// How long a stop waits for the collector.
+/// How long a stop waits for the collector, in microseconds.
 const STOP_TIME_MAX_US: u64 = 5_000_000;
-/// The time from one sending of metrics to the next, at least.
+/// The shortest time between two sendings of metrics, in microseconds.
 const METRICS_EVERY_US: u64 = 1_000_000;
-/// The time until metrics are sent again if the collector didn't take them, at least.
+/// The shortest time until metrics that the collector didn't take are sent again, in microseconds.
 const METRICS_AWAY_US: u64 = 30_000_000;
 
 /// Sends the spans of a log.
@@ -32,13 +32,13 @@ struct Spans {
     metrics: Option<SentMetrics>,
 }
 
-/// Metrics of the spans that were sent. Spans don't wait for metrics, since a collector may take
+/// Metrics of the spans that were sent. Spans don't wait for metrics, because a collector may take
 /// traces only.
 struct SentMetrics {
     all: Metrics,
-    /// Whether the metrics changed since they were sent.
+    /// Whether the metrics have changed since they were last sent.
     has_news: bool,
-    /// When the metrics may be sent next.
+    /// When the metrics may be sent next, in microseconds.
     next_us: u64,
     /// Whether the collector didn't take the metrics the last time.
     is_refused: bool,
@@ -58,7 +58,8 @@ pub(crate) struct RunningFollower {
 }
 
 impl RunningFollower {
-    /// Stops the follower, which first sends what is left, for up to 5 s, and keeps its position.
+    /// Stops the follower. Before it ends, it sends the spans that are left, for up to 5 s, and
+    /// keeps its position.
     pub(crate) async fn stop(self) {
         // An error means that the follower has ended already.
         let _ = self.stop.send(());
@@ -135,7 +136,8 @@ impl Target for Spans {
     }
 
     async fn settle(&mut self) -> Result<(), Unreachable> {
-        // Metrics are sent before the position is kept, since spans up to it aren't counted again.
+        // Metrics are sent before the position is kept, because spans up to the kept position
+        // aren't counted again.
         if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
             metrics.next_us = 0;
         }
@@ -166,7 +168,7 @@ impl Target for Spans {
 }
 
 impl Spans {
-    /// Sends the metrics if they have changed and it is time to.
+    /// Sends the metrics if they have changed and may be sent again.
     async fn send_metrics(&mut self) {
         let now_us = clock::now_us();
         let Some(metrics) = &mut self.metrics else { return };

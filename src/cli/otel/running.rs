@@ -1,4 +1,4 @@
-//! OpenTelemetry in `run`: a follower that sends spans, if the manifest wants one.
+//! OpenTelemetry in `run`: a follower that sends spans, if the manifest has `otel`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(crate) struct FollowerSettings {
     pub(crate) says: Option<manifest::Otel>,
     /// The pump's name.
     pub(crate) name: Option<String>,
-    /// The file of the log, unless it is in memory only.
+    /// The file of the log. None if the log is in memory only.
     pub(crate) log: Option<PathBuf>,
-    /// How many entries the follower is behind.
+    /// How many entries the follower is behind the log.
     pub(crate) lag: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ impl FollowerSettings {
         }
     }
 
-    /// Starts the follower, if the manifest wants one.
+    /// Starts the follower, if the manifest has `otel`.
     #[cfg(feature = "otel")]
     pub(crate) async fn start(self, pump: &Pump) -> Result<Following, Failure> {
         use crate::follower::file_beside;
@@ -50,7 +50,7 @@ impl FollowerSettings {
         Ok(Following(Some(running)))
     }
 
-    /// Starts nothing: this build refuses a manifest that wants a follower.
+    /// Starts nothing: this build refuses a manifest that has `otel`.
     #[cfg(not(feature = "otel"))]
     #[expect(clippy::unused_async, reason = "as where it does something")]
     pub(crate) async fn start(self, _: &Pump) -> Result<Following, Failure> {
@@ -68,7 +68,7 @@ pub(crate) struct Following(Option<RunningFollower>);
 pub(crate) struct Following();
 
 impl Following {
-    /// Stops the follower, which first sends what is left, for up to 5 s.
+    /// Stops the follower. Before it ends, it sends the spans that are left, for up to 5 s.
     #[cfg(feature = "otel")]
     pub(crate) async fn stop(self) {
         if let Some(running) = self.0 {

@@ -29,14 +29,15 @@ use crate::reply::Streaming;
 use crate::schema::nearest;
 use crate::xml;
 
-/// Names that a listener may not have if its payloads' namespace has its name: that would be a
-/// namespace of the pump's own.
+/// Names that a listener may not have if its name is a part of its payloads' namespace: the
+/// namespace would be one of the pump's own.
 pub(super) const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 
 impl Reader<'_> {
-    /// An agent, without the keys that every listener has.
+    /// Reads an agent. The keys that every listener has aren't read here.
     pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
-        // All three are read, and report their mistakes, before any `?` returns.
+        // The name, the model and the settings are all read, and report their mistakes, before any
+        // `?` returns.
         let name = item.key("name").and_then(|it| self.name(it, path));
         let model = match item.key("model").or(self.default_model.as_ref()) {
             Some(it) => self.mind(it, path, "model"),
@@ -67,7 +68,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The model of this name.
+    /// The model that `node` names. None, with a mistake, if there is no such model.
     pub(super) fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
             Ok(model) => return Some(model),
@@ -192,7 +193,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads `metadata` or `context_feeds`: the default without the key, none where the value has
+    /// Reads `metadata` or `context_feeds`: the default without the key, None if the value has
     /// mistakes.
     pub(super) fn surroundings<T: Default + DeserializeOwned>(
         &self,
@@ -223,7 +224,7 @@ impl Reader<'_> {
         for (number, feed) in feeds.iter().enumerate() {
             let at = feed.key("source").and_then(|it| it.key("name"));
             let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
-            // The text behind a point may name a payload.
+            // The text after a point may name a payload.
             let points = name.match_indices('.').map(|(at, _)| &name[..at]);
             if points.chain([name]).any(|it| names.contains_key(it)) {
                 continue;
@@ -237,7 +238,7 @@ impl Reader<'_> {
         self.sources_of_feeds(item.key("feeds"), &joined(path, "feeds"), names, known);
     }
 
-    /// Feeds of services come from services that are there.
+    /// Adds a mistake for each feed from a service whose source names no listener.
     pub(super) fn sources_of_feeds(
         &self,
         feeds: Option<&Node>,
@@ -279,7 +280,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, or the content of the file that `file:` names, up to `prompt_bytes_max`.
+    /// A text, or the content of the file that `file:` names. None, with a mistake, if the file
+    /// can't be read or is larger than `prompt_bytes_max`.
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
         let file = beside(self.file, at.text()?);
@@ -317,7 +319,8 @@ fn is_own(name: &Name) -> bool {
     word.is_some_and(|it| TAKEN.contains(&it))
 }
 
-/// The value of the word under a key; the default for any other word, and without the key.
+/// The value that `words` has for the word under `key`. The default for any other word, and without
+/// the key.
 fn chosen<T: Default + Copy>(item: &Node, key: &str, words: &[(&str, T)]) -> T {
     let text = item.key(key).and_then(Node::text);
     words.iter().find(|(word, _)| text == Some(word)).map(|it| it.1).unwrap_or_default()

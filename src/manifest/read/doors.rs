@@ -60,8 +60,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a mistake where an address repeats. An IP address with port 0 may repeat, as the system
-    /// chooses another port each time.
+    /// Adds a mistake if an address repeats. An IP address with port 0 may repeat, because the
+    /// system chooses another port each time.
     fn once_bound<'b>(
         &self,
         seen: &mut BTreeMap<&'b str, usize>,
@@ -96,7 +96,7 @@ impl Reader<'_> {
         Some(file)
     }
 
-    /// Adds a mistake where an address or a path repeats.
+    /// Adds a mistake if an address or a path repeats.
     fn once<'b>(
         &self,
         seen: &mut BTreeMap<&'b str, usize>,
@@ -110,7 +110,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether other machines can reach an IP address. A host name counts as not exposed here, as its
+/// Whether other machines can reach an IP address. A host name counts as not exposed, because its
 /// IP addresses are known only when the door opens.
 fn is_exposed(address: &str) -> bool {
     let parsed = address.parse::<SocketAddr>();

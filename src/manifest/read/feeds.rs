@@ -1,4 +1,4 @@
-//! The services of a manifest, and the feeds that its agents have of them: `services`,
+//! The services of a manifest, and the feeds that its agents get from them: `services`,
 //! `feeds-defaults` and `feeds`, in the form of ADR-013.
 
 use std::collections::BTreeMap;
@@ -22,18 +22,19 @@ use crate::xml;
 
 /// The item of a list of feeds that stands for the feeds of `feeds-defaults`.
 const SPREAD: &str = "...";
-/// How many seconds a feed's content may be old, unless the manifest says otherwise.
+/// How old a feed's content may be, in seconds, unless the manifest sets a `ttl`.
 const TTL_SECONDS: f64 = 60.0;
 
-/// The feeds of services that agents have, by the agents.
+/// Maps the name of an agent to its feeds from services.
 pub(super) type AgentFeeds = BTreeMap<String, Vec<AgentFeed>>;
 
 /// The feeds that a manifest declares outside its agents.
 #[derive(Default)]
 pub(super) struct CommonFeeds {
-    /// `feeds-defaults`.
+    /// The feeds under `feeds-defaults`. None without the key.
     defaults: Option<Vec<Definition>>,
-    /// The feeds that services advertise, by name. A name may be advertised by several services.
+    /// Maps a name to the feeds of this name that services advertise. Several services may
+    /// advertise the same name.
     advertised: BTreeMap<String, Vec<Definition>>,
 }
 
@@ -77,8 +78,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What is different in requests to a service for some of these agents: the pod of an agent,
-    /// and its own credential.
+    /// Maps an agent to its pod and to its own credential for a service. Agents that have neither
+    /// are left out: for them, requests to the service don't differ.
     fn of_agents(&self, agents: &[String], service: &str) -> BTreeMap<String, AgentSettings> {
         // Other names are mistakes, and `..` would lead out of the folder.
         let is_sound = |it: &&String| check::is_name(it) && xml::is_name(it);
@@ -99,7 +100,7 @@ impl Reader<'_> {
             settings.limits.seconds_max = seconds.as_secs().max(1);
         }
         let made = service(&settings).map_err(|error| {
-            // The text begins with the key that it is about.
+            // The text of the error begins with the wrong key, unless that is `url`.
             let key = ["auth", "hosts"].into_iter().find(|it| error.starts_with(*it));
             let key = key.unwrap_or("url");
             let at = node.key(key).unwrap_or(node);
@@ -233,7 +234,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A feed of a service: `source`, `path`, `ttl`, and what any feed may have.
+    /// A feed of a service: its `source`, `path` and `ttl`, and the keys that any feed may have.
     fn feed(
         &self,
         node: &Node,
@@ -283,12 +284,12 @@ impl Reader<'_> {
 /// The file `service-auth/<service>.json` in a folder, if there is one.
 fn existing(folder: &Path, service: &str) -> Option<Beside> {
     let file = format!("service-auth/{service}.json");
-    // A link that leads nowhere is a mistake, and no missing file.
+    // A symbolic link that leads nowhere counts as a file here, so it is reported as a mistake.
     let is_there = folder.join(&file).symlink_metadata().is_ok();
     is_there.then(|| Beside::in_folder(folder, &file))
 }
 
-/// A feed of a service as `feeds.json` has it; none where it is switched off.
+/// A feed of a service in the form of `feeds.json`. None if the feed is switched off.
 fn agent_feed(feed: &Definition) -> Option<AgentFeed> {
     let source = feed.source.as_ref().filter(|_| feed.enabled != Some(false))?;
     let params = source.params.as_ref()?;
@@ -301,20 +302,20 @@ fn agent_feed(feed: &Definition) -> Option<AgentFeed> {
     })
 }
 
-/// A number of JSON; a whole one without a fraction.
+/// A number as JSON. A whole number is written without a fraction.
 fn amount_of(number: f64) -> Option<Number> {
     let whole = format!("{number:.0}").parse::<u64>().ok();
     let whole = whole.filter(|_| number.fract() == 0.0).map(Number::from);
     whole.or_else(|| Number::from_f64(number))
 }
 
-/// Reads `30` or `30s`.
+/// Reads a time in seconds, with or without a unit: `30` or `30s`.
 fn ttl(text: &str) -> Option<f64> {
     amount::number(text).or_else(|| amount::time(text).map(|it| it.as_secs_f64()))
 }
 
 /// The id of a feed that has no name: the last part of its path, as ADR-013 derives it. If the path
-/// has none, the id is made of the source's name and the feed's number.
+/// has no such part, the id is made of the source's name and the feed's number.
 fn id_of(source: &str, path: &str, number: usize) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let last = path.trim_matches(['/', '.']).rsplit('/').next().unwrap_or_default();
@@ -325,7 +326,7 @@ fn id_of(source: &str, path: &str, number: usize) -> String {
     }
 }
 
-/// The host and port of a URL, as a list of hosts has them.
+/// The host and port of a URL, in the form of an item of `hosts`.
 fn host_and_port(url: &str) -> Option<String> {
     let url: reqwest::Url = url.parse().ok()?;
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))

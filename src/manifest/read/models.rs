@@ -24,7 +24,7 @@ use crate::model::{
 
 impl Reader<'_> {
     /// Reads the models. Returns the models that could be built, and adds them to the models that
-    /// listeners may name. Some of them may have mistakes, which are reported.
+    /// listeners may name. A model that could be built may still have mistakes, which are reported.
     pub(super) fn models(&mut self, root: &Node) -> Models {
         self.prices = root.key("prices").and_then(|it| self.table(it));
         let mut own = Models::default();
@@ -78,7 +78,7 @@ impl Reader<'_> {
             let (later, now): (Vec<_>, Vec<_>) =
                 routers.into_iter().partition(|(_, item)| waits(item));
             if now.is_empty() {
-                // One that only names such a router isn't wrong itself.
+                // Only routers in a circle are wrong; a router that only names one of them isn't.
                 let wrong = later.iter().filter(|(name, item)| leads_to(item, name, &later));
                 return wrong.for_each(|(name, item)| self.circular(name, item));
             }
@@ -91,8 +91,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports a router that asks itself, maybe through other routers. A router that only names
-    /// such a router is reported, too.
+    /// Reports a router that asks itself, directly or through other routers.
     fn circular(&self, name: &str, item: &Node) {
         let path = joined(&joined("models", name), "of");
         let text = format!("the router `{}` would ask itself", cut(name));
@@ -253,9 +252,9 @@ impl Reader<'_> {
         read.map_err(wrong).ok()
     }
 
-    /// Gives a model its price: the manifest's, or else that of the table. Returns `None` if
-    /// `price` names a provider that the table lacks, or one without a price for this model; both
-    /// are reported. `price: none` removes the price.
+    /// Gives a model its price: the price in the manifest, or else that of the table. Returns
+    /// `None` if `price` names a provider that the table lacks, or a provider without a price for
+    /// this model. Both mistakes are reported. `price: none` removes the price.
     fn priced(&self, settings: Settings, model: &str, item: &Node, path: &str) -> Option<Settings> {
         let table = self.prices.as_ref().unwrap_or(Prices::shipped());
         let said = item.key("price");
@@ -301,7 +300,7 @@ impl Reader<'_> {
         all
     }
 
-    /// The price of the model's tokens, where the manifest states amounts.
+    /// The price of the model's tokens, if the manifest states amounts.
     fn price(&self, item: &Node, path: &str) -> Option<Price> {
         let node = item.key("price")?;
         let of = |key: &str| {
@@ -321,7 +320,7 @@ impl Reader<'_> {
     }
 
     /// A secret from the environment. A secret that stands in the manifest itself is a mistake,
-    /// because other people can often read that file.
+    /// because other people can often read a manifest.
     fn secret(&self, at: &Node, path: &str) -> Option<Secret> {
         let Value::Scalar(scalar) = &at.value else { return None };
         if scalar.source.contains("${") {
@@ -333,14 +332,14 @@ impl Reader<'_> {
     }
 }
 
-/// The settings of a model of one of the built-in wires. Its URL is `url`, or else that of the
+/// The settings of a model of one of the built-in wires. The URL is `url`, or else that of the
 /// wire's provider.
 fn at(wire: Wire, item: &Node) -> Option<Settings> {
     let text = |key: &str| item.key(key).and_then(Node::text);
     Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))
 }
 
-/// Whether a router of these asks another one, maybe through others.
+/// Whether the router `item` asks the model `other`, directly or through routers of `routers`.
 fn leads_to(item: &Node, other: &str, routers: &[(&str, &Node)]) -> bool {
     let mut reached: BTreeSet<&str> = BTreeSet::new();
     let mut next: Vec<&Node> = vec![item];
@@ -357,7 +356,7 @@ fn named(item: &Node) -> impl Iterator<Item = (Place, &str)> {
     items.iter().filter_map(|it| Some((it.place, it.text()?)))
 }
 
-/// The model with the limits that the manifest sets; the model itself where it sets none.
+/// The model with the limits that the manifest sets for it. Without limits, the model itself.
 fn bounded(name: &str, model: Arc<dyn Model>, item: &Node) -> Arc<dyn Model> {
     let most = |key| tokens(item, key);
     let all = [most("at_once"), most("requests_per_minute"), most("tokens_per_minute")];

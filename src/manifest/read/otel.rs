@@ -33,7 +33,7 @@ impl Reader<'_> {
     }
 }
 
-/// The settings under `otel`, unchecked. Headers whose values are no texts are left out. None where
+/// The settings under `otel`, unchecked. Headers whose values are no texts are left out. None if
 /// `endpoint` is no text.
 pub(in crate::manifest) fn settings(node: &Node) -> Option<Otel> {
     let mut otel = Otel::at(node.key("endpoint").and_then(Node::text)?);

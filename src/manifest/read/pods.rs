@@ -1,5 +1,5 @@
-//! The pod files of a manifest, in the form of ADR-013. Their agents and services are read as those
-//! of the manifest, at their places in the pod file.
+//! The pod files of a manifest, in the form of ADR-013. The agents and services of a pod file are
+//! read like those of the manifest. Mistakes in them have places in the pod file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,28 +14,28 @@ use crate::manifest::shape::pod::{COMPOSE, COMPOSE_SERVICE, pod};
 use crate::manifest::yaml::{self, Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 
-/// What a surface of an agent begins with.
+/// The beginning of each item of an agent's `surfaces`.
 const SURFACE: &str = "service://";
-/// The key under which a pod file has what Compose doesn't know.
+/// The key under which a pod file has the settings that Compose doesn't know.
 const CLAW: &str = "x-claw";
 /// The key of YAML that merges another map into its own.
 const MERGE: &str = "<<";
 /// The keys of a service that only a service with a `url` has.
 const WITH_URL: [&str; 4] = ["auth", "hosts", "timeout", "feeds"];
 
-/// What the pod files of a manifest say.
+/// The content of a manifest's pod files.
 #[derive(Default)]
 pub(super) struct Pods {
-    /// The files, as mistakes name them. The file of a place is counted from 1.
+    /// The paths of the pod files, as mistakes name them. A place counts them from 1.
     pub(super) files: Vec<String>,
     /// The agents, each as a listener of a manifest, with its path in the pod file.
     pub(super) agents: Vec<(String, Node)>,
-    /// The name of the pod that a service belongs to, by the service.
+    /// Maps the name of a service or an agent to the name of its pod.
     pub(super) names: BTreeMap<String, String>,
 }
 
 /// Reads the pod files that a manifest names. Their services join those of the manifest. `model`
-/// holds the names of an agent and of the model that it has in place of its own.
+/// holds the name of an agent, and the name of the model that the agent gets.
 pub(super) fn load(
     file: &Path,
     root: &mut Node,
@@ -73,7 +73,7 @@ pub(super) fn load(
     pods
 }
 
-/// Reads a pod file, and compares it with the table of its keys. None where it is no YAML.
+/// Reads a pod file, and compares it with the table of its keys. None if the file is no YAML.
 fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>) -> Option<Node> {
     let mut root = yaml::read(bytes).map_err(|it| wrong.push(it)).ok()?;
     drop_extensions(&mut root);
@@ -96,8 +96,8 @@ fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>)
     Some(root)
 }
 
-/// Fills in the variables of a service. What only Compose reads keeps its own. A merge key that
-/// brings nothing else is dropped.
+/// Fills in the variables of a service, except in values that only Compose reads. A merge key that
+/// brings only such values is dropped.
 fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
     drop_extensions(service);
     let Value::Map(pairs) = &mut service.value else { return };
@@ -107,7 +107,7 @@ fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mis
     }
 }
 
-/// Whether a merge key with this value brings only what changes nothing.
+/// Whether a merge key with this value brings only values that only Compose reads.
 fn brings_nothing(node: &Node) -> bool {
     let is_of_compose = |it: &str| COMPOSE_SERVICE.contains(&it);
     match &node.value {
@@ -117,8 +117,8 @@ fn brings_nothing(node: &Node) -> bool {
     }
 }
 
-/// Drops the extensions of other programs: the keys that begin with `x-`, unless they are like
-/// `x-claw`.
+/// Drops the extensions of other programs: the keys that begin with `x-`, except `x-claw` and
+/// misspellings of it.
 fn drop_extensions(node: &mut Node) {
     if let Value::Map(pairs) = &mut node.value {
         let is_ours = |it: &str| it == CLAW || nearest(it, [CLAW].into_iter()).is_some();
@@ -128,10 +128,10 @@ fn drop_extensions(node: &mut Node) {
 
 /// A pod file that was read.
 struct Pod<'a> {
-    /// Its folder, from the manifest's.
+    /// The folder of the pod file, relative to the manifest's folder.
     folder: &'a Path,
     root: &'a Node,
-    /// An agent that is to have another model than its own, and the model.
+    /// The name of an agent, and the name of the model that the agent gets.
     model: Option<(&'a str, &'a str)>,
 }
 
@@ -224,7 +224,7 @@ impl Pod<'_> {
         pair
     }
 
-    /// A path that starts at the pod's folder, from the manifest's.
+    /// Turns a path that starts at the pod's folder into one that starts at the manifest's folder.
     fn in_folder(&self, node: &Node) -> Node {
         match node.text().filter(|it| !it.is_empty()) {
             Some(it) => text(node.place, &self.folder.join(it).display().to_string()),
@@ -233,7 +233,7 @@ impl Pod<'_> {
     }
 }
 
-/// The mistake that the pod has no service of its master's name.
+/// The mistake of a `master` that names no service of the pod. None if the service is there.
 fn unknown_master(master: &Node, services: &[Pair]) -> Option<Mistake> {
     let name = master.text().filter(|it| !it.is_empty())?;
     let all: Vec<&str> = services.iter().map(|it| it.key.as_str()).collect();
@@ -249,7 +249,7 @@ fn unknown_master(master: &Node, services: &[Pair]) -> Option<Mistake> {
     }))
 }
 
-/// The mistake that a service without a `url` has a key that needs one.
+/// The mistake of a service that has no `url`, but a key that needs one. None without such a key.
 fn without_url(service: &Node, path: &str) -> Option<Mistake> {
     let key = WITH_URL.into_iter().find(|it| service.key(it).is_some())?;
     let at = service.key(key)?;
@@ -262,7 +262,8 @@ fn without_url(service: &Node, path: &str) -> Option<Mistake> {
     Some(mistake.advice(advice))
 }
 
-/// The path of a value in a pod file, for its path in the agent that was made of it.
+/// Turns the path of a value in an agent that was read from a pod file into the value's path in the
+/// pod file.
 pub(super) fn path_in_pod(path: &str) -> String {
     let inside = format!(".{CLAW}.");
     let Some((before, after)) = path.split_once(&inside) else { return path.to_owned() };
@@ -301,7 +302,7 @@ fn add_services(root: &mut Node, services: Vec<Pair>) {
     }
 }
 
-/// Says of the places of a value which file they are in, unless they say so already.
+/// Sets the file of all places in a value, except places whose file is set already.
 fn set_file(node: &mut Node, file: usize) {
     if node.place.file == 0 {
         node.place.file = file;

@@ -11,11 +11,11 @@ use crate::manifest::yaml::Node;
 use crate::model::ProviderEvents;
 use crate::sink::{Files, NoSink, Return, Sink, SinkSelection, WebSocket};
 
-/// How many objects may wait for the program without `buffer_size`.
+/// How many items of a sink `return` may wait for the program, unless `buffer_size` is set.
 const RETURNED_MAX: usize = 256;
 
 impl Reader<'_> {
-    /// The sinks of the manifest that are sound, and those of the type `return`.
+    /// The manifest's sinks that have no mistakes, and separately its sinks of the type `return`.
     pub(super) fn sinks(&self, node: &Node) -> (Vec<Sink>, Vec<Return>) {
         let of = SinksOf { file: self.file, key: "sinks", events: &self.events, provider: None };
         of.read(node, &mut |it| self.wrong(it))
@@ -29,12 +29,14 @@ pub(crate) struct SinksOf<'a> {
     pub(crate) key: &'a str,
     /// The providers' events that the sinks get.
     pub(crate) events: &'a ProviderEvents,
-    /// The name of the provider file, if the list stands in one. Its sinks get only events.
+    /// The name of the provider file, if the list stands in such a file. The sinks of a provider
+    /// file get only events.
     pub(crate) provider: Option<&'a str>,
 }
 
 impl SinksOf<'_> {
-    /// The sinks that are sound, and those of the type `return`.
+    /// Reads the sinks. Returns those that have no mistakes, and separately those of the type
+    /// `return`.
     pub(crate) fn read(
         &self,
         node: &Node,

@@ -139,7 +139,7 @@ pub(super) fn feed() -> Map {
     }
 }
 
-/// How an agent's prompts show its feeds.
+/// The keys of `feed_injection`, which say how an agent's prompts show its feeds.
 pub(super) fn feed_injection() -> Map {
     let form = "The form of a feed's block; xml unless said.";
     let refreshed = "Whether markers show when the feed was refreshed; true unless said.";
@@ -175,7 +175,7 @@ fn source() -> Map {
     }
 }
 
-/// A service of `services`.
+/// The keys of a service under `services`.
 pub(super) fn service() -> Map {
     let url = "The URL below which its paths are. Its host counts as listed.";
     let auth = "A file with its token, which only the owner can read.";
@@ -196,10 +196,10 @@ pub(super) fn service() -> Map {
     }
 }
 
-/// A request to a service takes whole seconds.
+/// The least `timeout` of a service, of which only whole seconds count.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A list of feeds of services, as ADR-013 has it.
+/// A list of feeds of services, in the form of ADR-013.
 pub(super) fn service_feeds() -> Kind {
     Kind::List(Box::new(Kind::Words(service_feed(true))))
 }

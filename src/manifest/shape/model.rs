@@ -47,7 +47,7 @@ pub(super) fn model() -> Kind {
 /// The words under `use` that stand for provider files.
 const PROVIDER_FILES: [&str; 2] = ["*.yaml", "*.yml"];
 
-/// A model whose provider a file describes. There is no key `url`, as the file has it.
+/// A model whose provider a file describes. There is no key `url`, because the file has the URL.
 fn of_provider() -> Map {
     let file = "A provider file, which says where and how the model is asked.";
     let mut all = remote(Wire::OpenAiChat, Wire::OpenAiChat.name());

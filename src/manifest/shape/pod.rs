@@ -112,7 +112,7 @@ pub(in crate::manifest) fn pod() -> Kind {
     Kind::Map(Map { what: "a pod", keys, one_of: &[] })
 }
 
-/// A service of a pod: an agent, a source of feeds, or another that changes nothing.
+/// A service of a pod: an agent, a source of feeds, or a service of Compose, which changes nothing.
 fn pod_service() -> Map {
     let agent = "x-claw: {agent: ./agents/OCTOPUS.md}";
     let mut keys = vec![key("x-claw", Kind::Map(claw()), "Makes it an agent.", agent)];

@@ -1,4 +1,4 @@
-//! What a page shows of events.
+//! Tests of what a page shows of events.
 
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn what_was_shown_while_it_was_written_is_not_shown_again() {
     assert_eq!(reference("It is $5, or 5$ ."), None);
     assert_eq!(reference("It is $5 and $sum."), Some(13));
     assert_eq!((reference("${a}"), reference("end $")), (Some(0), Some(4)));
-    // The beginning was missed.
+    // The page has missed the beginning of the thought.
     assert_eq!(
         seen(&[delta("thought", "seven."), thought("Six, seven.")]),
         "seven.\nSix, seven.\n"

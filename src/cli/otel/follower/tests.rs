@@ -1,4 +1,5 @@
-//! A collector that is away for longer than the follower's pauses, and then gets every span.
+//! A test with a collector that is away for longer than the follower's pauses, and then gets every
+//! span.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use super::*;
 use crate::otel::tests::Written;
 
-/// How many attempts find nobody that listens.
+/// How many attempts find no collector.
 const REFUSED: usize = 12;
 /// How many requests the collector then answers as busy.
 const BUSY: usize = 12;
