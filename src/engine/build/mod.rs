@@ -8,7 +8,7 @@
 //! - `builder`: collects plugins and builds the plan.
 //! - `plugin`: what a builder takes.
 
-mod restart;
+pub(crate) mod restart;
 pub(crate) mod door;
 pub(crate) mod plan;
 pub(crate) mod factory;

@@ -12,7 +12,7 @@ use crate::engine::worker::history::{came_after, sent_for};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::log;
-use crate::log::Open;
+use crate::log::{Log, Open};
 
 /// Posts every entry that isn't consumed to its worker, then lets the workers begin.
 pub(crate) async fn give_back_unfinished(shared: Arc<Shared>) {
@@ -39,12 +39,11 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     // its emissions count.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
-    let hears_quiet = threads_with_parked(shared, &open);
     for open in open {
         let thread = open.entry.id.thread.clone();
         let sent = sent_before(shared, &open).await?;
         let since = came_since(shared, &open).await?;
-        let asked = asked_by(shared, &open, hears_quiet.contains(&thread)).await?;
+        let asked = asked_by(&*shared.log, &open).await?;
         let last_emission = last_emission_before(shared, &open, &ids).await?;
         threads.entry(thread).or_default().push(Unfinished {
             open,
@@ -73,38 +72,20 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
-/// The threads in which a listener has parked messages, or may park an unfinished one.
-fn threads_with_parked(shared: &Shared, open: &[Open]) -> HashSet<ThreadId> {
-    let parks =
-        |name: &str| shared.routes.find(name).is_some_and(|it| shared.routes.listeners[it].parks);
-    let may_park = |open: &&Open| {
-        let started = open.started.iter().map(|(name, _)| &**name);
-        open.entry.to.as_deref().into_iter().chain(started).any(parks)
-    };
-    open.iter().filter(may_park).map(|it| it.entry.id.thread.clone()).collect()
-}
-
-/// The push that led to an entry, found by following the entry's causes within its thread. The push
-/// is looked for in two cases: the entry's listener decides itself when its thread ends, or a
-/// listener of the thread may have parked messages. Otherwise, and if there is no such push, the
-/// result is None.
-async fn asked_by(
-    shared: &Shared,
-    open: &Open,
-    hears_quiet: bool,
-) -> Result<Option<Entry>, log::Error> {
-    let to = open.entry.to.as_deref().and_then(|it| shared.routes.find(it));
-    let ends_itself = to.is_some_and(|it| shared.routes.listeners[it].ends_itself);
-    if !ends_itself && !hears_quiet {
-        return Ok(None);
-    }
+/// The push that led to an entry, found by following the entry's causes within its thread. None if
+/// there is no such push, or if a cause is damaged.
+pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>, log::Error> {
     let mut at = open.entry.clone();
     while !at.flags.contains(log::Flags::FROM_IDENTITY) {
         let Some(cause) = at.cause.clone().filter(|it| it.thread == at.id.thread) else {
             return Ok(None);
         };
-        let Some(found) = shared.log.entry(&cause).await? else { return Ok(None) };
-        at = found;
+        at = match log.entry(&cause).await {
+            Ok(Some(found)) => found,
+            // Other threads go on beside a damaged one, so damage here doesn't stop the start.
+            Ok(None) | Err(log::Error::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
     }
     Ok(Some(Entry::kept(&at)))
 }

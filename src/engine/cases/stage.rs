@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::build::builder::Builder;
 use crate::engine::build::plan::Plan;
+use crate::engine::build::restart::asked_by;
 use crate::engine::tree::budget::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
 use crate::engine::tree::event::{CORE_NAME, Event, Key, Push, Pusher, Ready, Unfinished};
@@ -273,7 +274,8 @@ impl Stage {
             let all = all.unwrap().unwrap();
             let sent = all.iter().filter(|it| it.cause.as_ref() == Some(&id));
             let sent = sent.map(|it| Entry::kept(it)).collect();
-            let left = Unfinished { open, sent, since: Vec::new(), asked: None, last_emission: 0 };
+            let asked = asked_by(&self.log, &open).now_or_never().unwrap().unwrap();
+            let left = Unfinished { open, sent, since: Vec::new(), asked, last_emission: 0 };
             threads.entry(id.thread).or_default().push(left);
         }
         threads.into_iter().map(|(id, left)| self.step(Event::Resume(id, left))).collect()

@@ -18,7 +18,7 @@ use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::handle::follow::Follow;
 use crate::engine::tree::event::{CORE_NAME, Push, Pusher};
 use crate::engine::tree::lineage::Source;
-use crate::engine::tree::observer::{PushEvent, PushObserver};
+use crate::engine::tree::observer::{PushEvent, PushObserver, tell};
 use crate::engine::tree::route::Addressed;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
@@ -208,7 +208,7 @@ impl Pump {
         let flags = self.identity.marked(flags);
         let by = self.identity.pusher(self.identity.operator, observer, 0);
         match self.addressed(checked, flags).await {
-            Err(fault) => by.observer.hear(0, PushEvent::Refused(fault)),
+            Err(fault) => tell(&*by.observer, 0, PushEvent::Refused(fault)),
             Ok((message, source)) => {
                 self.post(&self.destination, Box::new(Push { source, ..Push::new(by, message) }));
             }

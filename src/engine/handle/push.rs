@@ -13,7 +13,7 @@ use crate::engine::handle::pump::{Destination, Identity, Pump};
 use crate::engine::read_fault::unread;
 use crate::engine::tree::event::{ClientId, Push, Pusher};
 use crate::engine::tree::lineage::Source;
-use crate::engine::tree::observer::{PushEvent, PushObserver};
+use crate::engine::tree::observer::{PushEvent, PushObserver, tell};
 use crate::engine::tree::route::Addressed;
 use crate::log;
 use crate::log::Flags;
@@ -90,7 +90,7 @@ impl RefusalObserver {
         tracing::debug!(fault = %fault.code, "refused");
         pump.shared().counts.refused(&fault);
         let fault = fault.of_client(self.id.as_deref());
-        self.observer.hear(self.number, PushEvent::Refused(fault));
+        tell(&*self.observer, self.number, PushEvent::Refused(fault));
     }
 }
 
@@ -233,8 +233,8 @@ impl Pump {
         }
         let news = PushEvent::Accepted { id: entry.id.clone(), client_id: Some(id.clone()) };
         let Pusher { observer, number, .. } = &checked.by;
-        observer.hear(*number, news);
-        observer.hear(*number, PushEvent::Settled);
+        tell(&**observer, *number, news);
+        tell(&**observer, *number, PushEvent::Settled);
         Ok(None)
     }
 

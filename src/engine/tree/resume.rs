@@ -42,6 +42,7 @@ impl Thread {
             if let Some(push) = asked {
                 self.askers.insert(root, push.sender().clone());
                 self.newest_push = self.newest_push.max(root);
+                self.resumed_push = self.newest_push;
             }
             let mut closed = open.consumed.len();
             for (name, receiver) in world.routes.left_to(&entry, &open.started) {

@@ -56,6 +56,8 @@ pub(crate) struct Thread {
     /// that were unfinished at the last stop.
     pub(crate) askers: BTreeMap<u64, Arc<str>>,
     pub(crate) newest_push: u64,
+    /// The newest push that was unfinished at the last stop. 0 if there was none.
+    pub(crate) resumed_push: u64,
     /// Maps a listener that takes its queue to the number of its last emission, and to the push
     /// that led to this emission.
     pub(crate) last_emissions: FxHashMap<usize, (u64, u64)>,
@@ -270,6 +272,7 @@ impl Thread {
             joined: FxHashMap::default(),
             askers: BTreeMap::new(),
             newest_push: 0,
+            resumed_push: 0,
             last_emissions: FxHashMap::default(),
             observers: Vec::new(),
             folds: FxHashMap::default(),
@@ -329,7 +332,10 @@ impl Thread {
 
     /// Notes the newest push and its identity, for results that come after the push is settled.
     pub(crate) fn note_pusher(&mut self, seq: u64, identity: Arc<str>) {
-        self.askers.remove(&self.newest_push);
+        // A push that was unfinished at the last stop has no origin. Its asker stays.
+        if self.newest_push > self.resumed_push {
+            self.askers.remove(&self.newest_push);
+        }
         self.askers.insert(seq, identity);
         self.newest_push = seq;
     }
