@@ -76,6 +76,8 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("command", tool::command::command));
     let documents = |it: tool::documents::Settings| tool::documents::documents(&it);
     builder.factory(Factory::new("documents", documents));
+    let environment = |it: tool::environment::Settings| tool::environment::environment(&it);
+    builder.factory(Factory::new("environment", environment));
     builder.factory(Factory::new("mcp", tool::mcp::recorded));
     builder.factory(Factory::new("shell", tool::shell::shell));
     builder.factory(Factory::new("fetch", |it: tool::fetch::Settings| tool::fetch::fetch(&it)));

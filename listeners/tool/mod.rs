@@ -15,6 +15,7 @@ mod pdf;
 pub mod fetch;
 pub mod files;
 pub mod documents;
+pub mod environment;
 pub mod git;
 pub mod http;
 pub mod keyvalue;

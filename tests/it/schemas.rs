@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::tool::{
-    command, documents, fetch, files, git, http, keyvalue, llm, recall, service, shell, skills,
-    sql, system_monitor,
+    command, documents, environment, fetch, files, git, http, keyvalue, llm, recall, service,
+    shell, skills, sql, system_monitor,
 };
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::{Models, Scripted};
@@ -54,7 +54,9 @@ fn house() -> BTreeMap<String, Schema> {
     let recall = recall::recall(&recall::Settings::default());
     let tools =
         vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, recall, skills, sql];
-    let sources = vec![documents, service];
+    let variables = serde_json::from_str(r#"{"variables": ["TZ"]}"#).unwrap();
+    let environment = environment::environment(&variables).unwrap();
+    let sources = vec![documents, environment, service];
     let all = (listeners::standard(), agent.listener(), tools, sources);
     let plan = pumphouse::builder().with(all).build().unwrap();
     let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();

@@ -369,7 +369,7 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "echo, calculate, command, documents, mcp, shell, fetch, files, git, http, \
+        "echo, calculate, command, documents, environment, mcp, shell, fetch, files, git, http, \
          keyvalue, llm, system_monitor, recall, service, skills, sql, greeter, agent",
     ),
     (

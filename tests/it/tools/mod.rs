@@ -2,6 +2,7 @@
 
 mod command;
 mod documents;
+mod environment;
 mod fetch;
 mod files;
 mod git;

@@ -1,0 +1,122 @@
+//! The listener `environment`: shows variables of the pump's environment, as far as its settings
+//! list them.
+//!
+//! ```yaml
+//! listeners:
+//!   - {use: environment, settings: {variables: [TZ, DEPLOYMENT]}}
+//! ```
+//!
+//! Keys and tokens often stand in the environment. So the listener knows only the variables that
+//! the manifest lists, and no call can name another one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::listener::Effects;
+use pumphouse::prelude::*;
+use pumphouse::schema::nearest;
+use serde::Deserialize;
+
+use super::text::clean;
+
+/// The listener's default name. The payloads' namespace contains the name in use.
+const NAME: &str = "environment";
+/// The maximum number of bytes that are shown of a variable's value.
+const VALUE_BYTES_MAX: usize = 4_096;
+
+/// Asks for variables of the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/environment/v1")]
+pub struct Read {
+    /// The variables; by default all that are listed.
+    #[payload(example = "DEPLOYMENT")]
+    pub name: Vec<String>,
+}
+
+/// Variables of the environment. A variable that isn't set is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/environment/v1")]
+pub struct Variables {
+    /// The variables, by their names.
+    #[payload(value)]
+    pub variable: BTreeMap<String, String>,
+}
+
+/// A variable isn't listed.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/environment/v1")]
+pub struct Unlisted {
+    /// Which one, and which are listed.
+    #[payload(value, example = "DEPLOYMNT isn't listed; did you mean DEPLOYMENT?")]
+    pub text: String,
+}
+
+/// The `settings` of `use: environment` in a manifest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The names of the variables.
+    pub variables: Vec<String>,
+}
+
+/// Makes the listener `environment`. It reads the variables once, now.
+///
+/// # Errors
+/// If no variable is listed, or if a name can't be that of a variable.
+pub fn environment(settings: &Settings) -> Result<Listener, String> {
+    if settings.variables.is_empty() {
+        return Err("variables: at least one, as in `variables: [TZ]`".to_owned());
+    }
+    let wrong = |it: &&String| it.is_empty() || it.contains(['=', '\0']);
+    if let Some(name) = settings.variables.iter().find(wrong) {
+        return Err(format!("variables: {name:?} can't be the name of a variable"));
+    }
+    #[expect(clippy::disallowed_methods, reason = "the listener is there to show the environment")]
+    let value = |name: &String| Some((name.clone(), shown(&std::env::var(name).ok()?)));
+    let environment = Environment {
+        listed: settings.variables.clone(),
+        values: settings.variables.iter().filter_map(value).collect(),
+    };
+    Ok(Listener::with_state(NAME, Arc::new(environment))
+        .own_namespace()
+        .on(read)
+        .describe("Shows listed variables of the environment.")
+        .effects(Effects::Reads)
+        .idempotent()
+        .stateless())
+}
+
+struct Environment {
+    /// The listed names, in their order.
+    listed: Vec<String>,
+    /// The values of the variables that are set.
+    values: BTreeMap<String, String>,
+}
+
+async fn read(
+    State(environment): State<Arc<Environment>>,
+    Read { name: asked }: Read,
+) -> Result<Variables, Unlisted> {
+    let Environment { listed, values } = &*environment;
+    if let Some(name) = asked.iter().find(|it| !listed.contains(it)) {
+        let near = nearest(name, listed.iter().map(String::as_str));
+        let advice = match near {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("there is {}", listed.join(", ")),
+        };
+        return Err(Unlisted { text: clean(&format!("{name} isn't listed; {advice}")) });
+    }
+    let is_asked = |name: &String| asked.is_empty() || asked.contains(name);
+    let all = values.iter().filter(|(name, _)| is_asked(name));
+    Ok(Variables { variable: all.map(|(name, it)| (name.clone(), it.clone())).collect() })
+}
+
+/// A value without characters that a payload can't have, cut to `VALUE_BYTES_MAX`.
+fn shown(value: &str) -> String {
+    let value = clean(value);
+    match value.floor_char_boundary(VALUE_BYTES_MAX) {
+        end if end == value.len() => value,
+        end => format!("{}…", &value[..end]),
+    }
+}
