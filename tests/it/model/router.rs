@@ -87,10 +87,11 @@ const WAYS: [(&str, Fails); 15] = [
     }),
 ];
 
-fn model(server: &Server) -> Arc<dyn Model> {
+/// A model there, which is silent for at most so many milliseconds.
+fn model(server: &Server, silence_ms: u64) -> Arc<dyn Model> {
     let mut limits = ModelLimits::default();
-    limits.first_byte_time_max = Duration::from_millis(200);
-    limits.silence_time_max = Duration::from_millis(200);
+    limits.first_byte_time_max = Duration::from_millis(silence_ms);
+    limits.silence_time_max = Duration::from_millis(silence_ms);
     Arc::new(server.model().limits(limits).build().unwrap())
 }
 
@@ -101,8 +102,9 @@ async fn ask(way: &str, fails: Fails, questions: usize) -> [usize; 3] {
     let mut limits = RouterLimits::default();
     limits.retry_time_min = Duration::from_millis(50);
     let router = Router::new("best", Policy::RoundRobin).limits(limits);
-    let router = router.model("bad", model(&bad));
-    let router = router.model("one", model(&good[0])).model("two", model(&good[1]));
+    let router = router.model("bad", model(&bad, 200));
+    // A busy machine may be late, and that is no failure of these.
+    let router = router.model("one", model(&good[0], 30_000)).model("two", model(&good[1], 30_000));
     let agent = Agent::new("oracle", Arc::new(router)).peers(["count"]);
     let asking: Vec<Element> =
         (0..questions).map(|it| agent.ask(&format!("question {it}")).unwrap()).collect();
