@@ -43,8 +43,8 @@ use self::refresh::{Effect, FeedId, Refreshes, key};
 pub use self::shown::{Feed, PromptFeeds, Shown};
 pub use self::words::NAME;
 use self::words::{
-    ContextFeed, ContextFeedFetched, ContextFeedRefused, DeclareFeeds, FeedStatus, FeedUnasked,
-    FeedsDue, FeedsRefreshed, FetchContextFeed, RefreshFeeds,
+    ContextFeed, ContextFeedFetched, ContextFeedRefused, DeclareFeeds, FeedContent, FeedStatus,
+    FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, RefreshFeeds,
 };
 use super::action::value::{known, value};
 use super::action::variables::{KnownValue, Lookup, resolve_json};
@@ -125,9 +125,10 @@ impl Handling {
                 Effect::Take(of, answer) => self.take(of, answer.as_ref(), &mut emissions),
                 Effect::Fetched(asked, of, answer) => match answer {
                     Ok(answer) => {
-                        let (text, stale_since) = self.text(answer.as_ref());
-                        let feed = self.feed(of, &text, stale_since);
-                        emissions.fetched.extend(feed.map(|it| Ok(fetched(asked, it))));
+                        let feed = self.feed(of, &self.content(answer.as_ref()));
+                        let gone = || refused(asked, "the feed was removed meanwhile");
+                        let answer = feed.map(|it| fetched(asked, it)).ok_or_else(gone);
+                        emissions.fetched.push(answer);
                     }
                     Err(why) => emissions.fetched.push(Err(refused(asked, why))),
                 },
@@ -182,7 +183,7 @@ impl Handling {
         match self.internal(of, internal).await? {
             Ok(text) => {
                 fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &text, None, emissions);
+                self.record(of, &Content::text(text), emissions);
             }
             Err(why) => self.lose(of, &why, None, emissions),
         }
@@ -213,8 +214,9 @@ impl Handling {
         match self.definition(&of).and_then(Definition::internal) {
             Some(internal) => match self.internal(&of, internal).await? {
                 Ok(text) => {
-                    self.record(&of, &text, None, &mut emissions);
-                    let feed = self.feed(&of, &text, None);
+                    let content = Content::text(text);
+                    self.record(&of, &content, &mut emissions);
+                    let feed = self.feed(&of, &content);
                     emissions.fetched.extend(feed.map(|it| Ok(fetched(&asked, it))));
                 }
                 Err(why) => emissions.fetched.push(Err(refused(&asked, &why))),
@@ -324,55 +326,52 @@ impl Handling {
 
     /// Records the answer of a feed's source.
     fn take(&self, of: &FeedId, answer: Option<&Element>, emissions: &mut Emissions) {
-        let (text, stale_since) = self.text(answer);
-        self.record(of, &text, stale_since, emissions);
+        self.record(of, &self.content(answer), emissions);
     }
 
-    /// The content of a source's answer. For stale content, also the time when it was up to date.
-    fn text(&self, answer: Option<&Element>) -> (String, Option<Timestamp>) {
-        if let Some(content) = answer.and_then(refresh::content) {
-            return (content.text, content.as_of.filter(|_| content.is_stale == Some(true)));
+    /// The content of a source's answer.
+    fn content(&self, answer: Option<&Element>) -> Content {
+        if let Some(FeedContent { text, as_of, is_stale, .. }) = answer.and_then(refresh::content) {
+            return Content { text, as_of, is_stale: is_stale == Some(true) };
         }
         let text = match answer.map(|it| value(&self.capabilities, it)) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
             Some(value) => format!("{value:#}"),
         };
-        (text, None)
+        Content::text(text)
     }
 
     /// A feed with new content, which is cut to the size that the feed may have. None if the feed
     /// doesn't exist any more.
-    fn feed(&self, of: &FeedId, text: &str, stale_since: Option<Timestamp>) -> Option<Feed> {
+    fn feed(&self, of: &FeedId, content: &Content) -> Option<Feed> {
         let definition = self.definition(of)?;
         let injection = self.refreshes.registry().injection(&of.agent);
-        let (text, is_cut) = fitted(text, definition, injection.feed_bytes());
-        let status = match (stale_since, is_cut) {
-            (Some(_), _) => FeedStatus::Stale,
-            (None, true) => FeedStatus::Truncated,
-            (None, false) => FeedStatus::Fresh,
+        let (text, is_cut) = fitted(&content.text, definition, injection.feed_bytes());
+        let status = match (content.is_stale, is_cut) {
+            (true, _) => FeedStatus::Stale,
+            (false, true) => FeedStatus::Truncated,
+            (false, false) => FeedStatus::Fresh,
         };
+        let is_told = content.is_stale || injection.shows_times();
         let feed = Feed {
             status,
             position: definition.position.unwrap_or_default(),
-            as_of: stale_since,
+            as_of: content.as_of.filter(|_| is_told),
             ..Feed::fresh(&of.id, text)
         };
         Some(feed.with_source(source_name(definition)))
     }
 
     /// Records the content of a feed if it has changed, or if prompts show when it was refreshed.
-    fn record(
-        &self,
-        of: &FeedId,
-        text: &str,
-        stale_since: Option<Timestamp>,
-        emissions: &mut Emissions,
-    ) {
-        let Some(feed) = self.feed(of, text, stale_since) else { return };
-        let shows_times = self.refreshes.registry().injection(&of.agent).shows_times();
+    fn record(&self, of: &FeedId, content: &Content, emissions: &mut Emissions) {
+        let Some(feed) = self.feed(of, content) else { return };
+        let injection = self.refreshes.registry().injection(&of.agent);
+        let is_shown = self.definition(of).is_some_and(Definition::is_shown);
+        let shows_time = is_shown && injection.shows_times();
         let before = self.shown.get(&of.agent, &of.id);
-        if shows_times || !before.is_some_and(|it| it.is_recorded_as(&feed)) {
+        let is_recorded = before.is_some_and(|it| it.shows_the_same(&feed, &injection));
+        if shows_time || !is_recorded {
             note(of, feed, None, emissions);
         }
     }
@@ -400,6 +399,20 @@ impl Handling {
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
         let source = definition.map(source_name).unwrap_or_default();
         note(of, feed.with_source(source), Some(why), emissions);
+    }
+}
+
+/// The content that a source answered.
+struct Content {
+    text: String,
+    /// When the content was up to date, if the source says so.
+    as_of: Option<Timestamp>,
+    is_stale: bool,
+}
+
+impl Content {
+    fn text(text: String) -> Content {
+        Content { text, as_of: None, is_stale: false }
     }
 }
 

@@ -17,7 +17,7 @@ use super::super::action::variables::names_in;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
-use super::definition::{Definition, micros};
+use super::definition::{Definition, Source, micros};
 use super::registry::{Registered, Registry};
 use super::words::{
     FeedContent, FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, NAME, RefreshFeeds,
@@ -50,12 +50,21 @@ pub(super) struct FeedId {
     pub(super) id: String,
 }
 
-/// A request to the source of a feed. `fetch` is the `fetch_context_feed` that caused the request;
-/// None for a refresh.
+/// A request to the source of a feed. `fetch` is None if a refresh sent the request.
 #[derive(Clone, Debug)]
 struct SourceCall {
     of: FeedId,
-    fetch: Option<Entry>,
+    /// The number of the request.
+    number: u64,
+    fetch: Option<Fetch>,
+}
+
+/// The `fetch_context_feed` that caused a request to a source.
+#[derive(Clone, Debug)]
+struct Fetch {
+    asked: Entry,
+    /// The source that the feed had then.
+    source: Option<Source>,
 }
 
 /// Something that the handler of a message does.
@@ -110,6 +119,8 @@ struct FeedState {
     /// Whether the feed waits for other feeds before its source is asked.
     is_held: bool,
     value: Option<Element>,
+    /// The number of the newest request of a `fetch_context_feed` that the source has answered.
+    fetched_by: u64,
 }
 
 impl Refreshes {
@@ -143,6 +154,9 @@ impl Refreshes {
 
     /// Records requests to sources, answered refreshes, and the end of agents' work.
     fn observe(&mut self, entry: &Entry) {
+        if let Some(asked) = entry.reply_to().filter(|_| entry.from() == NAME) {
+            self.fetches.retain(|_, it| it.id() != asked);
+        }
         if entry.from() == NAME || (entry.is::<ThreadSpawned>() && entry.from() == "core") {
             self.observe_call(entry);
         }
@@ -166,9 +180,16 @@ impl Refreshes {
             asked.and_then(|_| self.calls.replied(entry)).map(|it| it.of.clone())
         });
         let Some(of) = asked else { return };
-        let fetch = entry.cause().and_then(|it| self.fetches.get(&it.seq)).cloned();
-        let fetch = fetch.or_else(|| self.calls.replied(entry)?.fetch.clone());
-        self.calls.record(entry, SourceCall { of, fetch });
+        let call = match self.calls.replied(entry) {
+            Some(call) => call.clone(),
+            None => {
+                let asked = entry.cause().and_then(|it| self.fetches.get(&it.seq)).cloned();
+                let source = self.source(&of).cloned();
+                let fetch = asked.map(|asked| Fetch { asked, source });
+                SourceCall { of, number: entry.seq(), fetch }
+            }
+        };
+        self.calls.record(entry, call);
     }
 
     /// The effects of a message to `feed`.
@@ -193,21 +214,42 @@ impl Refreshes {
         } else if let Ok(FeedUnasked { agent, id, why }) = entry.decode() {
             self.lost(now, FeedId { agent, id }, why, &mut effects);
         } else if let Some((asked, answer)) = self.answer(entry) {
-            let SourceCall { of, fetch } = asked;
-            let is_fetch = fetch.is_some();
-            if let Some(fetch) = fetch {
-                self.fetches.remove(&fetch.seq());
-                effects.push(Effect::Fetched(fetch, of.clone(), answer.clone()));
-            }
-            match answer {
-                Ok(answer) => self.had(now, of, answer, &mut effects),
-                // A turn may wait for another request to this source.
-                Err(_) if is_fetch => {}
-                Err(why) => self.lost(now, of, why, &mut effects),
-            }
+            self.answered(now, asked, answer, &mut effects);
         }
         self.arm(&mut effects);
         effects
+    }
+
+    /// Handles the answer of a feed's source.
+    fn answered(
+        &mut self,
+        now: u64,
+        SourceCall { of, number, fetch }: SourceCall,
+        answer: Result<Option<Element>, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(Fetch { asked, source }) = fetch else {
+            let newest = self.state(&of).map_or(0, |it| it.fetched_by);
+            return match answer {
+                // A later request, of a fetch, was answered before.
+                Ok(_) if number < newest => {}
+                Ok(answer) => self.had(now, of, answer, effects),
+                Err(why) => self.lost(now, of, why, effects),
+            };
+        };
+        effects.push(Effect::Fetched(asked, of.clone(), answer.clone()));
+        let is_same = self.source(&of) == source.as_ref();
+        // After a failure, a turn may still wait for another request to this source.
+        let Ok(answer) = answer else { return };
+        if let Some(state) = self.state(&of).filter(|it| is_same && it.fetched_by < number) {
+            (state.fetched_by, state.is_held) = (number, false);
+            self.had(now, of, answer, effects);
+        }
+    }
+
+    /// The source of a feed, as the feed is defined now.
+    fn source(&self, of: &FeedId) -> Option<&Source> {
+        self.registry.get(&of.agent, &of.id)?.definition.source.as_ref()
     }
 
     /// The request to a source that an entry answers, and the outcome. The request is closed. None

@@ -53,7 +53,7 @@ pub enum Inject {
     /// Each prompt shows it.
     #[default]
     Always,
-    /// No prompt shows it. It is refreshed all the same, and `$id` refers to it.
+    /// No prompt has a block of it. It is refreshed all the same, and `$id` refers to it.
     Referenced,
 }
 
@@ -262,7 +262,8 @@ impl Definition {
         match begins && self.id.chars().all(word) {
             true => Ok(()),
             false => {
-                Err(format!("{:?} is no id of a feed: it has letters, digits, _ and -", self.id))
+                let text = "it has letters, digits, _ and -, and begins with a letter or _";
+                Err(format!("{:?} is no id of a feed: {text}", self.id))
             }
         }
     }
@@ -371,7 +372,8 @@ impl Feeds {
     /// Sets how prompts show the feeds.
     ///
     /// # Errors
-    /// If a limit is 0, or if `refreshed` is set for a form that shows no times.
+    /// If a limit is too small, if one feed may be longer than all together, or if `refreshed` is
+    /// set for a form that shows no times.
     pub fn injected(self, injection: Injection) -> Result<Feeds, WrongFeed> {
         injection.check().map_err(WrongFeed)?;
         Ok(Feeds { injection, ..self })

@@ -31,6 +31,9 @@ pub struct Injection {
     pub feeds_bytes_max: Option<u64>,
 }
 
+/// The smallest `feeds_bytes_max`. The line before the feeds and a block's ends need some.
+const ALL_BYTES_LEAST: usize = 256;
+
 /// The form of a feed's block in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
 #[non_exhaustive]
@@ -56,10 +59,21 @@ impl Injection {
         bytes(self.feeds_bytes_max, FeedLimits::default().feeds_bytes_max)
     }
 
-    /// Fails if a limit is 0, or if `refreshed` is set for a form that shows no times.
+    /// Fails if a limit is too small for any content, if one feed may be longer than all together,
+    /// or if `refreshed` is set for a form that shows no times.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.feed_bytes_max == Some(0) || self.feeds_bytes_max == Some(0) {
-            return Err("a limit of bytes is at least 1; `enabled: false` shows nothing".to_owned());
+        let (one, all) = (self.feed_bytes(), self.feeds_bytes());
+        if one == 0 || all < ALL_BYTES_LEAST {
+            return Err(format!(
+                "feed_bytes_max is at least 1, and feeds_bytes_max {ALL_BYTES_LEAST}; \
+                 `enabled: false` shows nothing"
+            ));
+        }
+        if self.feed_bytes_max.is_some() && one > all {
+            return Err(format!(
+                "feed_bytes_max is {one}, and feeds_bytes_max {all}: no feed of that size would be \
+                 shown"
+            ));
         }
         if self.refreshed.is_some() && self.form != Some(BlockForm::Markers) {
             return Err("`refreshed` is for `form: markers`: no other form shows times".to_owned());

@@ -204,7 +204,10 @@ impl Field {
         if !name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
             || !name.chars().all(word)
         {
-            let text = format!("{name:?} is no name of a field: it has letters, digits, _ and -");
+            let text = format!(
+                "{name:?} is no name of a field: it has letters, digits, _ and -, and begins with \
+                 a letter or _"
+            );
             return Err(WrongField(text));
         }
         self.sound().map_err(|text| WrongField(format!("{name}: {text}")))

@@ -284,7 +284,9 @@ fn fields_that_cannot_be_are_told() {
     let twice = Fields::new(["a", "a"].map(|it| Field::new(it, Kind::String)));
     assert_eq!(twice.unwrap_err().to_string(), "the field a stands twice");
     let named = Fields::new([Field::new("a b", Kind::String)]).unwrap_err().to_string();
-    assert_eq!(named, "\"a b\" is no name of a field: it has letters, digits, _ and -");
+    let expected = "\"a b\" is no name of a field: it has letters, digits, _ and -, and begins \
+        with a letter or _";
+    assert_eq!(named, expected);
     let many = Fields::new((0..65).map(|it| Field::new(format!("f{it}"), Kind::String)));
     assert_eq!(many.unwrap_err().to_string(), "65 fields are too many: fields_max is 64");
 }

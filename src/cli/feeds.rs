@@ -204,10 +204,13 @@ fn in_prompt(
     if until.is_none() {
         return InPrompt::NoTurn;
     }
+    let at_turn = at_prompt.registry().get(agent, &definition.id).map(|it| &it.definition);
+    if at_turn.is_some_and(|it| it.is_enabled() && !it.is_shown()) {
+        return InPrompt::Absent("it is there for references only");
+    }
     match at_prompt.contents(agent).get(&definition.id) {
         Some(Some(text)) => InPrompt::Shown(text.len()),
         _ if !definition.is_enabled() => InPrompt::Absent("it is not enabled"),
-        _ if !definition.is_shown() => InPrompt::Absent("it is there for references only"),
         None => InPrompt::Absent("it was added later"),
         Some(None) => InPrompt::Absent(match at_prompt.get(agent, &definition.id) {
             None => "nothing had come of it",

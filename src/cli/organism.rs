@@ -72,9 +72,9 @@ pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
 pub(crate) fn told(all: &Mistakes) -> String {
     let count = all.all().len();
     let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-    // A single mistake may be in a pod file.
-    let file = if let [one] = all.all() { all.file_of(one) } else { all.file() };
-    format!("{count} {mistakes} in {file}\n{all}")
+    let mut files: Vec<&str> = all.all().iter().map(|it| all.file_of(it)).collect();
+    files.dedup();
+    format!("{count} {mistakes} in {}\n{all}", files.join(" and "))
 }
 
 impl Organism {

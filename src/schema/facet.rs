@@ -85,8 +85,8 @@ impl Facets {
 }
 
 impl Scalar {
-    /// This scalar with further facets. For a list, the lengths replace the list's own bounds on
-    /// the number of items, and the other facets are for each item.
+    /// This scalar with further facets. For a list, a length among the facets replaces the list's
+    /// own bound on the number of items, and the other facets are for each item.
     ///
     /// # Errors
     ///
@@ -96,7 +96,8 @@ impl Scalar {
             return Ok(self);
         }
         if let Scalar::List(list) = &self {
-            let (length_min, length_max) = (facets.length_min.take(), facets.length_max.take());
+            let length_min = facets.length_min.take().or(list.length_min);
+            let length_max = facets.length_max.take().or(list.length_max);
             let item = list.item.clone().narrow(facets)?;
             return Ok(Scalar::List(Arc::new(List { item, length_min, length_max })));
         }

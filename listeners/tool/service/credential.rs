@@ -56,6 +56,11 @@ impl Token {
         (AUTHORIZATION, self.header.clone())
     }
 
+    /// The bytes of the header that has the token.
+    pub(super) fn len(&self) -> usize {
+        self.header.len()
+    }
+
     /// A text of the service in which the token is hidden.
     pub(super) fn hide(&self, text: &str) -> String {
         self.secret.hidden_in(text)

@@ -309,8 +309,10 @@ impl Service {
     /// them all.
     fn hidden_in(&self, text: String) -> String {
         let callers = self.agents.values().chain([&self.common]);
-        let tokens = callers.filter_map(|it| it.token.as_ref());
-        tokens.fold(text, |text, token| token.hide(&text))
+        let mut tokens: Vec<&Token> = callers.filter_map(|it| it.token.as_ref()).collect();
+        // A token may begin with another one.
+        tokens.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        tokens.into_iter().fold(text, |text, token| token.hide(&text))
     }
 
     fn refused(&self, refusal: Refusal) -> Refused {

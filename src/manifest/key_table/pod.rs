@@ -5,12 +5,13 @@ use crate::manifest::shape::{Key, Kind, Map, key};
 
 /// The keys of a Compose file. They may have any values, and change nothing.
 pub(in crate::manifest) const COMPOSE: &[&str] =
-    &["configs", "include", "name", "networks", "secrets", "version", "volumes"];
+    &["configs", "include", "models", "name", "networks", "secrets", "version", "volumes"];
 
 /// The keys of a service of a Compose file. They may have any values, and change nothing.
 pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "annotations",
     "attach",
+    "blkio_config",
     "build",
     "cap_add",
     "cap_drop",
@@ -21,12 +22,18 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "container_name",
     "cpu_count",
     "cpu_percent",
+    "cpu_period",
+    "cpu_quota",
+    "cpu_rt_period",
+    "cpu_rt_runtime",
     "cpu_shares",
     "cpus",
     "cpuset",
+    "credential_spec",
     "depends_on",
     "deploy",
     "develop",
+    "device_cgroup_rules",
     "devices",
     "dns",
     "dns_opt",
@@ -47,6 +54,7 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "init",
     "ipc",
     "isolation",
+    "label_file",
     "labels",
     "links",
     "logging",
@@ -55,6 +63,7 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "mem_reservation",
     "mem_swappiness",
     "memswap_limit",
+    "models",
     "network_mode",
     "networks",
     "oom_kill_disable",
@@ -67,6 +76,7 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "pre_stop",
     "privileged",
     "profiles",
+    "provider",
     "pull_policy",
     "read_only",
     "restart",
@@ -83,8 +93,10 @@ pub(in crate::manifest) const COMPOSE_SERVICE: &[&str] = &[
     "tmpfs",
     "tty",
     "ulimits",
+    "use_api_socket",
     "user",
     "userns_mode",
+    "uts",
     "volumes",
     "volumes_from",
     "working_dir",

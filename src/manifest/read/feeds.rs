@@ -2,6 +2,7 @@
 //! `feeds-defaults` and `feeds`, in the form of ADR-013.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,12 +50,12 @@ impl Reader<'_> {
         let made = all.iter().filter_map(|(name, node)| {
             let path = format!("services.{name}");
             let mut settings = Settings::new(node.key("url")?.text()?);
-            let pod = self.pods.names.get(*name).map(String::as_str).or(organism);
+            let pod = self.pods.service_pods.get(*name).map(String::as_str).or(organism);
             settings.pod = pod.map(str::to_owned);
             settings.organism = organism.map(str::to_owned);
             settings.hosts = hosts.clone();
             settings.auth = self.credential(name, node);
-            settings.agents = self.of_agents(&agents, name);
+            settings.agents = self.of_agents(&agents, name, organism);
             let listener = self.service(node, &path, settings)?;
             Some((*node, path, listener.named(*name)))
         });
@@ -80,12 +81,18 @@ impl Reader<'_> {
 
     /// Maps an agent to its pod and to its own credential for a service. Agents that have neither
     /// are left out: for them, requests to the service don't differ.
-    fn of_agents(&self, agents: &[String], service: &str) -> BTreeMap<String, AgentSettings> {
+    fn of_agents(
+        &self,
+        agents: &[String],
+        service: &str,
+        organism: Option<&str>,
+    ) -> BTreeMap<String, AgentSettings> {
         // Other names are mistakes, and `..` would lead out of the folder.
         let is_sound = |it: &&String| check::is_name(it) && xml::is_name(it);
         let all = agents.iter().filter(is_sound).filter_map(|agent| {
             let auth = existing(&self.context.join(agent), service);
-            let pod = self.pods.names.get(agent).cloned();
+            let pod = self.pods.agent_pods.get(agent);
+            let pod = pod.and_then(|it| it.clone().or_else(|| organism.map(str::to_owned)));
             let is_other = auth.is_some() || pod.is_some();
             is_other.then(|| (agent.clone(), AgentSettings { auth, pod }))
         });
@@ -97,7 +104,8 @@ impl Reader<'_> {
         let more = node.key("hosts").map(Node::items).unwrap_or_default();
         settings.hosts.extend(more.iter().filter_map(Node::text).map(str::to_owned));
         if let Some(seconds) = node.key("timeout").and_then(Node::text).and_then(amount::time) {
-            settings.limits.seconds_max = seconds.as_secs().max(1);
+            let whole = seconds.as_millis().div_ceil(1_000).max(1);
+            settings.limits.seconds_max = u64::try_from(whole).unwrap_or(u64::MAX);
         }
         let made = service(&settings).map_err(|error| {
             // The text of the error begins with the wrong key, unless that is `url`.
@@ -284,9 +292,11 @@ impl Reader<'_> {
 /// The file `service-auth/<service>.json` in a folder, if there is one.
 fn existing(folder: &Path, service: &str) -> Option<Beside> {
     let file = format!("service-auth/{service}.json");
-    // A symbolic link that leads nowhere counts as a file here, so it is reported as a mistake.
-    let is_there = folder.join(&file).symlink_metadata().is_ok();
-    is_there.then(|| Beside::in_folder(folder, &file))
+    // A symbolic link that leads nowhere counts as a file here, and so does a file whose folder
+    // can't be searched: each is reported as a mistake.
+    let found = folder.join(&file).symlink_metadata();
+    let is_missing = found.is_err_and(|it| it.kind() == ErrorKind::NotFound);
+    (!is_missing).then(|| Beside::in_folder(folder, &file))
 }
 
 /// A feed of a service in the form of `feeds.json`. None if the feed is switched off.

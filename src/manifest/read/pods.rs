@@ -30,8 +30,10 @@ pub(super) struct Pods {
     pub(super) files: Vec<String>,
     /// The agents, each as a listener of a manifest, with its path in the pod file.
     pub(super) agents: Vec<(String, Node)>,
-    /// Maps the name of a service or an agent to the name of its pod.
-    pub(super) names: BTreeMap<String, String>,
+    /// Maps each agent of a pod to the pod's name. None if the pod has no name.
+    pub(super) agent_pods: BTreeMap<String, Option<String>>,
+    /// Maps each service with a `url` to the name of its pod.
+    pub(super) service_pods: BTreeMap<String, String>,
 }
 
 /// Reads the pod files that a manifest names. Their services join those of the manifest. `model`
@@ -109,9 +111,9 @@ fn prepare(service: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mis
 
 /// Whether a merge key with this value brings only values that only Compose reads.
 fn brings_nothing(node: &Node) -> bool {
-    let is_of_compose = |it: &str| COMPOSE_SERVICE.contains(&it);
+    let is_idle = |it: &str| COMPOSE_SERVICE.contains(&it) || is_foreign(it);
     match &node.value {
-        Value::Map(pairs) => pairs.iter().all(|it| is_of_compose(&it.key)),
+        Value::Map(pairs) => pairs.iter().all(|it| is_idle(&it.key)),
         Value::List(items) => items.iter().all(brings_nothing),
         Value::Scalar(_) => false,
     }
@@ -121,9 +123,13 @@ fn brings_nothing(node: &Node) -> bool {
 /// misspellings of it.
 fn drop_extensions(node: &mut Node) {
     if let Value::Map(pairs) = &mut node.value {
-        let is_ours = |it: &str| it == CLAW || nearest(it, [CLAW].into_iter()).is_some();
-        pairs.retain(|it| !it.key.starts_with("x-") || is_ours(&it.key));
+        pairs.retain(|it| !is_foreign(&it.key));
     }
+}
+
+/// Whether a key is an extension of another program.
+fn is_foreign(key: &str) -> bool {
+    key.starts_with("x-") && key != CLAW && nearest(key, [CLAW].into_iter()).is_none()
 }
 
 /// A pod file that was read.
@@ -149,15 +155,13 @@ impl Pod<'_> {
         }
         let name = about.and_then(|it| it.key("pod")).and_then(Node::text);
         for pair in all {
-            if let Some(name) = name {
-                pods.names.insert(pair.key.clone(), name.to_owned());
-            }
             let path = format!("services.{}", cut(&pair.key));
             let claw = pair.value.key(CLAW);
             let agent = claw.and_then(|it| Some((it, it.key("agent")?)));
             if let Some((claw, file)) = agent {
                 let path = format!("{path}.{CLAW}");
                 let agent = self.agent(pair, claw, file, &path, wrong);
+                pods.agent_pods.insert(pair.key.clone(), name.map(str::to_owned));
                 pods.agents.push((path, agent));
             }
             match pair.value.key("url") {
@@ -167,7 +171,11 @@ impl Pod<'_> {
                     let path = format!("{path}.url");
                     wrong.push(Mistake::new(url.place, text).at(&path).advice(advice));
                 }
-                Some(_) => services.push(self.service(pair)),
+                Some(_) => {
+                    services.push(self.service(pair));
+                    let name = name.map(|it| (pair.key.clone(), it.to_owned()));
+                    pods.service_pods.extend(name);
+                }
                 None => wrong.extend(without_url(&pair.value, &path)),
             }
         }

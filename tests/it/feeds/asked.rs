@@ -85,6 +85,32 @@ fn a_feed_that_cannot_be_fetched_is_a_failed_action_and_stays_as_it_was() {
 }
 
 #[test]
+fn a_fetch_of_a_feed_that_is_removed_meanwhile_fails() {
+    let both = r#"<action type="internal" mode="async" id="f">
+{"name": "fetch_context_feed", "parameters": {"id": "load"}}</action>
+<action type="internal" mode="sync" id="r">
+{"name": "remove_context_feed", "parameters": {"id": "load"}}</action>"#;
+    let world = World::new(&[(0, both), (0, "<response>$f</response>"), (0, DONE)]);
+    let world = world.saying(&[(0, Ok("one")), (3, Ok("two"))]);
+    let came = world.ask(world.agent(&[load()]), &["Go."]);
+    let results = came.results();
+    let is_told = |it: &String| it.contains("the feed was removed meanwhile");
+    assert!(results.iter().any(is_told), "{results:?}");
+}
+
+#[test]
+fn an_answer_to_an_older_request_does_not_replace_what_was_fetched() {
+    let world = World::new(&[(0, FETCH), (15, DONE)]);
+    let world = world.saying(&[(20, Ok("old")), (0, Ok("new"))]);
+    let load = load().cache_ttl(std::time::Duration::from_secs(600));
+    let came = world.ask(world.agent(&[load]), &["Go."]);
+    assert_eq!(came.asked(), [0, 10]);
+    let recorded = came.recorded("load");
+    assert!(recorded.last().is_some_and(|it| it.contains(">new<")), "{recorded:?}");
+    assert!(!recorded.iter().any(|it| it.contains(">old<")), "{recorded:?}");
+}
+
+#[test]
 fn what_is_blocked_is_not_listed_or_fetched() {
     let blocked = ["fetch_context_feed", "list_context_feeds", "list_available_tools"];
     let internal = InternalActions {

@@ -85,7 +85,13 @@ fn a_feed_for_references_stands_in_no_prompt_and_has_its_value() {
 fn what_cannot_be_shown_so_is_refused() {
     let wrong = |injection| Feeds::default().injected(injection).unwrap_err().to_string();
     let nothing = Injection { feed_bytes_max: Some(0), ..Injection::default() };
-    assert_eq!(wrong(nothing), "a limit of bytes is at least 1; `enabled: false` shows nothing");
+    let least =
+        "feed_bytes_max is at least 1, and feeds_bytes_max 256; `enabled: false` shows nothing";
+    assert_eq!(wrong(nothing), least);
+    let large = Injection { feed_bytes_max: Some(65_537), ..Injection::default() };
+    let unlike = "feed_bytes_max is 65537, and feeds_bytes_max 65536: no feed of that size would \
+        be shown";
+    assert_eq!(wrong(large), unlike);
     let times = Injection { refreshed: Some(true), ..Injection::default() };
     assert_eq!(wrong(times), "`refreshed` is for `form: markers`: no other form shows times");
 }

@@ -265,7 +265,9 @@ fn what_is_asked_while_feeds_are_had_is_answered_too() {
 #[test]
 fn feeds_that_cannot_be_are_told() {
     let wrong = |it: Definition| Feeds::new([it]).unwrap_err().to_string();
-    assert_eq!(wrong(teller("a b")), "\"a b\" is no id of a feed: it has letters, digits, _ and -");
+    let id = "\"a b\" is no id of a feed: it has letters, digits, _ and -, and begins with a \
+        letter or _";
+    assert_eq!(wrong(teller("a b")), id);
     let zero = Definition::periodic("a", Duration::ZERO, Source::listener("teller"));
     assert_eq!(wrong(zero), "a: an interval has at least 1 s, not 0");
     let other = Definition::on_demand("a", Source::internal("systm_clock"));

@@ -160,13 +160,13 @@ volumes: {{db: {{}}}}
 async fn a_pod_has_services_of_its_own_and_an_agent_its_own_credential() {
     let site = Site::start(|path| match path {
         "/status" => Answer::Whole(head("403 Forbidden", "content-length: 0\r\n")),
-        _ => page("text/plain", "Read with 0wn-token, not c0mmon."),
+        _ => page("text/plain", "Read with c0mmon-own, not c0mmon."),
     });
     let site = site.await;
     let more = "feeds-defaults: [status]\n";
     let scene = organism("  {}\n", more, &compose(&site.url("")), &DONE.repeat(2));
     write_credential(&scene, "service-auth/claw-api.json", "c0mmon");
-    write_credential(&scene, "elsewhere/context/tiverton/service-auth/claw-api.json", "0wn-token");
+    write_credential(&scene, "elsewhere/context/tiverton/service-auth/claw-api.json", "c0mmon-own");
     scene.run(&["check", "--data", "elsewhere"]).code(0);
     let server = scene.serve(&["--data", "elsewhere"]);
     for agent in ["tiverton", "octopus"] {
@@ -178,14 +178,14 @@ async fn a_pod_has_services_of_its_own_and_an_agent_its_own_credential() {
     assert_eq!(asked.len(), 3, "{asked:?}");
     for it in &asked {
         let token = match it.contains("x-claw-id: tiverton\r\n") {
-            true => "authorization: Bearer 0wn-token\r\n",
+            true => "authorization: Bearer c0mmon-own\r\n",
             false => "authorization: Bearer c0mmon\r\n",
         };
         assert!(it.contains(token) && it.contains("x-claw-pod: trading-desk\r\n"), "{it}");
     }
     let said = scene.run(&["feeds", "tiverton", "--values", "--data", "elsewhere"]).code(0).out;
     super::in_order(&said, &["alerts", "Read with "]);
-    assert!(!said.contains("0wn-token") && !said.contains("c0mmon"), "{said}");
+    assert!(!said.contains("c0mmon") && !said.contains("-own"), "{said}");
     let feeds = fs::read_to_string(scene.path("elsewhere/context/tiverton/feeds.json")).unwrap();
     super::in_order(&feeds, &["\"name\":\"alerts\"", "\"ttl\":60}", "\"name\":\"status\""]);
 }
@@ -325,4 +325,30 @@ fn what_a_manifest_must_say_for_its_pods_is_told_with_its_place() {
     let listed = "listeners: [{use: agent, name: tiverton}]\n";
     let scene = organism(url, listed, SECTION_7, DONE);
     scene.run(&["check"]).code(0).says(&["tiverton", "octopus", "claw-api"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_sends_its_own_pods_name_whatever_other_pods_declare() {
+    let site = Site::start(|_| page("text/plain", "Read.")).await;
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let pod = "x-claw: {pod: one}\nservices:\n  octopus:\n    x-claw:\n      \
+        agent: ./agents/OCTOPUS.md\n      feeds: [{source: claw-api, path: /a}]\n";
+    let scene = organism(&service, "", pod, DONE);
+    let manifest = fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let two = manifest.replace("pods: [desk/pod.yaml]", "pods: [desk/pod.yaml, other.yaml]");
+    scene.write("organism.yaml", two);
+    scene.write("other.yaml", "x-claw: {pod: two}\nservices: {octopus: {image: nginx}}\n");
+    let server = scene.serve(&[]);
+    let ask = "<octopus xmlns=\"https://xml-pipeline.org/ns/octopus/v1\">Go.</octopus>\n";
+    scene.pipe(&["send", "--connect", &server.address], ask).code(0);
+    let asked = site.asked();
+    assert!(asked.len() == 1 && asked[0].contains("x-claw-pod: one\r\n"), "{asked:?}");
+}
+
+#[test]
+fn mistakes_of_a_pod_alone_name_its_file_alone() {
+    let pod = "x-claw: {pod: one, mastr: x}\nservices: {octopus: {x-claw: {agnt: a.md}}}\n";
+    let ran = organism("  {}\n", "", pod, DONE).run(&["check"]).code(1);
+    let head = ran.out.lines().next().unwrap().to_owned();
+    assert!(head.ends_with(" mistakes in desk/pod.yaml"), "{}", ran.out);
 }

@@ -99,7 +99,8 @@ async fn section_4_blocks_have_the_markers_of_the_adr() {
       - {name: fleet-alerts, source: claw-api, path: /fleet/alerts}
       - {name: hidden, source: claw-api, path: /hidden, inject: referenced}
 ";
-    let prompt = prompts(&desk(&service, feeds, DONE), &["Go."]).remove(0);
+    let scene = desk(&service, feeds, DONE);
+    let prompt = prompts(&scene, &["Go."]).remove(0);
     super::in_order(
         &prompt,
         &[
@@ -109,6 +110,8 @@ async fn section_4_blocks_have_the_markers_of_the_adr() {
         ],
     );
     assert!(!prompt.contains("hidden"), "{prompt}");
+    let told = scene.run(&["feeds", "tiverton"]).code(0).out;
+    super::in_order(&told, &["hidden", "not in the last prompt: it is there for references only"]);
     let wrong = "    feed_injection: {form: markdown}\n";
     checked(&service, wrong).code(1).says(&["9:28: this is `markdown`, and `xml` or `markers`"]);
     let wrong = "    feed_injection: {refreshed: true}\n";
