@@ -27,7 +27,7 @@ pub fn core() -> Vec<Listener> {
     vec![thread::thread(), timer::timer(), todo::todo(), view::view()]
 }
 
-/// The listeners that agents need besides [`core`]: `action` and `feed`. Actions of the type
+/// The listeners that agents need besides [`mod@core`]: `action` and `feed`. Actions of the type
 /// `internal` go to `feed`.
 #[must_use]
 pub fn mind() -> Vec<Listener> {
@@ -36,7 +36,7 @@ pub fn mind() -> Vec<Listener> {
     vec![action::action(settings), feed::feed()]
 }
 
-/// The listeners that every server has, whatever its manifest says: [`core`] and [`mind`].
+/// The listeners that every server has, whatever its manifest says: [`mod@core`] and [`mod@mind`].
 #[must_use]
 pub fn staff() -> Vec<Listener> {
     core().into_iter().chain(mind()).collect()

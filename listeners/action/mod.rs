@@ -3,7 +3,7 @@
 //!
 //! Usually an action starts as soon as it is defined, while its agent still writes. It waits only
 //! for actions that it depends on, for an earlier `sync` action of its turn, or for a limit.
-//! `docs/actions.md` has the rules, [`graph`] implements them, and [`actions`] makes the inputs of
+//! `docs/actions.md` has the rules, [`graph`] implements them, and `actions` makes the inputs of
 //! the graph from the log.
 
 mod open_payload;

@@ -30,7 +30,7 @@ pub mod system_monitor;
 
 /// Some listeners start this executable again, as a helper process that runs a program or reads a
 /// PDF. If this process is such a helper, `begun` does the helper's work and returns the exit code.
-/// Otherwise `begun` returns None. A program whose `main` isn't [`pumphouse::cli`] must call
+/// Otherwise `begun` returns None. A program whose `main` isn't [`pumphouse::cli()`] must call
 /// `begun` before everything else.
 ///
 /// ```

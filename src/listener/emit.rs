@@ -13,11 +13,11 @@ use crate::xml::Element;
 /// What a handler may return, and what an [`Outbox`](crate::listener::Outbox) takes.
 ///
 /// `()` emits nothing. A payload, an [`Element`] or a [`Fault`] answers the sender of the message.
-/// [`To`] names another receiver, [`Request`] wants an answer, and [`Reply`] answers an earlier
-/// message. [`Again`] and [`Later`] go to the listener itself; a [`Note`] is only recorded.
-/// [`Final`] ends a child thread, [`Partial`] doesn't. [`Spawn`] and [`ThreadControl`] open and
-/// steer threads. `Option`, `Result`, `Vec` and tuples hold any of these. So does a struct, whose
-/// fields are emitted in order:
+/// [`To`] names another receiver, [`Request`](crate::listener::Request) wants an answer, and
+/// [`Reply`](crate::listener::Reply) answers an earlier message. [`Again`] and [`Later`] go to the
+/// listener itself; a [`Note`] is only recorded. [`Final`] ends a child thread, [`Partial`]
+/// doesn't. [`Spawn`] and [`ThreadControl`] open and steer threads. `Option`, `Result`, `Vec` and
+/// tuples hold any of these. So does a struct, whose fields are emitted in order:
 ///
 /// ```
 /// use pumphouse::listener::IntoEmit;

@@ -8,7 +8,7 @@
 //! A repository may be a stranger's, and Git runs programs that a repository's configuration names,
 //! such as hooks, filters and differs. Here, Git reads neither this configuration nor those of the
 //! user and the system. Git uses a `.git` folder of the pump's own, which borrows the repository's
-//! objects and references ([`borrow`]), and the repository's index. Git runs under the same kind of
+//! objects and references (`borrow`), and the repository's index. Git runs under the same kind of
 //! bounds as a [`command`](super::command).
 
 mod borrow;
