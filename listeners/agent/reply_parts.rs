@@ -20,7 +20,7 @@ use super::words::{explains_mistakes, reading};
 
 /// The beginning of a call in the provider's own protocol, as the recorded text has it.
 const OPEN: &str = "<tool_use";
-/// The end of such a call. No JSON text has such a line.
+/// The end of such a call. A JSON string can't contain `CLOSE`, because it escapes line breaks.
 const CLOSE: &str = "</tool_use>\n";
 
 /// The advice about broken JSON.
@@ -30,7 +30,7 @@ const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></co
 
 /// A part of a reply, on which the agent acts. Parts come in the order of the reply.
 pub(super) enum ReplyPart {
-    /// Text as it comes, after the name of its place: `thought`, `response` or `text`.
+    /// A piece of text, and what the text stands in: `thought`, `response`, or `text` for neither.
     Text(&'static str, String),
     Thought(ThoughtText),
     /// A call, or all its mistakes.
@@ -44,7 +44,8 @@ pub(super) enum ReplyPart {
     },
     /// The metadata that the agent sets, or the reason why they can't be read.
     Metadata(Result<MetadataUpdate, String>),
-    /// A payload for the core or for a peer, and its place in the reply, in bytes.
+    /// A payload for a listener of the pump (`is_core`) or for a peer, and its range of bytes in
+    /// the reply.
     Payload {
         local: String,
         element: Result<Element, String>,
@@ -52,18 +53,20 @@ pub(super) enum ReplyPart {
         from: usize,
         to: usize,
     },
-    /// The agent's own root, by which the agent asks for another turn.
+    /// The root element of the agent's own payload. By writing it, the agent asks for another turn.
     Own,
     /// The name of an element that has no meaning here.
     Meaningless(String),
-    /// An element that doesn't run, and the reason. `call` is the id or the name of a call.
+    /// An element that doesn't run, and the reason. `call` is the element's id, or its name if it
+    /// has no id.
     Broken {
         call: Option<String>,
         text: String,
         line: u32,
         column: u32,
     },
-    /// An element that counts as text at its place, and the reason. `element` is set for a payload.
+    /// A valid element that doesn't run because of where it stands, such as in a code fence.
+    /// `element` is set for a payload.
     Ignored {
         local: String,
         element: Option<Element>,
@@ -80,7 +83,7 @@ pub(super) enum ReplyPart {
 }
 
 impl ReplyPart {
-    /// Whether this part neither does nor answers anything.
+    /// Whether a reply of only such parts runs nothing and answers nothing.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
@@ -133,9 +136,11 @@ struct PartCollector {
     at: usize,
     /// The position at which the text of the open response begins, in bytes.
     response: usize,
-    /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action was an action.
+    /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action (see
+    /// [`is_mention`]) was parsed as a call.
     is_old: bool,
-    /// Whether notices about broken JSON quote the line and give advice.
+    /// Whether notices about broken JSON give advice and, for calls in the text, the number of the
+    /// line.
     explains: bool,
     reading: Reading,
     /// The open elements around the current place.
@@ -169,9 +174,8 @@ impl OutsideWords {
         if has_words { Some((from, to)) } else { self.before }
     }
 
-    /// The place of the text that a chat model answers with: the last text outside of all elements
-    /// that isn't blank. The place is its beginning and its end, in bytes, without the white space
-    /// around it.
+    /// The range of bytes of the last text outside all elements that isn't blank, without the white
+    /// space around it. If a model writes no `<response>`, this text may be its answer.
     fn answer(&self, reply: &str) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
@@ -181,7 +185,8 @@ impl OutsideWords {
 }
 
 impl ReplyReader {
-    /// A reader with an agent's configuration, by the rules of a turn.
+    /// Makes a reader for one turn. `rules` is the version of the turn's rules; None is that of
+    /// 0.1.0.
     pub(super) fn new(
         turn: u64,
         config: &Arc<Config>,
@@ -396,7 +401,8 @@ impl PartCollector {
     }
 
     /// The notice about a broken element. For a call with broken JSON, the notice names the call
-    /// and says what to write. For a call that isn't native, it also has the line.
+    /// and says what to write. If the call isn't native, the notice also has the number of the
+    /// line, and shows the form without JSON.
     fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
         let is_explained = self.explains && it.fault == Fault::Json;
         let Some(call) = call.filter(|_| is_explained) else {
@@ -500,16 +506,16 @@ fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> ReplyPart
     ReplyPart::Broken { call, text: escape::recorded(text).into_owned(), line, column }
 }
 
-/// Whether an element only mentions actions: `<action>`, `<tool_use>` or `<tool_call>` without
-/// attributes, and neither JSON nor elements in it.
+/// Whether an element is a mention of an action: it is `<action>`, `<tool_use>` or `<tool_call>`,
+/// it has no attributes, and its content begins with neither JSON nor an element.
 fn is_mention(source: &str) -> bool {
     let mut names = ["<action>", "<tool_use>", "<tool_call>"].iter();
     let body = names.find_map(|it| source.strip_prefix(it)).map(str::trim_start);
     body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
 }
 
-/// The id of a call, or the name of its element if the call has no id. None for an element that is
-/// no call.
+/// The id of a call, or the name of its element if the call has no id. None for `metadata`,
+/// `response` and the elements of thoughts.
 fn called(name: &str, source: &str) -> Option<String> {
     if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
         let tag = &source[..source.find('>').unwrap_or(source.len())];

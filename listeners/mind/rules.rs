@@ -12,7 +12,8 @@ use super::{
     Work,
 };
 
-/// After this number of turns in a row that did nothing, an agent stops.
+/// An agent stops after this many consecutive turns without an effect, if no news has come and
+/// nothing is under way.
 pub(super) const IDLE_MAX: u32 = 2;
 /// After this number of turns in a row in which the model failed, an agent stops.
 pub(super) const FAILURES_MAX: u32 = 3;
@@ -218,7 +219,8 @@ impl Mind {
         work.is_some() && self.work.as_ref().map(|it| it.id) == work
     }
 
-    /// The numbers of the entries that began the things that the work at hand waits for.
+    /// The numbers of the entries that began what is under way for the work at hand: unfinished
+    /// actions, timers, threads and payloads to peers.
     pub fn under_way(&self) -> impl Iterator<Item = u64> {
         let named: Vec<u64> = self.named().collect();
         let is_open = move |seq: u64, action: &ActionRecord| {
@@ -230,8 +232,8 @@ impl Mind {
         actions.map(|(seq, _)| *seq).chain(things.map(|(seq, _)| *seq))
     }
 
-    /// The numbers of the entries that set the timers of the work at hand. Only timers that may
-    /// still tick count.
+    /// The numbers of the entries that set the timers of the work at hand. Timers that can't tick
+    /// again are left out.
     #[must_use]
     pub(in super::super) fn own_timers(&self) -> Vec<u64> {
         let is_own =
@@ -253,8 +255,8 @@ impl Mind {
         (own.collect(), open().all(|it| self.owns(it.work)))
     }
 
-    /// Whether a response that refers to these names may be delivered at once, if its turn has
-    /// called nothing before it.
+    /// Whether nothing of earlier turns keeps a response from being delivered at once. `names` are
+    /// the names to which its text refers. The caller checks the calls of the response's own turn.
     #[must_use]
     pub fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let is_done = |seq: &u64| self.actions.get(seq).is_none_or(|it| it.ended.is_some());
@@ -267,8 +269,8 @@ impl Mind {
         self.pending.is_empty() && names.iter().all(is_settled) && !self.actions.values().any(holds)
     }
 
-    /// Whether an action or a call with the id `name` has failed, in the turn `turn` or an earlier
-    /// one.
+    /// Whether an action of the turn `turn` or an earlier one has the id `name` and has failed. A
+    /// refused call counts as a failed action.
     #[must_use]
     pub fn has_failed(&self, name: &str, turn: u64) -> bool {
         let failed =
@@ -276,9 +278,9 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// Two lists of messages and ticks. The first list has the one with which the work at hand
-    /// began, and the asker's unanswered messages. The second list has all others that no turn has
-    /// shown.
+    /// Two lists of messages and ticks. The first list has the message or tick that began the work
+    /// at hand, and the unanswered messages of its asker. The second list has all others that no
+    /// turn has shown.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -300,8 +302,8 @@ impl Mind {
         (own, others)
     }
 
-    /// The messages and ticks that a turn doesn't show if it shows the thread up to the entry
-    /// `until`. They wait until the work at hand is done.
+    /// The messages and ticks up to the entry `until` that belong to other work, so the turn
+    /// doesn't show them. They wait until the work at hand is done.
     #[must_use]
     pub fn waiting(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| !self.shows(it));
@@ -319,8 +321,8 @@ impl Mind {
         }
     }
 
-    /// The messages that an answer answers if a turn that shows the thread up to the entry `until`
-    /// writes it.
+    /// The messages that a response of the current turn answers. `until` is the last entry that the
+    /// turn's prompt shows.
     #[must_use]
     pub fn answered_by(&self, until: u64) -> Vec<u64> {
         let asked = self
@@ -333,8 +335,8 @@ impl Mind {
         if all.is_empty() { self.answered() } else { all }
     }
 
-    /// The messages that a stop answers, the ticks that it drops, and the timers that it clears,
-    /// besides ending the work. Messages and ticks after the entry `until` stay.
+    /// What a stop does besides ending the work: the messages that it answers, the ticks that it
+    /// drops, and the timers that it clears. Messages and ticks after the entry `until` stay.
     #[must_use]
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
         let mut taken = Dismissed::default();
@@ -373,7 +375,9 @@ impl Mind {
     }
 }
 
-/// The cause of an end of work without a final response.
+/// How work ended without a final response: what is answered and cleared depends on it.
+/// [`StopReason`] says why the rules stop an agent; this type also covers interrupts and spent
+/// budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
@@ -409,7 +413,8 @@ pub(in super::super) struct Dismissed {
 }
 
 impl PendingResponse {
-    /// A response that waits for nothing. It serves to replace the references in its text.
+    /// A response that waits for nothing. A text that is delivered at once gets the values of its
+    /// references in this form.
     pub(in super::super) fn now(turn: u64, text: &str) -> PendingResponse {
         PendingResponse {
             at: u64::MAX,

@@ -8,11 +8,12 @@ use super::words::{
     OpenTodo, Step, StepsOpen, TodoClosed, TodoNudge, TodoOpen, TodoRegistered, TodoUntil,
 };
 
-/// The open checklists of a thread. A fold.
+/// The open checklists of a thread, and the requests for checklists that have no answer yet. A
+/// fold.
 #[derive(Clone, Debug, Default)]
 pub struct Todos {
     open: BTreeMap<u64, Todo>,
-    /// Maps the entry number of each request that has no answer yet to the request.
+    /// The requests without an answer, by their entry numbers.
     asked: BTreeMap<u64, TodoUntil>,
 }
 
@@ -63,15 +64,15 @@ impl Todos {
         self.open.get(&id)
     }
 
-    /// The steps that are left to do. None if there are none. An agent sends them with its final
-    /// response.
+    /// The steps that are left to do. None if there are none.
     #[must_use]
     pub fn left(&self) -> Option<StepsOpen> {
         self.left_after(&[], &[])
     }
 
-    /// The steps that are left to do once the lists `written` have replaced open lists and the
-    /// lists with the ids `closed` have been closed. None if there are none.
+    /// The steps that would be left to do if each request of `written` had replaced the open list
+    /// with its condition, and the lists with the ids `closed` were closed. None if there would be
+    /// none. An agent sends these steps with its final response.
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));
@@ -92,21 +93,20 @@ impl Todos {
         open.chain(asked).find(|(_, it)| *it == condition).map(|(id, _)| *id)
     }
 
-    /// The number of open checklists, and of unanswered requests for checklists before the entry
-    /// `seq`.
+    /// The number of open checklists plus the number of unanswered requests before the entry `seq`.
     pub(super) fn count_before(&self, seq: u64) -> usize {
         self.open.len() + self.asked.range(..seq).count()
     }
 
-    /// Whether the message that a checklist waits for has come. None if no checklist with this id
-    /// is open or requested.
+    /// Whether the message that a checklist waits for has come. None if `id` belongs to neither an
+    /// open checklist nor an unanswered request.
     pub(super) fn was_raised(&self, id: u64) -> Option<bool> {
         let asked = self.asked.contains_key(&id).then_some(false);
         self.open.get(&id).map(|it| it.was_raised).or(asked)
     }
 
-    /// The checklist that the request `until` leads to. If the request names no message to wait
-    /// for, the list waits for the message that the open list with this id waits for.
+    /// The checklist that the request `until` leads to. A request without `wait_for` keeps what the
+    /// open list with this id waits for.
     pub(super) fn written(&self, id: u64, asked: u64, until: TodoUntil) -> Todo {
         let TodoUntil { condition, wait_for, from, step: steps } = until;
         let todo = Todo { asked, condition, steps, wait_for, from, was_raised: false };
@@ -154,7 +154,7 @@ impl Todo {
         steps.chain(alone)
     }
 
-    /// The number of steps that are not done.
+    /// The number of steps that are not done. For a list without steps it is 1.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.left().count() as u64

@@ -1,5 +1,5 @@
-//! The organism to serve or check: the program's builder with the manifest, and with the values
-//! that flags override.
+//! The organism to serve or check: the program's builder and the manifest. Flags replace some
+//! values of the manifest.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -37,9 +37,9 @@ pub(crate) struct Organism {
     pub(crate) returns: Vec<Return>,
     /// Probable mistakes in files that the manifest names.
     pub(crate) warnings: Vec<Mistakes>,
-    /// The places of the manifest's listeners, if there is a manifest.
+    /// Where the manifest and its files declare each listener. None without a manifest.
     pub(crate) places: Option<Places>,
-    /// The files of agents.
+    /// The folder for agents' files, and the feeds that these files list.
     pub(crate) context: Context,
 }
 
@@ -47,7 +47,8 @@ pub(crate) struct Organism {
 pub(crate) enum Unread {
     /// The manifest is wrong.
     Mistakes(Mistakes),
-    /// The named manifest doesn't exist or can't be read, or the program's own builder is wrong.
+    /// The manifest can't be read, the named manifest doesn't exist, or the program's own builder
+    /// is wrong.
     Failure(Failure),
 }
 
@@ -110,8 +111,8 @@ impl Organism {
         Organism::read_with(Some(file), builder, listeners::live_factories, overrides)
     }
 
-    /// Reads as [`Organism::read_live`] does, but accepts tools that MCP servers have added,
-    /// removed or described anew.
+    /// Reads as [`Organism::read_live`] does. Where the tools of an MCP server differ from the
+    /// recorded ones, it records the new ones instead of reporting a mistake.
     pub(crate) fn read_accepting(
         file: Option<&Path>,
         builder: Builder,
@@ -120,7 +121,8 @@ impl Organism {
         Organism::read_with(file, builder, listeners::accepting_factories, overrides)
     }
 
-    /// Reads a manifest with more factories. Of several factories with one name, the first counts.
+    /// Reads the manifest, if there is one. `factories` are added before those of the house staff,
+    /// and of several factories with one name the first counts.
     fn read_with(
         file: Option<&Path>,
         builder: Builder,
@@ -166,7 +168,7 @@ impl Organism {
     }
 }
 
-/// Reads a manifest for a builder that has the factories.
+/// Reads a manifest. `builder` must already have every factory that the manifest may name.
 fn manifest(
     file: &Path,
     builder: &Builder,
@@ -195,13 +197,15 @@ pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>
     Ok((all?, builder.models().clone()))
 }
 
-/// Advice on a mistake that may come from a listener which only the program of a project has.
+/// Advice for a `use:` that isn't known. The project in this folder may have a listener of that
+/// name in its own program.
 fn of_a_program(mistake: &Mistake) -> Option<String> {
     let text = "the listeners of the project here are known to `cargo run -- check`";
     mistake.path.ends_with("].use").then(|| text.to_owned())
 }
 
-/// A builder with everything that `run` would serve in the current folder.
+/// A builder with everything that `run` would serve in the current folder. MCP servers aren't
+/// asked; their tools are the recorded ones.
 pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
     Ok(Organism::read(None, builder, None)?.builder)
 }
@@ -225,8 +229,8 @@ pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure
     says.map_err(|all| Unread::Mistakes(all).into())
 }
 
-/// The address of the pump to connect to by default: a door of the manifest in the current folder,
-/// or else 127.0.0.1:8765.
+/// The address of the pump to connect to by default: a door of the manifest in the current folder.
+/// It is 127.0.0.1:8765 if there is no manifest, or if the manifest has no key `doors`.
 pub(crate) fn address() -> Result<Address, Failure> {
     let usual = || Address::Tcp(LISTEN.to_owned());
     let Some(file) = here() else { return Ok(usual()) };

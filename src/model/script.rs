@@ -58,7 +58,8 @@ impl Script {
         }
     }
 
-    /// Adds a piece. A `Usage` or a `Stop` comes at the end of the reply, whenever it is added.
+    /// Adds a piece. A `Usage` or a `Stop` replaces an earlier one, and comes at the end of the
+    /// reply in whatever order it is added.
     #[must_use]
     pub fn then(mut self, piece: Piece) -> Script {
         match piece {
@@ -95,7 +96,8 @@ impl Script {
         self
     }
 
-    /// Sets the pause before each further piece of text, reasoning or calls.
+    /// Sets the pause before each piece after the first. Usage and the reason for the stop follow
+    /// without a pause.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Script {
         self.every = time;

@@ -6,8 +6,8 @@ use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
 
-/// Maps the host of a provider to the convention's name of the provider. A host also matches its
-/// subdomains.
+/// Maps the host of a provider to the provider's `gen_ai.provider.name` in OpenTelemetry's semantic
+/// conventions. A host also matches its subdomains.
 const PROVIDERS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure.ai.openai"),
@@ -25,8 +25,8 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
 ];
 
-/// A model as `cognition_in` names it: `small at http://127.0.0.1:8080/v1`, or a text without a URL
-/// for a model without a server.
+/// The name of a model in the record of a turn (`cognition_in`). With a server it is `small at
+/// http://127.0.0.1:8080/v1`; otherwise it is any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelName {
     /// The name by which the server knows the model. Without a URL, the whole text.
@@ -76,8 +76,8 @@ impl ModelName {
     }
 
     /// The attributes of a router in the span of a request. `answered` is the model that the router
-    /// chose: the provider and the server are those of this model. Without `answered`, these are
-    /// the model's own attributes.
+    /// chose: the provider and the server are those of this model. If `answered` is None, these are
+    /// the attributes of `self`.
     pub(super) fn attributes_answered_by(&self, answered: Option<&ModelName>) -> Vec<Attribute> {
         let Some(answered) = answered else { return self.attributes() };
         let mut all = ModelName { name: self.name.clone(), ..answered.clone() }.attributes();
@@ -86,8 +86,8 @@ impl ModelName {
     }
 }
 
-/// Why a reply ended, in the convention's words; None if something other than the model ended the
-/// reply.
+/// OpenTelemetry's word for why a reply ended. None if the reply was interrupted, stopped or
+/// failed, or if the log has no reason.
 pub(super) fn finish_reason(stop: &str) -> Option<&str> {
     Some(match Stop::from(stop) {
         Stop::End | Stop::StopText => "stop",

@@ -1,5 +1,5 @@
-//! Text and the elements around it: thoughts, responses, and the agent's own root. This part of the
-//! parser decides which tags count where, and gives text piece by piece.
+//! Text and the elements around it: thoughts, responses, and the root element of the agent's own
+//! payload. This part of the parser decides which tags count where, and gives text piece by piece.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;
@@ -9,7 +9,7 @@ use crate::reply::parser::{Parser, Sink};
 use crate::reply::{place, tag};
 use crate::xml::Place;
 
-/// An open thought, response or own root.
+/// An open thought, response or root of the agent's own payload.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) name: usize,
@@ -21,23 +21,22 @@ pub(super) struct Frame {
     text: usize,
     /// How many bytes the open tag has.
     tag: usize,
-    /// How many open tags of responses within this response, which are text, still have no close
-    /// tag.
+    /// How many tags `<response>` within this response were read as text and aren't closed yet.
     nested: usize,
 }
 
 impl Parser {
     /// Whether a tag of this name counts at this place. None: the tag is text. `Some(None)`: the
-    /// tag is markup. `Some(Some(why))`: the tag is text, and its element is reported as ignored
-    /// for this reason.
+    /// tag may be markup, as far as its place matters. `Some(Some(why))`: the tag is text; if its
+    /// element is complete, it is reported as ignored for this reason.
     pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
         if self.config.reading == Reading::First {
             return self.welcomed(name, closes, spot.fresh).then_some(None);
         }
         let kind = self.config.markup.at(name).kind;
         let top = self.frames.last();
-        // The close tag of the innermost element counts even in text that looks like a code span,
-        // and on an indented line.
+        // The close tag of the innermost element may count even in text that looks like a code
+        // span, and on an indented line.
         let is_awaited = || {
             let group = self.config.markup.at(name).group;
             top.is_some_and(|it| self.config.markup.at(it.name).group == group)
@@ -68,8 +67,8 @@ impl Parser {
             return runs.then_some(spot.why);
         }
         match kind {
-            // A thought may mention the tag `<response>`. The tag begins a response only at the
-            // beginning of a line.
+            // A thought may mention the tag `<response>`. In a thought, the tag begins a response
+            // only at the beginning of a line.
             Kind::Response if top.is_some_and(|it| it.kind == Kind::Thought) => {
                 spot.fresh.then_some(None)
             }
@@ -81,7 +80,7 @@ impl Parser {
         }
     }
 
-    /// Whether a tag of this name is markup at this place, by [`Reading::First`].
+    /// Whether the place of a tag of this name allows it to be markup, by [`Reading::First`].
     fn welcomed(&self, name: usize, closes: bool, fresh: bool) -> bool {
         let name = self.config.markup.at(name);
         let top = self.frames.last();
@@ -135,8 +134,8 @@ impl Parser {
         }
     }
 
-    /// Reports that a text crossed its limit. The kept text is dropped, and the text that follows
-    /// is kept anew. All of the text is still given in events.
+    /// Reports that a text crossed its limit. The text collected so far is discarded, and the text
+    /// that follows is collected. All of the text is still given in events.
     fn too_much(&mut self, max: usize, sink: Sink<'_>) {
         let name = self.frames.last().map_or("text", |it| self.name(it.name)).to_owned();
         let reason = format!("too long a text: text_bytes_max is {max}; what is kept begins anew");

@@ -1,6 +1,7 @@
-//! The walk over an element that gives its exclusive canonical form. The walk finds the
-//! declarations that each element needs, and sorts the attributes. A [`Sink`] makes bytes of the
-//! walk, or bytes and a tree.
+//! Exclusive XML canonicalization of an element, as a walk over the element and its content. The
+//! walk finds the declarations that each element needs, and sorts the attributes. A [`Sink`]
+//! receives the walk: the sinks here write bytes, and the one in `write` also copies the element
+//! into another document.
 
 use std::cmp::Ordering;
 
@@ -41,8 +42,8 @@ pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) 
     pieces.pass(0);
 }
 
-/// The least number of bytes of a piece other than the last. A piece that ends with a long tag is
-/// longer.
+/// The least number of bytes of a piece other than the last. A piece ends after the tag or the
+/// stretch of text that reaches this number, so a piece may be longer.
 const PIECE: usize = 32 * 1024;
 
 /// Walks an element for a place where the default namespace is `outer` already.
@@ -142,8 +143,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Sorts the attributes by namespace, then by local name. Namespaces are sorted once for the
-    /// whole document, since they may be long and similar.
+    /// Sorts the attributes by namespace, then by local name. A walk ranks the namespaces of the
+    /// document once, because to compare long and similar namespaces for each element would be
+    /// slow.
     fn sort_attributes(&mut self) {
         if self.attributes.len() < 2 {
             return;

@@ -30,13 +30,14 @@ pub(crate) struct Reply {
     /// The chunks that the reply is read in: whole, N characters each, or random sizes by a seed.
     #[arg(long, default_value = "whole", value_name = "whole|N|random:SEED")]
     chunks: Chunks,
-    /// The local name of the agent's own payload; elements within it are read as well.
+    /// The local name of the agent's own payload. Its content is parsed as if it stood outside the
+    /// element.
     #[arg(long, value_name = "NAME")]
     root: Vec<String>,
     /// The local name of a peer's payload.
     #[arg(long, value_name = "NAME")]
     peer: Vec<String>,
-    /// Takes actions within the text of a response as actions.
+    /// Reads calls within a response as calls; without this they are text.
     #[arg(long)]
     actions_in_response: bool,
     /// The file to read; - stands for the standard input.
@@ -50,7 +51,7 @@ pub(crate) struct Reply {
 enum Calls {
     /// As tags.
     Tags,
-    /// As `<tool_use>`, or as JSON in the text.
+    /// As tags, or as JSON in the text.
     ToolUse,
 }
 
