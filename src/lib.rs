@@ -43,7 +43,7 @@ pub mod name;
 pub mod id;
 pub mod limits;
 pub mod clock;
-mod trust;
+mod tls_trust;
 pub mod xml;
 pub mod schema;
 pub mod wire;

@@ -52,7 +52,7 @@ pub(super) fn text(settings: &Settings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::system::HEADINGS;
+    use super::super::system_prompt::HEADINGS;
     use super::*;
 
     #[test]

@@ -18,7 +18,7 @@ use super::context::TurnContext;
 use super::escape;
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
-use super::provider::FILTERED;
+use super::provider_limits::FILTERED;
 use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
 
 impl TurnContext {

@@ -14,22 +14,23 @@ use super::context::TurnContext;
 use super::escape;
 use super::generation::Generation;
 use super::outcome::{Emissions, TurnOutcome};
-use super::provider::{is_refused, limited};
+use super::provider_limits::{is_refused, limited};
 use super::render::Form;
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
 
 /// The minimum number of bytes to which results are cut so that a prompt fits the window.
 const RESULT_BYTES_MIN: u64 = 512;
 /// The maximum number of tokens of a reply if neither the agent nor the model sets a limit.
 const REPLY_TOKENS: u64 = 4_096;
-/// The minimum number of tokens that a last turn needs for its reply.
+/// The fewest tokens that a spent budget must leave for the reply of a last turn. If the reply's
+/// own limit is lower, the limit is enough.
 const REPLY_TOKENS_MIN: u64 = 256;
 
 /// A turn with its prompt and its reservation.
 pub(super) struct Prepared {
     pub(super) prompt: Prompt,
-    /// The feeds in the prompt that have changed.
+    /// The built-in feeds of the prompt whose content differs from what the thread last recorded.
     pub(super) changed: Vec<ContextFeed>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
@@ -51,8 +52,8 @@ fn settlements(sent: &[Entry]) -> impl Iterator<Item = budget::Charge> {
     sent.iter().filter_map(Entry::decode_if::<budget::Charge>).filter(|it| it.settled)
 }
 
-/// The reservation among the entries of an earlier attempt. None if there is none, or if it was
-/// refused.
+/// The first accepted reservation among the entries of an earlier attempt. None if no reservation
+/// was accepted.
 fn held(sent: &[Entry]) -> Option<budget::Charge> {
     reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
 }
@@ -74,7 +75,8 @@ impl TurnContext {
         let is_short = was_last.is_some() && !self.is_last_by_turns();
         let mut most = self.result_bytes(begun.as_ref());
         let mut it = self.build_prompt(system, turn, until, earlier, (is_short, most)).await?;
-        // If no clear can make the prompt fit, results are cut shorter.
+        // If the prompt exceeds the model's window and no more messages can be hidden, results are
+        // cut shorter.
         while begun.is_none()
             && most > RESULT_BYTES_MIN
             && self.over_window(&it.prompt).is_some()
@@ -83,8 +85,8 @@ impl TurnContext {
             most = (most / 4).max(RESULT_BYTES_MIN);
             it = self.build_prompt(system, turn, until, earlier, (is_short, most)).await?;
         }
-        // The rest of the budget limits the reply of a last turn. A turn that has begun keeps its
-        // limit.
+        // A last turn that has begun keeps the limit of its reply. For other turns, the loop below
+        // sets `bound` when the budget refuses a reservation.
         let mut bound = was_last.and_then(|it| it.max_tokens);
         it.prompt.max_tokens = bound.or(it.prompt.max_tokens);
         if let Some(spoke) = self.overflow(&it.prompt).await {
@@ -194,7 +196,7 @@ impl TurnContext {
         window.map_or(most, |it| it.min(most))
     }
 
-    /// Whether the agent's settings give it no turn after the next one.
+    /// Whether a turn that begins now is the last that the agent's settings allow.
     pub(super) fn is_last_by_turns(&self) -> bool {
         self.mind.is_last_turn(&self.rules())
     }
@@ -220,7 +222,8 @@ impl TurnContext {
     }
 
     /// The number of tokens that the rest of the budget leaves for the reply of a last turn. None
-    /// if it is too small, or if the spent budget is neither tokens nor money.
+    /// if this number is below [`REPLY_TOKENS_MIN`], if the budget that refused the reservation
+    /// counts neither tokens nor money, or if the model's price is unknown.
     fn room(&self, prompt: &Prompt, left: Option<BudgetLeft>) -> Option<u32> {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let BudgetLeft { key, amount, .. } = left?;
@@ -262,8 +265,9 @@ impl TurnContext {
         Some(budget::Charge { model: it.answered_by.clone().or(settled.model), ..settled })
     }
 
-    /// The settlement of a turn that a stop of the pump cut off. The text that the model had
-    /// written is charged. None if the turn has settled already.
+    /// The settlement of a turn that a stop of the pump cut off. The settlement charges the
+    /// prompt's reserved tokens, and estimates the tokens of the text that the model had written.
+    /// None if the turn has no accepted reservation, or has settled already.
     pub(super) fn cut_settlement(&self, sent: &[Entry], it: &Generation) -> Option<budget::Charge> {
         let reserved = held(sent).filter(|_| settlements(sent).next().is_none())?;
         self.settlement(&reserved, it)

@@ -18,7 +18,7 @@ use super::Agent;
 use super::answer_format::AnswerFormat;
 use super::builtin_feeds::Budgets;
 use super::mind::{Mind, Minds};
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, CognitionTools, Delta,
     ModelFailed, Notice, ReasoningSigned, Repair, Response, ResponseWaits, Thought,

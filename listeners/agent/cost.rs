@@ -4,7 +4,7 @@ use pumphouse::model::estimate::tokens_of_bytes;
 use pumphouse::model::{Attached, Prompt, Role};
 
 use super::super::feed::shown::WRAPPER;
-use super::system::HEADINGS;
+use super::system_prompt::HEADINGS;
 
 /// Estimates the tokens of each part of a prompt, in the order of the parts. Empty parts are left
 /// out. A token counts as four bytes, and an attachment by [`Attached::tokens`]. The provider's own

@@ -18,7 +18,7 @@ use super::answer_format::{AnswerFormat, open_name};
 use super::context::TurnContext;
 use super::escape;
 use super::reply_parts::{ReplyPart, ReplyReader};
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
     ResponseWaits, Thought, places_calls, reading,

@@ -12,7 +12,7 @@ use pumphouse::xml::{Profile, read};
 use super::super::action::words::{Action, ActionResult, Dialect, Status};
 use super::cut_result::shown;
 use super::escape;
-use super::form::Form;
+use super::prompt_form::Form;
 use super::tools::legal;
 use super::words::{CognitionOut, Notice, ReasoningSigned};
 

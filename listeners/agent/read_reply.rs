@@ -9,7 +9,7 @@ use pumphouse::prelude::*;
 use super::escape;
 use super::generation::{Generation, OngoingGeneration};
 use super::reply_parts::ReplyReader;
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, ReasoningSigned};
 
 impl OngoingGeneration<'_> {

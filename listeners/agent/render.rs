@@ -24,8 +24,8 @@ use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
 use super::cut_result::shown;
 use super::escape::harmless;
-pub use super::form::{Form, RENDERING, RESULT_BYTES};
 use super::native::Natives;
+pub use super::prompt_form::{Form, RENDERING, RESULT_BYTES};
 use super::prompt_order::{late, under_way};
 use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,

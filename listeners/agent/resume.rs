@@ -14,7 +14,7 @@ use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
 use super::reply_parts::{ReplyPart, ReplyReader, tool_use};
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 
 /// The number of entries that are read from the log at a time.

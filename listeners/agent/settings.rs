@@ -11,7 +11,7 @@ use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
 pub use super::super::mind::FinalWithActions;
-use super::form::RESULT_BYTES;
+use super::prompt_form::RESULT_BYTES;
 use super::words::Dispatch;
 
 /// The settings of an agent.

@@ -19,10 +19,10 @@ use super::generation::{Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
 use super::prompt_order::ordered;
-use super::provider::{FILTERED, rate_limit_timer, rate_limited, wait_ms};
+use super::provider_limits::{FILTERED, rate_limit_timer, rate_limited, wait_ms};
 use super::render::{Form, RENDERING, RESULT_BYTES, render};
 use super::settings::{Keep, OnFull};
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionIn, CognitionOut, CognitionSystem, CognitionTools, ContextFull, Correction, Interrupt,
     Limited, Notice, RULES, Response, Stopped, counts_work, explains_mistakes, text_may_answer,

@@ -24,7 +24,7 @@ mod change;
 mod list;
 mod refresh;
 
-use super::feed_contents::internal_sources;
+use super::feed_contents::pump_sources;
 pub use super::feed_contents::{definition, injection, registry, shown, words};
 
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, Feeds, Source};
 pub use self::injection::Injection;
-use self::internal_sources::{AgentStatus, Facts, Internal, OpenAction};
+use self::pump_sources::{AgentStatus, Facts, Internal, OpenAction};
 use self::refresh::{Effect, FeedId, Refreshes, key};
 pub use self::shown::{Feed, PromptFeeds, Shown};
 pub use self::words::NAME;
@@ -395,7 +395,7 @@ impl Handling {
         }
         let definition = self.definition(of);
         let position = definition.and_then(|it| it.position).unwrap_or_default();
-        let as_of = had_at.map(internal_sources::stamp);
+        let as_of = had_at.map(pump_sources::stamp);
         let feed = Feed { status, position, as_of, ..Feed::fresh(&of.id, "") };
         let source = definition.map(source_name).unwrap_or_default();
         note(of, feed.with_source(source), Some(why), emissions);

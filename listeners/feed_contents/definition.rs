@@ -10,7 +10,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::injection::Injection;
-use super::internal_sources::Internal;
+use super::pump_sources::Internal;
 pub use super::source::{Source, SourceKind};
 
 /// The id of the part of a prompt that says how to write a reply.

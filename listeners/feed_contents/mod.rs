@@ -1,7 +1,7 @@
 //! The feeds of a thread's agents: their definitions, and folds of their contents. The listener
 //! `feed` refreshes the contents.
 
-pub(super) mod internal_sources;
+pub(super) mod pump_sources;
 pub mod injection;
 pub mod source;
 pub mod definition;

@@ -8,7 +8,7 @@ use pumphouse::wire::Timestamp;
 
 use super::definition::{BUILT_IN, Position};
 use super::injection::{BlockForm, Injection};
-use super::internal_sources::whole_seconds;
+use super::pump_sources::whole_seconds;
 use super::registry::Registry;
 use super::words::{ContextFeed, FeedStatus};
 

@@ -5,7 +5,7 @@ use pumphouse::wire::Json;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::internal_sources::Internal;
+use super::pump_sources::Internal;
 
 /// A feed's source.
 #[derive(Clone, Debug, PartialEq, Payload, Deserialize)]

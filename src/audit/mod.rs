@@ -11,7 +11,7 @@ mod report;
 mod state;
 mod text;
 mod tree;
-mod when;
+mod time_filter;
 mod why;
 
 pub use entry::{brief, count, header, hex, hidden_lines, json, lines, link, margin, summaries};
@@ -24,6 +24,6 @@ pub use payload::{compact, pretty, quoted};
 pub use report::{report, report_json};
 pub use state::{NoState, StateWord, States};
 pub use text::{Paint, Style, ascii, cells, cut, is_hidden, line, text};
+pub use time_filter::{NoWhen, When};
 pub use tree::{Branches, Placed, Remaining, branch, branch_json, paint, placed};
-pub use when::{NoWhen, When};
 pub use why::{Joined, Step, told, why};

@@ -11,10 +11,10 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::door::eviction::Silence;
 use crate::door::follow::Follows;
-use crate::door::mailbox::{Mailbox, Order};
+use crate::door::push_events::{Mailbox, Order};
 use crate::door::session::{Session, Step};
-use crate::door::silence::Silence;
 use crate::engine::{
     PendingPush, Port, Pump, PushEvent, PushObserver, PushProgress, Pusher, Tokio,
 };

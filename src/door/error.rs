@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::door::tokens;
+use crate::door::client_tokens;
 
 /// Why a door can't be opened.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum Error {
         error: io::Error,
     },
     /// The list of tokens can't be used.
-    Tokens(tokens::Wrong),
+    Tokens(client_tokens::Wrong),
 }
 
 impl fmt::Display for Error {
@@ -61,8 +61,8 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<tokens::Wrong> for Error {
-    fn from(wrong: tokens::Wrong) -> Error {
+impl From<client_tokens::Wrong> for Error {
+    fn from(wrong: client_tokens::Wrong) -> Error {
         Error::Tokens(wrong)
     }
 }

@@ -10,26 +10,26 @@ mod egress;
 mod error;
 mod follow;
 mod wrong_tokens;
-mod silence;
-mod mailbox;
+mod eviction;
+mod push_events;
 mod metrics;
-mod reception;
+mod acceptor;
 mod session;
-mod share;
+mod push_shares;
 mod tcp;
 mod tls;
-mod tokens;
+mod client_tokens;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(test)]
 mod tests;
 
+pub use client_tokens::{Tokens, Wrong};
 pub use error::Error;
 pub use metrics::Metrics;
 use tcp::is_local;
 pub use tcp::{Options, Tcp};
 pub use tls::{Tls, Unusable};
-pub use tokens::{Tokens, Wrong};
 #[cfg(unix)]
 pub use unix::Unix;

@@ -3,10 +3,10 @@
 
 mod deadlines;
 mod authentication;
-mod room;
+mod shared_limits;
 mod client_request;
 mod answer;
-mod silence;
+mod eviction;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::door::Tokens;
+use crate::door::client_tokens::Proof;
 use crate::door::egress::Egress;
-use crate::door::share::{Part, Share};
-use crate::door::tokens::Proof;
+use crate::door::push_shares::{Part, Share};
 use crate::door::wrong_tokens::{Guesses, machine};
 use crate::engine::{Identity, PushEvent, UnreadBytes};
 use crate::id::EntryId;
@@ -27,7 +27,7 @@ use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Frame, Framing, Profile, Splitter};
 use authentication::is_authenticate;
 use client_request::ClientRequest;
-use room::Room;
+use shared_limits::Room;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The sender's name in messages of the pump itself.

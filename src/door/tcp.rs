@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use crate::door::reception::{self, Opened, Source};
+use crate::door::acceptor::{self, Opened, Source};
 use crate::door::{Error, Tls, Tokens};
 use crate::engine::{Builder, CONSOLE, Door, Identity, Plugin, Pump};
 use crate::listener::Boxed;
@@ -130,7 +130,7 @@ impl Door for Tcp {
         for error in bounds.into_iter().filter_map(Result::err) {
             tracing::warn!(%address, %error, "the system sets no bound to what it keeps");
         }
-        Box::pin(reception::serve(Listening { listener, address, tls }, tokens, pump))
+        Box::pin(acceptor::serve(Listening { listener, address, tls }, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {

@@ -16,7 +16,7 @@ use rustls::{CertificateError, RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use crate::clock;
-use crate::door::tokens::check_access;
+use crate::door::client_tokens::check_access;
 
 /// The most bytes of a file of certificates or of a key.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -12,8 +12,8 @@ use nix::unistd::{Uid, User};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::clock;
-use crate::door::reception::{self, Opened, Source};
-use crate::door::tokens::is_name;
+use crate::door::acceptor::{self, Opened, Source};
+use crate::door::client_tokens::is_name;
 use crate::door::{Error, Options, Tokens};
 use crate::engine::{Builder, Door, Identity, Plugin, Port, Pump, Tokio};
 use crate::listener::Boxed;
@@ -184,7 +184,7 @@ impl Plugin for Unix {
 impl Door for Unix {
     fn serve(self: Box<Self>, pump: Pump) -> Boxed<'static, ()> {
         let Unix { listener, file, tokens } = *self;
-        Box::pin(reception::serve(Listening { listener, file }, tokens, pump))
+        Box::pin(acceptor::serve(Listening { listener, file }, tokens, pump))
     }
 
     fn identities(&self) -> Vec<Arc<str>> {

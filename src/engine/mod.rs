@@ -3,7 +3,7 @@
 //!
 //! Each module uses only the modules that stand above its `mod` line.
 
-mod port;
+mod runtime_port;
 mod read_fault;
 mod tree;
 mod common;
@@ -28,9 +28,9 @@ pub(crate) use common::unread_bytes::{ConnectionBytes, LOOK_EVERY_US, UnreadByte
 pub use handle::follow::{Follow, Followed};
 pub use handle::pump::{AskError, Identity, Pump};
 pub(crate) use handle::push::{PendingPush, PushProgress};
-pub use port::{Port, Tokio};
 pub use replay::rerun::{Difference, Emitted, Replayed, Skipped};
 pub use replay::state::{FoldState, Spending, ThreadState, TreeState, Waiting};
-pub(crate) use tree::budget as ledger;
+pub use runtime_port::{Port, Tokio};
+pub(crate) use tree::budget_ledger as ledger;
 pub(crate) use tree::event::{CORE_NAME, Pusher};
 pub use tree::observer::{PushEvent, PushObserver};

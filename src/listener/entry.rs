@@ -246,7 +246,7 @@ impl fmt::Debug for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::suite::note;
+    use crate::log::conformance::note;
     use crate::wire::core::{Done, Huh};
 
     /// An entry with this name and this payload.

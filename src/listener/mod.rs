@@ -2,7 +2,7 @@
 //! functions; the engine runs it. This module has no tasks, sockets or queues. An argument of a
 //! handler that needs the engine calls a [`Host`], which the engine implements.
 
-mod above;
+mod note_above;
 mod arrivals;
 mod asked;
 mod capabilities;
@@ -18,14 +18,13 @@ mod need;
 mod request;
 mod host;
 mod join;
-mod life;
+mod lifecycle;
 mod setting;
 mod spec;
 mod tree_history;
 mod view;
 mod work;
 
-pub use above::NoteAbove;
 pub(crate) use arrivals::ArrivalSignal;
 pub use arrivals::Arrivals;
 pub use asked::Asked;
@@ -38,6 +37,7 @@ pub use emit::{
     Again, Charge, Cost, Emission, Emit, Final, IntoEmit, Later, Note, Partial, Raise, Spawn,
     Target, ThreadControl, To,
 };
+pub use note_above::NoteAbove;
 
 pub use entry::Entry;
 pub(crate) use entry::key_meta;
@@ -48,7 +48,7 @@ pub use grant::{Charges, EmitCore, Grant, ReadIdentity, Threads, Timers};
 pub use handler::{Arguments, Function, Handler};
 pub use host::{Boxed, HandlerCall, Host, OtherThreads};
 pub use join::{Branch, Branches, Join, NoAnswer};
-pub(crate) use life::{Announcement, AtStop};
+pub(crate) use lifecycle::{Announcement, AtStop};
 pub(crate) use namespace::Move;
 pub use need::{Kept, Need};
 pub use pumphouse_macros::{FromContext, IntoEmit};

@@ -497,10 +497,10 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::suite;
+    use crate::log::conformance;
 
     #[test]
     fn it_keeps_every_rule() {
-        suite::all(&|| Box::new(MemoryLog::new()));
+        conformance::all(&|| Box::new(MemoryLog::new()));
     }
 }

@@ -7,20 +7,20 @@
 mod admit;
 pub(crate) mod atomic_file;
 mod chain;
+mod durability;
 mod entry;
 mod memory;
 mod open_entries;
 mod pages;
 mod sqlite;
 #[cfg(test)]
-pub(crate) mod suite;
+pub(crate) mod conformance;
 mod verify;
 
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::id::{EntryId, ThreadId};
 
 pub use chain::{Head, NoHead};
+pub use durability::{Durability, NoDurability};
 pub use entry::{
     Batch, Draft, Entry, Flags, Mark, NewThread, Noted, Open, Receipt, State, ThreadRecord,
     ThreadSummary,
@@ -184,60 +185,6 @@ impl fmt::Debug for Identity {
 fn fresh_uuid() -> Uuid {
     let millis = crate::clock::wall_us() / 1_000;
     uuid::Builder::from_unix_timestamp_millis(millis, &crate::clock::random_bytes()).into_uuid()
-}
-
-/// What an acknowledged append survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-// Exhaustive, since a manifest has exactly these three.
-pub enum Durability {
-    /// An append survives a power cut: the batch is on the disk before any client hears of it.
-    #[default]
-    Full,
-    /// An append survives if the process is killed. A power cut loses about the last second.
-    Normal,
-    /// An append doesn't survive the process: the log is in memory only.
-    Memory,
-}
-
-impl Durability {
-    /// The durability's word in a manifest: `full`, `normal` or `memory`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Durability::Full => "full",
-            Durability::Normal => "normal",
-            Durability::Memory => "memory",
-        }
-    }
-}
-
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The error of a text that isn't a durability.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoDurability;
-
-impl fmt::Display for NoDurability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("durability is full, normal or memory")
-    }
-}
-
-impl std::error::Error for NoDurability {}
-
-impl FromStr for Durability {
-    type Err = NoDurability;
-
-    fn from_str(text: &str) -> Result<Durability, NoDurability> {
-        [Durability::Full, Durability::Normal, Durability::Memory]
-            .into_iter()
-            .find(|it| it.as_str() == text)
-            .ok_or(NoDurability)
-    }
 }
 
 /// The state of a log.

@@ -90,7 +90,7 @@ impl<'a> ThreadPages<'a> {
 mod tests {
     use super::*;
     use crate::log::MemoryLog;
-    use crate::log::suite::{batch, wait};
+    use crate::log::conformance::{batch, wait};
 
     #[test]
     fn pages_have_every_entry_once_between_their_bounds() {

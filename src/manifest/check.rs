@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::manifest::amount;
+use crate::manifest::key_table::{Key, Kind, Map};
 use crate::manifest::mistake::{Mistake, cut, listed};
-use crate::manifest::shape::{Key, Kind, Map};
 use crate::manifest::yaml::{Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 

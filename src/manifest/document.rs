@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::manifest::check::joined;
-use crate::manifest::expand::{Environment, expand};
+use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::settings::{At, Findings};
 use crate::manifest::yaml::{self, Node, Value};

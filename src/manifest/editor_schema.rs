@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::manifest::shape::{self, Key, Kind, ORGANISM};
+use crate::manifest::key_table::{self, Key, Kind, ORGANISM};
 
 /// The JSON Schema of a manifest. A copy is the file `schemas/organism.schema.json`.
 #[must_use]
@@ -99,7 +99,7 @@ fn example(key: &Key) -> Value {
     parsed.ok().and_then(|mut it| it.remove(key.name)).unwrap_or_default()
 }
 
-fn keys(map: &shape::Map) -> Value {
+fn keys(map: &key_table::Map) -> Value {
     let described = |key: &Key| {
         let mut schema = of(&key.kind);
         if let Some(it) = schema.as_object_mut() {

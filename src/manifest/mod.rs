@@ -20,14 +20,14 @@
 mod amount;
 mod check;
 mod document;
-mod expand;
+mod expand_variables;
 mod mistake;
 mod single_settings;
 pub(crate) mod provider;
 mod read;
-mod schema;
+mod editor_schema;
 mod settings;
-mod shape;
+mod key_table;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ use crate::schema::Schema;
 use crate::sink::{Return, Sink};
 
 pub(crate) use document::Document;
+pub use editor_schema::json_schema;
 pub use mistake::{Mistake, Mistakes, Place};
-pub use schema::json_schema;
 
 /// The file name of the manifest that commands read if no other is given.
 pub const FILE: &str = "organism.yaml";

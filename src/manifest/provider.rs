@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::limits::MANIFEST_BYTES_MAX;
 use crate::manifest::check::check;
 use crate::manifest::document::Document;
-use crate::manifest::expand::Environment;
+use crate::manifest::expand_variables::Environment;
+use crate::manifest::key_table;
 use crate::manifest::mistake::{Mistake, Mistakes, Place};
 use crate::manifest::read::SinksOf;
-use crate::manifest::shape;
 use crate::model::{Provider, ProviderEvents, ProviderFile};
 use crate::sink::{Return, Sink};
 
@@ -62,7 +62,7 @@ fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Desc
     let (written, document) = Document::read::<ProviderFile>(file, bytes, environment)?;
     let (events, mut wrong) = (ProviderEvents::default(), Vec::new());
     let sinks = document.node(SINKS).map(|node| {
-        check(node, SINKS, &shape::sinks(), shape::SINKS_EXAMPLE, &mut wrong);
+        check(node, SINKS, &key_table::sinks(), key_table::SINKS_EXAMPLE, &mut wrong);
         match wrong.is_empty() {
             true => {
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::client::Address;
 use crate::manifest::Manifest;
 use crate::manifest::check::is_address;
-use crate::manifest::expand::{Environment, expand};
+use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::mistake::{Mistake, Mistakes};
 use crate::manifest::read::beside;
 use crate::manifest::yaml::{self, Node};

@@ -22,9 +22,9 @@
 //!
 //! `docs/models.md` is the manual.
 
-mod attached;
-mod bounded;
-mod details;
+mod attachments;
+mod rate_limit;
+mod model_identity;
 mod error;
 pub mod estimate;
 mod models;
@@ -43,7 +43,7 @@ mod script;
 mod scripted;
 mod secret;
 pub mod sse;
-mod under_way;
+mod reply_memory;
 mod hide_secrets;
 pub(crate) mod wire;
 
@@ -51,10 +51,9 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use attached::{Attached, is_media_range, media_type_of, takes};
-pub use bounded::{Bounded, Load};
-pub use details::{Details, PriceSource};
+pub use attachments::{Attached, is_media_range, media_type_of, takes};
 pub use error::{Error, Kind, Wait};
+pub use model_identity::{Details, PriceSource};
 pub use models::{Models, UnknownModel};
 pub use piece::{Answering, Call, Piece, Signed, Stop, Usage};
 pub use price::Price;
@@ -64,6 +63,7 @@ pub use provider::{NoProvider, Provider, Unmatched};
 pub(crate) use provider::{ProviderFile, of_wire};
 pub(crate) use provider_events::{DroppedEvents, EventQueue};
 pub use provider_events::{ProviderEvent, ProviderEvents};
+pub use rate_limit::{Bounded, Load};
 pub use recorded::{Recorded, Take};
 pub use remote::Remote;
 pub use router::{Asking, Policy, Router};

@@ -9,7 +9,7 @@ use prost::Message as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
 
-use crate::trust;
+use crate::tls_trust;
 
 /// The end of the path where a collector takes traces.
 const PATH: &str = "/v1/traces";
@@ -92,8 +92,8 @@ impl Collector {
             url.set_path(&path);
         }
         let trusted = match url.scheme() {
-            "https" => trust::config(None),
-            _ => trust::nobody(),
+            "https" => tls_trust::config(None),
+            _ => tls_trust::nobody(),
         };
         let trusted = trusted.map_err(|it| wrong(&it.to_string()))?;
         let client = Client::builder()

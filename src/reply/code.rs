@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::reply::code_before_3;
+use crate::reply::code_before_rules_3;
 use crate::reply::config::Reading;
 use crate::reply::inline::Inline;
 use crate::reply::markdown::{Blocks, Fence};
@@ -102,7 +102,7 @@ pub(super) struct Spot {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one each parser, and none on a heap")]
 pub(super) enum CodeContext {
-    First(code_before_3::CodeBefore3),
+    First(code_before_rules_3::CodeBefore3),
     Current(CurrentCode),
 }
 
@@ -135,7 +135,7 @@ enum Hidden {
 impl CodeContext {
     pub(super) fn new(reading: Reading, json: bool) -> CodeContext {
         match reading {
-            Reading::First => CodeContext::First(code_before_3::CodeBefore3::new(json)),
+            Reading::First => CodeContext::First(code_before_rules_3::CodeBefore3::new(json)),
             Reading::CommonMark => CodeContext::Current(CurrentCode::new(json)),
         }
     }

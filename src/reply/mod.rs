@@ -39,7 +39,7 @@ mod config;
 mod ambiguity;
 mod element;
 mod event;
-mod code_before_3;
+mod code_before_rules_3;
 mod html;
 mod inline;
 mod json;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::*;
-use crate::log::suite::{batch, entry};
+use crate::log::conformance::{batch, entry};
 use crate::log::{Error, Health, Log};
 
 #[test]

@@ -19,7 +19,7 @@ use crate::follower::{Sent, Target, Unreachable};
 use crate::log::{Entry, Error};
 use crate::sink::NoSink;
 use crate::sink::item::Waiting;
-use crate::trust;
+use crate::tls_trust;
 
 /// The default of `reconnect_attempts`.
 const ATTEMPTS: u32 = 3;
@@ -220,7 +220,7 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
     let stream: Box<dyn Stream> = match url.scheme() {
         "wss" => {
             let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-            let connector = TlsConnector::from(Arc::new(trust::config(None)?));
+            let connector = TlsConnector::from(Arc::new(tls_trust::config(None)?));
             Box::new(connector.connect(name, stream).await.map_err(explained)?)
         }
         _ => Box::new(stream),
@@ -236,7 +236,7 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
 /// do.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
-    match inner.and_then(trust::explained) {
+    match inner.and_then(tls_trust::explained) {
         Some(text) => io::Error::new(error.kind(), text),
         None => error,
     }

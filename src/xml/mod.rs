@@ -22,7 +22,7 @@ mod canon;
 mod chars;
 mod element;
 mod error;
-mod floor;
+mod baseline;
 mod intern;
 mod nodes;
 mod read;
@@ -34,10 +34,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use baseline::tokens;
 pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
-pub use floor::tokens;
 pub use read::{Profile, read};
 pub use split::{Frame, Framing, Splitter, frame};
 pub use write::{Writer, escape_attribute, escape_text};

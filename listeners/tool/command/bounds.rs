@@ -8,8 +8,8 @@ use pumphouse::listener::{Beside, Effects};
 use serde::Deserialize;
 
 use super::limits::CommandLimits;
-use super::order::{Confinement, Order};
 use super::programs::search_path;
+use super::supervisor_messages::{Confinement, Order};
 
 /// Whether a program may use the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,9 +1,9 @@
 //! The launcher: a process that gives up the rights that the program must not have, and then
 //! becomes the program.
 //!
-//! Landlock is the part of the Linux kernel that limits a process's use of files, TCP and signals.
-//! On a kernel without Landlock, a program may use every file that the pump may use, and the
-//! network. [`note`] adds this to the listener's description.
+//! Landlock is the part of the Linux kernel that limits a process's use of files, sockets and
+//! signals. On a kernel without Landlock, a program may use every file that the pump may use, and
+//! the network. [`note`] is the sentence that says so in the listener's description.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,9 +13,10 @@ use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
-use super::order::Confinement;
+use super::supervisor_messages::Confinement;
 
-/// The exit code if the program can't be started. Shells use the same code.
+/// The exit code if the program can't be started or confined. Shells use this code for a program
+/// that they can't find.
 const NOT_BEGUN: u8 = 127;
 
 /// A sentence for the description of a listener whose programs aren't confined. It is empty if the
@@ -25,7 +26,8 @@ pub fn note() -> &'static str {
     note_of(is_available())
 }
 
-/// Writes a warning to the traces if nothing confines the programs of a listener.
+/// Writes a warning to the traces if the kernel has no Landlock to confine the programs of a
+/// listener.
 pub(in super::super) fn warn(listener: &str) {
     let note = note();
     if !note.is_empty() {
@@ -91,7 +93,8 @@ fn bind_to(supervisor: i32) -> Result<(), String> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(|error| format!("not bound to the supervisor: {error}"))?;
-    // The supervisor may have ended before this call.
+    // If the supervisor ended before the signal was set, the kernel doesn't send it. So the parent
+    // must still be the supervisor.
     match getppid().is_some_and(|it| it.as_raw_nonzero().get() == supervisor) {
         true => Ok(()),
         false => Err("the supervisor is gone".to_owned()),
@@ -103,8 +106,8 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// The files and folders that every program may read and execute. The list has no folder of a
-/// process in `/proc`, because the folder of the pump's process would show the pump's environment.
+/// The files and folders that every program may read and execute. The folders `/proc/PID` are left
+/// out, because the pump's own would show its environment.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 20] = [
     "/usr",

@@ -20,7 +20,7 @@
 
 pub mod limits;
 pub(super) mod programs;
-mod order;
+mod supervisor_messages;
 pub(super) mod scratch;
 mod bounds;
 pub mod confine;

@@ -15,9 +15,9 @@ use tokio::process::{Child, ChildStderr, Command};
 use super::super::text::lossy;
 use super::bounds::Bounds;
 use super::limits::CommandLimits;
-use super::order::{Order, Report};
 use super::scratch::clear_once;
 use super::supervise::{SELF, SUPERVISE};
+use super::supervisor_messages::{Order, Report};
 
 /// The maximum number of bytes of a report.
 const REPORT_BYTES_MAX: u64 = 64 * 1024;

@@ -19,8 +19,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, setsid, wait};
 
 use super::confine;
-use super::order::{Confinement, Order, Report};
 use super::scratch::Scratch;
+use super::supervisor_messages::{Confinement, Order, Report};
 
 /// The path of this executable. The path works even if the executable file was replaced meanwhile.
 #[cfg(target_os = "linux")]

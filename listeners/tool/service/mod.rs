@@ -20,7 +20,7 @@
 
 mod content;
 mod credential;
-mod kept;
+mod cached_answers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ use super::super::action::words::Action;
 use super::super::feed::words::{FeedContent, NAME as FEED};
 use super::web::limits::WebLimits;
 use super::web::{Reason, Refusal, Web, host_of, piece};
+use cached_answers::Kept;
 use credential::Token;
-use kept::Kept;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "service";
@@ -244,8 +244,12 @@ impl Service {
             return Err(Refusal::new(Reason::BadRequest, text));
         }
         let (headers, private) = (self.headers(agent)?, self.private_headers(agent));
-        let request =
-            kept::Request { web: &self.web, url: &url, headers: &headers, private: &private };
+        let request = cached_answers::Request {
+            web: &self.web,
+            url: &url,
+            headers: &headers,
+            private: &private,
+        };
         let content = self.kept.get(agent, &request, ttl).await?;
         let text = self.hidden_in(content.text);
         let text = match piece(&text, 0, self.web.limits.text_bytes_max) {

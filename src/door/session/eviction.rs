@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::door::eviction::Silence;
 use crate::door::session::{Input, Session};
-use crate::door::silence::Silence;
 use crate::wire::{Code, Fault};
 
 impl Session {

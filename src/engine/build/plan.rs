@@ -18,7 +18,7 @@ use crate::engine::common::shared::{Clients, Life, PumpState, Shared, Workers};
 use crate::engine::common::unread_bytes::UnreadBytes;
 use crate::engine::common::{lifecycle, refusal_report};
 use crate::engine::handle::pump::Pump;
-use crate::engine::port::{Port, Tokio};
+use crate::engine::runtime_port::{Port, Tokio};
 use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::route::Routes;
 use crate::engine::worker::driver::{Worker, set_by};

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::engine::build::builder::Builder;
 use crate::engine::build::plan::Plan;
 use crate::engine::build::restart::asked_by;
-use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::effect::{Effect, Places, Step, Timing, World};
 use crate::engine::tree::event::{CORE_NAME, Event, Key, Push, Pusher, Ready, Unfinished};
 use crate::engine::tree::observer::{PushEvent, PushObserver};

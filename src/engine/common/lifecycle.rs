@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::refusals::stamp;
 use crate::engine::common::shared::{Life, Shared, Stage};
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::ORGANISM;
 use crate::id::ThreadId;
 use crate::log;

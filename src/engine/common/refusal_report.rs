@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use crate::engine::common::lifecycle::Words;
 use crate::engine::common::refusals::Refusals;
 use crate::engine::common::shared::{Shared, Stage};
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 use crate::log::Health;
 
 /// How long refusals are gathered before they are reported.

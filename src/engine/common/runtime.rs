@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 
 /// A future that waits until a time.
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

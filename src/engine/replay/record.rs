@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::engine::tree::budget::{Ledger, Short};
+use crate::engine::tree::budget_ledger::{Ledger, Short};
 use crate::engine::tree::event::CORE_NAME;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;

@@ -11,9 +11,9 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use crate::engine::build::plan::Plan;
-use crate::engine::port::Port;
 use crate::engine::replay::record::{Output, Record};
 use crate::engine::replay::replay_host::ReplayHost;
+use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::lineage::Lineage;
 use crate::engine::tree::route::{Receiver, Registered, Routes};

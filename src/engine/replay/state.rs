@@ -11,7 +11,7 @@ use crate::engine::build::plan::Plan;
 use crate::engine::common::inbox::Mail;
 use crate::engine::handle::pump::Pump;
 use crate::engine::read_fault::unread;
-use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::route::{Registered, Routes};
 use crate::engine::worker::load::read_folds;

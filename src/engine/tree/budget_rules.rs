@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::engine::tree::budget::Short;
+use crate::engine::tree::budget_ledger::Short;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Push};
 use crate::engine::tree::loop_guard::{Bound, Hop};

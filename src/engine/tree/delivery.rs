@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Key, Ready, Start};
 use crate::engine::tree::observer::PushEvent;
@@ -12,7 +13,6 @@ use crate::engine::tree::parked;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending};
 use crate::engine::tree::thread::{Delivery, Folds, Later, Origin, Running, Thread};
-use crate::engine::tree::until::Until;
 use crate::id::EntryId;
 use crate::listener::{ArrivalSignal, Entry, Park};
 use crate::log::{Flags, Mark, State};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::budget_ledger::Ledger;
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::event::{Key, Push, Start};
 use crate::engine::tree::observer::{PushEvent, PushObserver};
 use crate::engine::tree::request::TreeRequest;
 use crate::engine::tree::reserved_amounts::ReservedAmounts;
 use crate::engine::tree::route::Routes;
-use crate::engine::tree::until::Until;
 use crate::id::{EntryId, ThreadId};
 use crate::limits::Limits;
 use crate::listener::{ArrivalSignal, Entry};

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{CORE_NAME, Ready};
 use crate::engine::tree::loop_guard::Chain;
@@ -12,7 +13,6 @@ use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::{Part, Sending, word};
 use crate::engine::tree::thread::{Later, Origin, Thread};
 use crate::engine::tree::undelivered_report::trace;
-use crate::engine::tree::until::Until;
 use crate::id::EntryId;
 use crate::listener::{Entry, Target, may_emit};
 use crate::log::Flags;

@@ -4,7 +4,7 @@
 //! A step has no clock, no task and no disk, and changes nothing that others share. It reads some
 //! values that others change: the free places of listeners, whether a connection is still open, and
 //! whether a handler still waits for its reservation. Three functions here are no part of a step
-//! and read the log: `budget::read`, `budget::charged` and `Lineage::read`.
+//! and read the log: `budget_ledger::read`, `budget_ledger::charged` and `Lineage::read`.
 //!
 //! - `observer`: the trait of observers, which hear what becomes of a push.
 //! - `route`: finds the receivers of a payload, by name, by address or as a reply.
@@ -13,11 +13,11 @@
 //! - `lineage`: the entries that a fork shares with the threads that it continues.
 //! - `loop_guard`: detects messages that go round in a circle.
 //!
-//! - `until`: the time that a delivery waits for, and its form in the log.
+//! - `due_time`: the time that a delivery waits for, and its form in the log.
 //! - `event`, `effect`: the input and the output of a step.
 //!
 //! - `request`: what a thread's step asks of its tree.
-//! - `budget`, `budget_rules`: the budget accounts of a tree, and the rules on them.
+//! - `budget_ledger`, `budget_rules`: the budget accounts of a tree, and the rules on them.
 //! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
 //! - `thread`: the state of one thread.
 //!
@@ -41,10 +41,10 @@ pub(crate) mod route;
 mod no_receiver_reasons;
 pub(crate) mod lineage;
 pub(crate) mod loop_guard;
-pub(crate) mod until;
+pub(crate) mod due_time;
 pub(crate) mod event;
 pub(crate) mod reserved_amounts;
-pub(crate) mod budget;
+pub(crate) mod budget_ledger;
 pub(crate) mod thread;
 mod sending;
 mod request;

@@ -1,6 +1,6 @@
 //! Requests of a thread to its tree: to open, end and steer threads, and to change budgets.
 
-use crate::engine::tree::budget::Short;
+use crate::engine::tree::budget_ledger::Short;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::sending::Part;
 use crate::id::{EntryId, ThreadId};

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::{CORE_NAME, Unfinished};
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::sending::Part;
 use crate::engine::tree::thread::{Delivery, Later, Thread};
-use crate::engine::tree::until::Until;
 use crate::listener::Entry;
 use crate::log::{Flags, Mark};
 use crate::wire::{Code, Fault};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::event::CORE_NAME;
 use crate::engine::tree::loop_guard::Chain;
 use crate::engine::tree::route::Receiver;
 use crate::engine::tree::thread::Running;
-use crate::engine::tree::until::Until;
 use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::log::Flags;

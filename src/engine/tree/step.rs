@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::effect::{Effect, Step, Timing, World};
 use crate::engine::tree::event::{Event, Key, Push};
 use crate::engine::tree::loop_guard::Chain;

@@ -459,7 +459,7 @@ pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::suite::{note, session};
+    use crate::log::conformance::{note, session};
     use crate::xml::Element;
 
     /// How many of `count` entries stay in memory, in a thread whose next number is `from`. Each

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::Context;
 
 use crate::engine::common::shared::Shared;
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 use crate::engine::tree::effect::{Effect, Step, Timing};
 use crate::engine::tree::event::Event;
 use crate::engine::worker::driver::{FreePlaces, Worker, drop_effects, world};

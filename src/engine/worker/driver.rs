@@ -17,7 +17,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::lifecycle;
 use crate::engine::common::runtime::Sleep;
 use crate::engine::common::shared::Shared;
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 use crate::engine::tree::effect::{Effect, Places, Room, World};
 use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::tree::observer::{PushEvent, tell};

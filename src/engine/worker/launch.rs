@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use crate::engine::common::counts::Outcome;
 use crate::engine::common::inbox::Mail;
 use crate::engine::common::shared::Shared;
-use crate::engine::port::Port;
+use crate::engine::runtime_port::Port;
 use crate::engine::tree::event::{Event, Key, Ready, Start};
 use crate::engine::worker::driver::{Task, Worker};
 use crate::engine::worker::handoff;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
-use crate::engine::tree::budget;
-use crate::engine::tree::budget::Ledger;
+use crate::engine::tree::budget_ledger;
+use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::Key;
 use crate::engine::tree::lineage::Lineage;
 use crate::id::{EntryId, ThreadId};
@@ -53,7 +53,7 @@ pub(super) async fn find(
         session.first = log.opening(session).await?;
         lineage = Lineage::read(log, session.fork.as_ref()).await?;
     }
-    let ledger = budget::read(log, &threads, limits).await?;
+    let ledger = budget_ledger::read(log, &threads, limits).await?;
     let mut found = LoadedTree { threads, lineage, ledger, waits: Vec::new() };
     for (_, key) in waits {
         let entry = log.entry(&EntryId::new(&key.thread, key.seq)).await?;

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
+use crate::engine::tree::due_time::Until;
 use crate::engine::tree::event::Key;
-use crate::engine::tree::until::Until;
 use crate::id::ThreadId;
 
 /// Deliveries that wait, each with its time.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::engine::common::inbox::{Cached, Mail};
-use crate::engine::port::Port;
 use crate::engine::read_fault::{owner, unread_of};
-use crate::engine::tree::budget::Ledger;
+use crate::engine::runtime_port::Port;
+use crate::engine::tree::budget_ledger::Ledger;
 use crate::engine::tree::event::{Event, Key, ORGANISM, Push, Ready, Start};
 use crate::engine::tree::step::Tree;
 use crate::engine::tree::thread::{Folds, Later, Thread};

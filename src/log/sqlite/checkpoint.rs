@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use crate::clock;
 use crate::log::sqlite::connect;
 use crate::log::sqlite::files::Db;
-use crate::log::sqlite::shared::Shared;
+use crate::log::sqlite::shared_state::Shared;
 use crate::log::sqlite::write::{CHECKPOINT_FAILED, Retry, retry};
 use crate::log::{Durability, Error};
 

@@ -12,8 +12,8 @@ mod queue;
 mod read;
 mod row;
 mod schema;
-mod shared;
-mod shares;
+mod shared_state;
+mod shared_text;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ use files::Files;
 use queue::{Precedence, QueuedBatch};
 use read::{Digests, Reader, Readers, twice};
 use schema::FileKind;
-use shared::Shared;
+use shared_state::Shared;
 use write::{Caches, Command, Commits, Writer};
 
 /// How many batches may wait in the channel to the writer. If the channel is full, callers wait.

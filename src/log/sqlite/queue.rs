@@ -139,7 +139,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::log::admit::Origins;
-    use crate::log::suite::batch;
+    use crate::log::conformance::batch;
 
     /// A batch of one entry.
     fn one(id: &str) -> QueuedBatch {

@@ -28,7 +28,7 @@ pub(super) struct Shared {
     /// reads end.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
-    pub(super) trouble: crate::log::sqlite::write::trouble::Trouble,
+    pub(super) trouble: crate::log::sqlite::write::simulated_disk_errors::Trouble,
 }
 
 impl Shared {

@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use rustc_hash::FxHashMap;
 
 use crate::log::entry::Entry;
-use crate::log::sqlite::shares::{BODY_BYTES_MAX, SHARES_MAX, Share};
+use crate::log::sqlite::shared_text::{BODY_BYTES_MAX, SHARES_MAX, Share};
 
 /// The shortest text that is shared. A share costs a row in the file, and a query when the body is
 /// read.

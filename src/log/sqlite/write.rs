@@ -2,7 +2,7 @@
 //! (group commit).
 
 #[cfg(test)]
-pub(super) mod trouble;
+pub(super) mod simulated_disk_errors;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use crate::log::sqlite::connect::{self, Lock};
 use crate::log::sqlite::files::Db;
 use crate::log::sqlite::queue::{Next, Precedence, Queue, QueuedBatch};
 use crate::log::sqlite::read::{CLIENT_ID, READERS, ReadRequest};
-use crate::log::sqlite::shared::Shared;
-use crate::log::sqlite::shares;
+use crate::log::sqlite::shared_state::Shared;
+use crate::log::sqlite::shared_text;
 use crate::log::sqlite::sources::Sources;
 use crate::log::{Error, Health};
 use crate::name::Name;
@@ -504,7 +504,7 @@ impl<'a> SqlRecords<'a> {
         insert.raw_bind_parameter(17, entry.meta.as_deref())?;
         insert.raw_bind_parameter(18, &*rest)?;
         insert.raw_execute()?;
-        shares::keep(self.db, entry.position, &parts)
+        shared_text::keep(self.db, entry.position, &parts)
     }
 
     /// The number of a payload's name. A new name gets the next number.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::limits::{ActionLimits, ReplyLimits};
-use crate::manifest::shape::feeds::{feed, feed_injection, metadata, service_feeds};
-use crate::manifest::shape::{Key, Kind, Map, common, key, limit};
+use crate::manifest::key_table::feeds::{feed, feed_injection, metadata, service_feeds};
+use crate::manifest::key_table::{Key, Kind, Map, common, key, limit};
 
 const DIALECT: &[(&str, &str)] = &[
     ("tags", "As elements: <action> and <tool_use>."),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::manifest::shape::{Key, Kind, Map, key};
+use crate::manifest::key_table::{Key, Kind, Map, key};
 
 const METHOD: &[(&str, &str)] = &[
     ("auto", "What the fields are stands before all else, what they hold at the end."),

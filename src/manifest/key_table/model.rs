@@ -1,7 +1,7 @@
 //! The keys of a model in a manifest.
 
 use crate::limits::{ModelLimits, RouterLimits};
-use crate::manifest::shape::{Key, Kind, Map, key, limit};
+use crate::manifest::key_table::{Key, Kind, Map, key, limit};
 use crate::model::Wire;
 
 pub(super) const MODELS: &str = "Models by the names that listeners know them by.";

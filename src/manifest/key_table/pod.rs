@@ -1,7 +1,7 @@
 //! The keys of a pod file, in the form of ADR-013: those that Pumphouse uses, and those of Compose.
 
-use crate::manifest::shape::feeds::{service, service_feeds};
-use crate::manifest::shape::{Key, Kind, Map, key};
+use crate::manifest::key_table::feeds::{service, service_feeds};
+use crate::manifest::key_table::{Key, Kind, Map, key};
 
 /// The keys of a Compose file. They may have any values, and change nothing.
 pub(in crate::manifest) const COMPOSE: &[&str] =

@@ -1,6 +1,6 @@
 //! The keys of a sink in a manifest.
 
-use crate::manifest::shape::{Key, Kind, Map, key};
+use crate::manifest::key_table::{Key, Kind, Map, key};
 
 pub(super) const SINKS: &str = "Where the entries of the log and live payloads go as well.";
 pub(super) const EXAMPLE: &str = "sinks: [{type: file, path: \"sinks/{thread_id}/stream.jsonl\"}]";

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::check;
-use crate::manifest::expand::{Environment, expand};
+use crate::manifest::expand_variables::{Environment, expand};
+use crate::manifest::key_table::AGENT;
+use crate::manifest::key_table::pod::{COMPOSE, COMPOSE_SERVICE, pod};
 use crate::manifest::mistake::{Mistake, Place, cut};
 use crate::manifest::provider::bytes_of;
 use crate::manifest::read::beside;
-use crate::manifest::shape::AGENT;
-use crate::manifest::shape::pod::{COMPOSE, COMPOSE_SERVICE, pod};
 use crate::manifest::yaml::{self, Node, Pair, Plain, Scalar, Value};
 use crate::schema::nearest;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::provider::file::{CallPaths, Extract, Mode, StopWord, StreamFile};
 use crate::model::provider::path::{Path, Paths};
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::wire::Gathered;
 use crate::model::{Call, Error, Piece, Stop};
 
@@ -135,7 +135,7 @@ impl Progress {
                 if is_end(extract, event) {
                     ended(rules, extract, event, found, gathered);
                 }
-                return Err(refusal::within(error));
+                return Err(error_answer::within(error));
             }
             for (paths, make, is_found) in [
                 (&extract.reasoning, Piece::Reasoning as fn(String) -> Piece, found.reasoning),

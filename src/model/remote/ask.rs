@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::model::remote::Settings;
 use crate::model::wire::RequestContent;
 use crate::model::{Error, Kind, Prompt, Wait};
-use crate::trust;
+use crate::tls_trust;
 
 /// The body of a request: as the provider writes it, with the settings' `extra` keys put over it.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
@@ -80,7 +80,7 @@ pub(super) fn root(error: &reqwest::Error) -> String {
 /// What is wrong with TLS, if the error comes from TLS.
 fn tls(error: &(dyn StdError + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
-        return Some(trust::explained(error).map_or_else(|| error.to_string(), str::to_owned));
+        return Some(tls_trust::explained(error).map_or_else(|| error.to_string(), str::to_owned));
     }
     // The `source` of an IO error isn't the error inside it, but that error's source.
     error.downcast_ref::<io::Error>()?.get_ref().and_then(|it| tls(it))

@@ -2,9 +2,9 @@
 
 mod ask;
 mod reply;
-pub(super) mod refusal;
+pub(super) mod error_answer;
 mod settings;
-mod timer;
+mod timeouts;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use reqwest::{Client, Url};
 
 use crate::limits::ModelLimits;
 use crate::model::remote::reply::RemoteReply;
-use crate::model::remote::timer::Timers;
+use crate::model::remote::timeouts::Timers;
 use crate::model::{
     Boxed, Details, Error, Model, Piece, Price, Prompt, Provider, Reply, Secret, Wire, retry_pause,
 };
@@ -107,7 +107,7 @@ impl Remote {
         let sent = timers.watch(ask::send(&self.client, &self.url, body)).await?;
         let response = sent.map_err(|it| ask::unsent(&it, &self.url, &self.settings))?;
         if !response.status().is_success() {
-            return Err(refusal::read(response, &self.settings).await);
+            return Err(error_answer::read(response, &self.settings).await);
         }
         let mut reply = RemoteReply::new(response, timers, self.settings.clone(), conversation);
         reply.first().await?;

@@ -9,9 +9,9 @@ use futures_util::FutureExt;
 use reqwest::Response;
 
 use crate::model::hide_secrets::Veil;
-use crate::model::remote::timer::Timers;
-use crate::model::remote::{Settings, ask, refusal, without};
-use crate::model::under_way::Part;
+use crate::model::remote::timeouts::Timers;
+use crate::model::remote::{Settings, ask, error_answer, without};
+use crate::model::reply_memory::Part;
 use crate::model::wire::{Framing, Gathered, Reader};
 use crate::model::{Boxed, Error, Kind, Piece, ProviderEvent, Reply};
 
@@ -44,7 +44,7 @@ impl RemoteReply {
         settings: Settings,
         conversation: Option<Arc<str>>,
     ) -> RemoteReply {
-        let framing = match refusal::media(response.headers()).as_str() {
+        let framing = match error_answer::media(response.headers()).as_str() {
             // The server doesn't stream.
             "application/json" if !settings.has_lines() => Framing::whole(),
             _ => settings.provider.framing(settings.limits.event_bytes_max),
@@ -72,8 +72,8 @@ impl RemoteReply {
     /// Waits until there is a piece, or until the reply is over.
     pub(super) async fn first(&mut self) -> Result<(), Error> {
         let headers = self.response.headers();
-        if refusal::is_html(headers) {
-            let said = refusal::page(&mut self.response, &self.settings).await;
+        if error_answer::is_html(headers) {
+            let said = error_answer::page(&mut self.response, &self.settings).await;
             let text = "the server sent a page for people, not a reply; its API is mostly at a \
                         URL that ends in /v1";
             return Err(Error { said, ..Error::new(Kind::Garbled, text) });

@@ -15,7 +15,7 @@ use crate::model::{
     Effort, Price, PriceEntry, PriceSource, Prices, Provider, ProviderEvents, Remote, Secret, Wire,
     provider,
 };
-use crate::trust;
+use crate::tls_trust;
 
 /// Settings of a model behind a server: its URL, key, limits, price and defaults. `Debug` shows no
 /// key.
@@ -267,7 +267,7 @@ impl Settings {
         let plain =
             url.scheme() == "http" && matches!(self.proxy, Proxy::None | Proxy::Environment);
         let trusted =
-            if plain { trust::nobody() } else { trust::config(self.authority.as_deref()) };
+            if plain { tls_trust::nobody() } else { tls_trust::config(self.authority.as_deref()) };
         let trusted = trusted.map_err(|it| NoModel::of("authority", it.to_string()))?;
         let builder = builder.tls_backend_preconfigured(trusted);
         let builder = match &self.proxy {

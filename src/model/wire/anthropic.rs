@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, object, text,
 };
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{
     Attached, Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
@@ -143,7 +143,7 @@ impl Reader for AnthropicMessages {
                 self.stopped(&event["stop_reason"]);
                 self.gathered.end();
             }
-            "error" => return Err(refusal::within(&event["error"])),
+            "error" => return Err(error_answer::within(&event["error"])),
             _ => {}
         }
         Ok(())

@@ -9,7 +9,7 @@ use super::{
     Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, garbled, object,
     text,
 };
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{
     Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
@@ -76,7 +76,7 @@ impl Reader for Gemini {
         }
         let event = object(data)?;
         if !event["error"].is_null() {
-            return Err(refusal::within(&event["error"]));
+            return Err(error_answer::within(&event["error"]));
         }
         // A request asks for one candidate. If a setting makes it ask for more, the first counts.
         let candidate = &event["candidates"][0];

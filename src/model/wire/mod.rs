@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{Error, Format, Kind, Prompt, PromptMessage, provider};
 
 pub(crate) use framing::Framing;
@@ -311,7 +311,7 @@ pub(crate) fn object(data: &str) -> Result<Value, Error> {
 /// The error of an event that isn't one of a reply.
 pub(crate) fn garbled(data: &str, why: &dyn fmt::Display) -> Error {
     let text = format!("the server sent an event that is none of a reply: {why}");
-    Error { said: refusal::said(data), ..Error::new(Kind::Garbled, text) }
+    Error { said: error_answer::said(data), ..Error::new(Kind::Garbled, text) }
 }
 
 /// A value's text, unless it is empty.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Choices, Gathered, Reader, RequestContent, arguments, count, object, openai_chat, text,
 };
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{Call, Error, Piece, PromptMessage, Role, Stop, Usage};
 
 /// A reply as Ollama writes it.
@@ -38,7 +38,7 @@ impl Reader for Ollama {
     fn read(&mut self, data: &str) -> Result<(), Error> {
         let event = object(data)?;
         if !event["error"].is_null() {
-            return Err(refusal::within(&event["error"]));
+            return Err(error_answer::within(&event["error"]));
         }
         let message = &event["message"];
         let said = |key: &str| text(&message[key]).unwrap_or_default();

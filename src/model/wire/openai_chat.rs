@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Choices, Gathered, Reader, RequestContent, count, format, garbled, late_behind_attached,
 };
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage};
 
 /// An event, or a whole reply that isn't streamed. Other fields are ignored.
@@ -96,7 +96,7 @@ impl OpenAiChat {
     fn choice(&mut self, choice: Choice) -> Result<(), Error> {
         let Choice { delta, message, finish_reason, error, .. } = choice;
         if !error.is_null() {
-            return Err(refusal::within(&error));
+            return Err(error_answer::within(&error));
         }
         // If a provider sends both, the message repeats the delta.
         let Delta { content, reasoning_content, reasoning, refusal, tool_calls, function_call } =
@@ -115,7 +115,7 @@ impl OpenAiChat {
         }
         match finish_reason.as_deref().unwrap_or_default() {
             "" => {}
-            "error" => return Err(refusal::within(&Value::Null)),
+            "error" => return Err(error_answer::within(&Value::Null)),
             word => {
                 self.gathered.end_whole_calls();
                 self.gathered.stop(word, stop(word));
@@ -182,7 +182,7 @@ impl Reader for OpenAiChat {
         }
         let chunk: Chunk = serde_json::from_str(data).map_err(|it| garbled(data, &it))?;
         if !chunk.error.is_null() {
-            return Err(refusal::within(&chunk.error));
+            return Err(error_answer::within(&chunk.error));
         }
         for usage in [&chunk.x_groq["usage"], &chunk.usage] {
             self.gathered.usage = usage_of(usage).or(self.gathered.usage);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::openai_chat::named;
 use super::{Choices, Gathered, Reader, RequestContent, count, late_behind_attached, object, text};
-use crate::model::remote::refusal;
+use crate::model::remote::error_answer;
 use crate::model::{
     Attached, Call, Error, Piece, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
@@ -109,7 +109,7 @@ impl OpenAiResponses {
         let (word, stop) = match (status, reason) {
             ("failed", _) => {
                 self.gathered.stop(status, Stop::Other(status.to_owned()));
-                return Err(refusal::within(&response["error"]));
+                return Err(error_answer::within(&response["error"]));
             }
             ("incomplete", "max_output_tokens") => (format!("{status}:{reason}"), Stop::MaxTokens),
             ("incomplete", "content_filter") => (format!("{status}:{reason}"), Stop::Filtered),
@@ -159,7 +159,7 @@ impl Reader for OpenAiResponses {
             }
             "error" => {
                 let error = if event["error"].is_object() { &event["error"] } else { &event };
-                return Err(refusal::within(error));
+                return Err(error_answer::within(error));
             }
             _ if event["object"] == "response" => {
                 let output = event["output"].as_array().into_iter().flatten();

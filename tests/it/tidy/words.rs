@@ -8,7 +8,7 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
     (&["quick_xml", "roxmltree"], &["src/xml/"], "the strict reader is the one door for XML"),
     (
         &["SystemTime", "Instant", "UNIX_EPOCH"],
-        &["src/clock.rs", "src/engine/port.rs", "src/door/", "src/client/", "src/cli/"],
+        &["src/clock.rs", "src/engine/runtime_port.rs", "src/door/", "src/client/", "src/cli/"],
         "time is given, as microseconds",
     ),
     (
@@ -102,7 +102,7 @@ mod tests {
     fn time_and_chance_are_given() {
         let why = "src/engine/tree.rs:1: `Instant`: time is given, as microseconds";
         check("src/engine/tree.rs", "use std::time::{Duration, Instant};", &[why]);
-        check("src/engine/port.rs", "use std::time::{Duration, Instant};", &[]);
+        check("src/engine/runtime_port.rs", "use std::time::{Duration, Instant};", &[]);
         check("src/door/tcp.rs", "Instant::now()", &[]);
         let why = "src/log/a.rs:1: `getrandom`: chance is given, so that a run can be repeated";
         check("src/log/a.rs", "getrandom::fill(&mut key)", &[why]);

@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 use rusqlite::Connection;
 
 use super::*;
-use crate::log::suite::{batch, note, wait};
+use crate::log::conformance::{batch, note, wait};
 use crate::log::{Copied, Draft, Existing};
 
 fn backup(log: &SqliteLog, to: &Path, existing: Existing) -> Result<Report, Error> {

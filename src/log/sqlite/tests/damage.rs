@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rusqlite::Connection;
 
 use super::*;
-use crate::log::suite::{batch, wait};
+use crate::log::conformance::{batch, wait};
 
 /// A killed process leaves the file and the beginning of its write-ahead log, up to any byte.
 #[test]

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::log::Draft;
-use crate::log::suite::{batch, note, wait};
+use crate::log::conformance::{batch, note, wait};
 
 /// Simulates a full disk, and appends a batch with the large entry `a/4`. The append waits until
 /// there is room.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::suite::{entry, note, thread, wait};
+use crate::log::conformance::{entry, note, thread, wait};
 use crate::log::{Mark, MemoryLog};
 
 /// A step of a random history. The numbers choose among the threads and entries that exist.

@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::log::suite::{self, batch, consumed, entry, note, session, started, thread, wait};
+use crate::log::conformance::{self, batch, consumed, entry, note, session, started, thread, wait};
 use crate::log::{Draft, Flags, NewThread};
 
 /// A path for a log in a directory of its own.
@@ -81,7 +81,7 @@ fn it_keeps_every_rule() {
     for durability in [Durability::Full, Durability::Normal] {
         let directory = tempfile::tempdir().unwrap();
         let count = Cell::new(0);
-        suite::all(&|| {
+        conformance::all(&|| {
             count.set(count.get() + 1);
             let path = directory.path().join(format!("{}.log", count.get()));
             Box::new(SqliteLog::open(path, durability).unwrap())
@@ -236,7 +236,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     let (_directory, path) = place();
     let log = SqliteLog::open(&path, Durability::Full).unwrap();
     keep(&log, batch(&["a"], &[]));
-    let append = |seq| log.append(long(seq, super::shares::BODY_BYTES_MAX + 1));
+    let append = |seq| log.append(long(seq, shared_text::BODY_BYTES_MAX + 1));
     // The writer always has something to do, up to 320 MiB.
     let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
     for seq in 9..=5_000 {

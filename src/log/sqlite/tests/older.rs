@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::log::suite::wait;
+use crate::log::conformance::wait;
 
 /// Makes a log from SQL in `tests/logs`, as an older version left it.
 fn older(sql: &str) -> (TempDir, PathBuf) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::suite::wait;
+use crate::log::conformance::wait;
 use crate::log::{Existing, Wrong};
 
 /// Text that is long enough to be shared, different for each number, with characters of one to four

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::log::Wrong;
-use crate::log::suite::wait;
+use crate::log::conformance::wait;
 
 /// Changes a log's file by SQL, with its triggers out of the way.
 pub(super) fn change(path: &Path, sql: &str) {

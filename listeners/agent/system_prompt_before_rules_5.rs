@@ -7,7 +7,7 @@ use super::super::feed::definition;
 use super::super::metadata::show;
 use super::Agent;
 use super::settings::Dialect;
-use super::system::{SystemPrompt, markup, peers, reading};
+use super::system_prompt::{SystemPrompt, markup, peers, reading};
 use super::tools::{Tools, offered_before_5};
 use super::words::is_offered;
 

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use futures_util::task::AtomicWaker;
 
-use crate::door::silence::Silence;
+use crate::door::eviction::Silence;
 use crate::engine::{PushEvent, PushObserver};
 
 /// The events and orders for one connection. The number of events is bounded by the number of the

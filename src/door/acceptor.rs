@@ -15,10 +15,10 @@ use tracing::Instrument;
 
 use crate::door::Tokens;
 use crate::door::connection::Connection;
+use crate::door::eviction;
 use crate::door::follow::Follows;
-use crate::door::mailbox::{Mailbox, Order};
+use crate::door::push_events::{Mailbox, Order};
 use crate::door::session::{DoorShared, Session};
-use crate::door::silence;
 use crate::door::wrong_tokens::{Guesses, machine};
 use crate::engine::{CONSOLE, Identity, LOOK_EVERY_US, Port, Pump, Stage, Tokio};
 use crate::limits::Limits;
@@ -113,7 +113,7 @@ impl Connected {
     /// Closes a few silent connections to make room for new ones.
     fn make_room(&self, limits: &Limits, now_us: u64) {
         let seen = self.sessions.iter().map(|it| (*it.key(), it.machine.clone(), it.silence()));
-        for number in silence::longest(seen.collect(), limits.frame_time_max, now_us) {
+        for number in eviction::longest(seen.collect(), limits.frame_time_max, now_us) {
             if enter(&self.farewells, limits.farewells_max).is_none() {
                 return;
             }
