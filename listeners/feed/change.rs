@@ -165,6 +165,7 @@ impl UpdateContextFeed {
             timeout,
             position,
             inject,
+            transform,
             source,
         } = self;
         Definition {
@@ -177,6 +178,7 @@ impl UpdateContextFeed {
             timeout,
             position,
             inject,
+            transform,
             source,
         }
     }

@@ -122,13 +122,17 @@ impl Handling {
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
                 Effect::Ask(of) => self.ask(of, &mut fresh, &mut emissions).await?,
-                Effect::Take(of, answer) => self.take(of, answer.as_ref(), &mut emissions),
+                Effect::Take(of, answer) => {
+                    self.take(of, answer.as_ref(), &mut fresh, &mut emissions);
+                }
                 Effect::Fetched(asked, of, answer) => match answer {
                     Ok(answer) => {
-                        let feed = self.feed(of, &self.content(answer.as_ref()));
-                        let gone = || refused(asked, "the feed was removed meanwhile");
-                        let answer = feed.map(|it| fetched(asked, it)).ok_or_else(gone);
-                        emissions.fetched.push(answer);
+                        let content = self.transformed(of, self.content(answer.as_ref()));
+                        let feed = content.map(|it| self.feed(of, &it));
+                        let gone = || "the feed was removed meanwhile".to_owned();
+                        let feed = feed.and_then(|it| it.ok_or_else(gone));
+                        let answer = feed.map(|it| fetched(asked, it));
+                        emissions.fetched.push(answer.map_err(|why| refused(asked, &why)));
                     }
                     Err(why) => emissions.fetched.push(Err(refused(asked, why))),
                 },
@@ -180,10 +184,11 @@ impl Handling {
             }
             return Ok(());
         };
-        match self.internal(of, internal).await? {
-            Ok(text) => {
-                fresh.insert(of.id.clone(), call::text(&text).into());
-                self.record(of, &Content::text(text), emissions);
+        let text = self.internal(of, internal).await?;
+        match text.and_then(|it| self.transformed(of, Content::text(it))) {
+            Ok(content) => {
+                fresh.insert(of.id.clone(), call::text(&content.text).into());
+                self.record(of, &content, emissions);
             }
             Err(why) => self.lose(of, &why, None, emissions),
         }
@@ -212,9 +217,12 @@ impl Handling {
         };
         let asked = self.message.0.clone();
         match self.definition(&of).and_then(Definition::internal) {
-            Some(internal) => match self.internal(&of, internal).await? {
-                Ok(text) => {
-                    let content = Content::text(text);
+            Some(internal) => match self
+                .internal(&of, internal)
+                .await?
+                .and_then(|it| self.transformed(&of, Content::text(it)))
+            {
+                Ok(content) => {
                     self.record(&of, &content, &mut emissions);
                     let feed = self.feed(&of, &content);
                     emissions.fetched.extend(feed.map(|it| Ok(fetched(&asked, it))));
@@ -313,7 +321,9 @@ impl Handling {
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(value) = fresh.get(name) {
             Lookup::Value(Cow::Borrowed(value))
-        } else if let Some(value) = self.refreshes.value(agent, name) {
+        } else if let Some(value) = self.refreshes.value(agent, name)
+            && !self.has_transform(agent, name)
+        {
             Lookup::Value(Cow::Owned(known(all, value, Some(RULES))))
         } else if let Some(value) = held() {
             Lookup::Value(Cow::Owned(call::text(&value.text).into()))
@@ -325,8 +335,39 @@ impl Handling {
     }
 
     /// Records the answer of a feed's source.
-    fn take(&self, of: &FeedId, answer: Option<&Element>, emissions: &mut Emissions) {
-        self.record(of, &self.content(answer), emissions);
+    fn take(
+        &self,
+        of: &FeedId,
+        answer: Option<&Element>,
+        fresh: &mut BTreeMap<String, KnownValue>,
+        emissions: &mut Emissions,
+    ) {
+        match self.transformed(of, self.content(answer)) {
+            Ok(content) => {
+                if self.has_transform(&of.agent, &of.id) {
+                    fresh.insert(of.id.clone(), call::text(&content.text).into());
+                }
+                self.record(of, &content, emissions);
+            }
+            Err(why) => self.lose(of, &why, None, emissions),
+        }
+    }
+
+    fn has_transform(&self, agent: &str, id: &str) -> bool {
+        let registered = self.refreshes.registry().get(agent, id);
+        registered.is_some_and(|it| it.definition.transform.is_some())
+    }
+
+    /// The content that a feed shows of an answer. An error says why the feed's transform can't be
+    /// applied.
+    fn transformed(&self, of: &FeedId, content: Content) -> Result<Content, String> {
+        match self.definition(of).and_then(|it| it.transform.as_ref()) {
+            Some(transform) => {
+                let text = transform.apply(&content.text)?;
+                Ok(Content { text: writable(&text), ..content })
+            }
+            None => Ok(content),
+        }
     }
 
     /// The content of a source's answer.

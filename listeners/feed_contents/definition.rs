@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use super::injection::Injection;
 use super::pump_sources::Internal;
 pub use super::source::{Source, SourceKind};
+pub use super::transform::Transform;
 
 /// The id of the part of a prompt that says how to write a reply.
 pub const PROTOCOL: &str = "protocol";
@@ -99,6 +100,10 @@ pub struct Definition {
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub inject: Option<Inject>,
+    /// What it shows of its source's answer; by default all.
+    #[payload(no_example)]
+    #[serde(default)]
+    pub transform: Option<Transform>,
     /// Its source; required.
     #[serde(default)]
     pub source: Option<Source>,
@@ -141,6 +146,7 @@ impl Definition {
             timeout: None,
             position: None,
             inject: None,
+            transform: None,
             source: Some(source),
         }
     }
@@ -175,6 +181,12 @@ impl Definition {
     #[must_use]
     pub fn position(self, position: Position) -> Definition {
         Definition { position: Some(position), ..self }
+    }
+
+    /// Sets what the feed shows of its source's answer.
+    #[must_use]
+    pub fn transform(self, transform: Transform) -> Definition {
+        Definition { transform: Some(transform), ..self }
     }
 
     /// Turns the feed off: it is neither refreshed nor shown.
@@ -220,6 +232,7 @@ impl Definition {
             timeout: by.timeout.or(self.timeout),
             position: by.position.or(self.position),
             inject: by.inject.or(self.inject),
+            transform: by.transform.or_else(|| self.transform.clone()),
             source: by.source.or_else(|| self.source.clone()),
         }
     }
@@ -290,6 +303,9 @@ impl Definition {
         }
         if self.max_tokens == Some(0) {
             return Err("max_tokens is at least 1; `enabled: false` shows nothing".to_owned());
+        }
+        if let Some(transform) = &self.transform {
+            transform.check()?;
         }
         match self.kind.and_then(FeedKind::source) {
             Some(kind) if kind != source.kind => Err(format!(

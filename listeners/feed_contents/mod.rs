@@ -4,6 +4,7 @@
 pub(super) mod pump_sources;
 pub mod injection;
 pub mod source;
+mod transform;
 pub mod definition;
 pub mod words;
 pub mod registry;

@@ -4,7 +4,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 
 pub use super::definition::Position;
-use super::definition::{Definition, FeedKind, Inject, Source};
+use super::definition::{Definition, FeedKind, Inject, Source, Transform};
 use super::injection::Injection;
 
 /// The name of the listener `feed`.
@@ -153,6 +153,9 @@ pub struct UpdateContextFeed {
     /// Whether prompts show it.
     #[payload(attribute, no_example)]
     pub inject: Option<Inject>,
+    /// What it shows of its source's answer.
+    #[payload(no_example)]
+    pub transform: Option<Transform>,
     /// Its source.
     #[payload(no_example)]
     pub source: Option<Source>,

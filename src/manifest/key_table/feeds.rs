@@ -118,6 +118,8 @@ pub(super) fn feed() -> Map {
     let timeout = "How many seconds a turn waits for it; 10 unless said.";
     let position = "Where it stands in a prompt; late unless said.";
     let inject = "Whether prompts show it; always unless said.";
+    let shows = "What it shows of its source's answer; all of it unless said.";
+    let part = "transform: {jsonpath: '$.quotes[0].last'}";
     let from = "Where it comes from.";
     let clock = "source: {type: internal, action: system_clock}";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };
@@ -133,6 +135,7 @@ pub(super) fn feed() -> Map {
             key("timeout", Kind::Number, timeout, "timeout: 3"),
             key("position", Kind::Word(POSITION), position, "position: late"),
             key("inject", Kind::Word(INJECT), inject, "inject: always"),
+            key("transform", Kind::Map(transform()), shows, part),
             key("source", Kind::Map(source()), from, clock),
         ],
         one_of: &[],
@@ -153,6 +156,20 @@ pub(super) fn feed_injection() -> Map {
             key("refreshed", Kind::Flag, refreshed, "refreshed: false"),
             key("feed_bytes_max", bytes(), one, "feed_bytes_max: 32KiB"),
             key("feeds_bytes_max", bytes(), all, "feeds_bytes_max: 64KiB"),
+        ],
+        one_of: &[],
+    }
+}
+
+fn transform() -> Map {
+    let jsonpath = "A part of the answer, as a JSONPath; several matches are a JSON array.";
+    let template = "A text; {{ PATH }} in it stands for a part, and {{ $ }} for all.";
+    let last = "template: 'Last price: {{ $ }}'";
+    Map {
+        what: "a transform",
+        keys: vec![
+            key("jsonpath", Kind::Text, jsonpath, "jsonpath: '$.quotes[0].last'"),
+            key("template", Kind::Text, template, last),
         ],
         one_of: &[],
     }
@@ -214,6 +231,7 @@ fn service_feed(has_source: bool) -> Map {
     let timeout = "How many seconds a turn waits for it; 10 unless said.";
     let enabled = "Whether it is read and shown; true unless said.";
     let inject = "Whether prompts show it; always unless said.";
+    let shows = "What it shows of the answer; all of it unless said.";
     let count = Kind::Count { min: 1, max: u32::MAX as usize };
     let mut keys = vec![
         key("name", Kind::Name, name, "name: fleet-alerts"),
@@ -223,6 +241,7 @@ fn service_feed(has_source: bool) -> Map {
         key("timeout", Kind::Number, timeout, "timeout: 3"),
         key("enabled", Kind::Flag, enabled, "enabled: false"),
         key("inject", Kind::Word(INJECT), inject, "inject: always"),
+        key("transform", Kind::Map(transform()), shows, "transform: {jsonpath: '$.alerts'}"),
     ];
     if has_source {
         let source = key("source", Kind::Name, source, "source: claw-api");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::listener::{Beside, Listener};
-use crate::listeners::feed::definition::Inject;
+use crate::listeners::feed::definition::{Inject, Transform};
 use crate::listeners::feed::injection::{BlockForm, Injection};
 use crate::listeners::feed::{Definition, Feeds, Source};
 use crate::listeners::tool::service::{AgentSettings, Settings, service};
@@ -285,8 +285,16 @@ impl Reader<'_> {
             "referenced" => Inject::Referenced,
             _ => Inject::Always,
         });
+        definition.transform = node.key("transform").map(transform);
         Some(definition)
     }
+}
+
+fn transform(node: &Node) -> Transform {
+    let text = |key: &str| node.key(key).and_then(Node::text).map(str::to_owned);
+    let mut transform = Transform::default();
+    (transform.jsonpath, transform.template) = (text("jsonpath"), text("template"));
+    transform
 }
 
 /// The file `service-auth/<service>.json` in a folder, if there is one.

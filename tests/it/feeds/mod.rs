@@ -6,6 +6,7 @@ mod document;
 mod injection;
 mod metadata;
 mod rules;
+mod transform;
 mod world;
 
 use std::sync::{Arc, Mutex};

@@ -21,7 +21,11 @@ const HOMES: [(&[&str], &[&str], &str); 7] = [
         &["src/log/", "listeners/tool/keyvalue.rs", "listeners/tool/sql.rs"],
         "the log alone knows what keeps it; the tools are no part of it",
     ),
-    (&["serde_json_path"], &["src/model/provider/"], "a provider file alone has paths"),
+    (
+        &["serde_json_path"],
+        &["src/model/provider/", "listeners/feed_contents/transform.rs"],
+        "provider files and transforms of feeds alone have paths",
+    ),
     (&["clap"], &["src/cli/", "src/main.rs"], "settings come through the builder"),
     (
         &["crate"],

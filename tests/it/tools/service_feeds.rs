@@ -119,6 +119,25 @@ async fn section_4_blocks_have_the_markers_of_the_adr() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_feed_of_a_service_may_show_a_part_of_the_answer() {
+    let quotes = r#"{"quotes": [{"symbol": "SAP", "last": 251.4}, {"symbol": "BMW", "last": 82}]}"#;
+    let site = Site::start(move |_| page("application/json", quotes)).await;
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let feeds = "    feeds:
+      - source: claw-api
+        path: /quotes
+        transform:
+          jsonpath: \"$.quotes[?@.symbol == 'SAP']\"
+          template: \"SAP: {{ $.last }} EUR\"
+";
+    let prompt = prompts(&desk(&service, feeds, DONE), &["Go."]).remove(0);
+    super::in_order(&prompt, &["<context_feed id=\"quotes\">", "SAP: 251.4 EUR\n"]);
+    let wrong = "    feeds: [{source: claw-api, path: /q, transform: {jsonpath: quotes}}]\n";
+    let told = &["transform.jsonpath: \"quotes\" is no JSONPath"];
+    checked(&service, wrong).code(1).says(told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn section_6_front_matter_is_stripped_and_limits_are_told() {
     let site = Site::start(|path| match path {
         "/alerts" => page(
