@@ -31,6 +31,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pumphouse::listener::{FromContext, IntoEmit, Record};
+use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
 use pumphouse::xml::writable;
@@ -199,10 +200,10 @@ impl Handling {
     /// and so does an error.
     async fn fetch(
         mut self,
-        FetchContextFeed { id }: FetchContextFeed,
+        FetchContextFeed { id, agent }: FetchContextFeed,
     ) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        let agent = change::whose(&self.message, &self.history, &self.capabilities).await?;
+        let agent = self.agent_of_fetch(agent).await?;
         let registry = self.refreshes.registry();
         let agent = agent.and_then(|agent| match registry.get(&agent, &id) {
             Some(_) => Ok(agent),
@@ -238,6 +239,27 @@ impl Handling {
             },
         }
         Ok(emissions)
+    }
+
+    /// The agent whose feed is fetched: the one that an operator names, or else the calling agent.
+    async fn agent_of_fetch(
+        &self,
+        named: Option<String>,
+    ) -> Result<Result<String, ContextFeedRefused>, Fault> {
+        if self.message.flags().contains(Flags::FROM_OPERATOR) {
+            let who = self.message.from();
+            let advice = "name the agent, as in agent=\"octopus\"";
+            let message = format!("{who} is no agent, and has no feeds; {advice}");
+            return Ok(named.ok_or(ContextFeedRefused { message }));
+        }
+        let calling = change::whose(&self.message, &self.history, &self.capabilities).await?;
+        Ok(calling.and_then(|calling| match named {
+            Some(other) if other != calling => {
+                let message = format!("{other} is another agent: only operators fetch its feeds");
+                Err(ContextFeedRefused { message })
+            }
+            _ => Ok(calling),
+        }))
     }
 
     /// The answer of an internal source, or the reason why it has none.

@@ -207,13 +207,16 @@ pub struct ListedFeed {
 }
 
 /// Asks the source of one of the calling agent's feeds now, also if the feed is fresh or not
-/// enabled. The answer is `context_feed_fetched`.
+/// enabled. An operator names the agent. The answer is `context_feed_fetched`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "fetch_context_feed")]
 pub struct FetchContextFeed {
     /// The feed.
     #[payload(attribute, example = "system_metrics")]
     pub id: String,
+    /// The agent; for operators only.
+    #[payload(attribute, no_example)]
+    pub agent: Option<String>,
 }
 
 /// The content that the source of a feed answered.

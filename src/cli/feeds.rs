@@ -90,28 +90,10 @@ impl Feeds {
     /// The thread to report on, with its entries. Fails if there is no thread in which the agent
     /// has feeds.
     async fn entries(&self, log: &SqliteLog) -> Result<(ThreadId, Vec<Entry>), Failure> {
-        if let Some(thread) = &self.thread {
-            let thread = ThreadId::new(thread);
-            if log.thread(&thread).await?.is_none() {
-                return Err(data::unknown(log, &thread).await);
-            }
-            let entries = transcript::read(log, &thread, u64::MAX).await?;
-            return match self.has_feeds(&entries) {
-                true => Ok((thread, entries)),
-                false => Err(self.without_feeds(&format!("in {thread}"))),
-            };
-        }
-        let (mut pages, mut threads) = (ThreadPages::of(log), Vec::new());
-        while let Some(page) = pages.next().await? {
-            threads.extend(page.into_iter().map(|it| it.id));
-        }
-        for thread in threads.into_iter().rev() {
-            let entries = transcript::read(log, &thread, u64::MAX).await?;
-            if self.has_feeds(&entries) {
-                return Ok((thread, entries));
-            }
-        }
-        Err(self.without_feeds("in any thread"))
+        let thread = self.thread.as_deref().map(ThreadId::new);
+        let found = newest_thread(log, thread.as_ref(), |it| self.has_feeds(it)).await?;
+        let place = || thread.map_or("in any thread".to_owned(), |it| format!("in {it}"));
+        found.ok_or_else(|| self.without_feeds(&place()))
     }
 
     fn has_feeds(&self, entries: &[Entry]) -> bool {
@@ -128,6 +110,43 @@ impl Feeds {
         };
         Failure::Wrong(text)
     }
+}
+
+/// The newest thread whose entries are wanted, with its entries. With `named`, only this thread is
+/// looked at, and it must exist.
+pub(crate) async fn newest_thread(
+    log: &SqliteLog,
+    named: Option<&ThreadId>,
+    is_wanted: impl Fn(&[Entry]) -> bool,
+) -> Result<Option<(ThreadId, Vec<Entry>)>, Failure> {
+    let mut threads = Vec::new();
+    if let Some(thread) = named {
+        if log.thread(thread).await?.is_none() {
+            return Err(data::unknown(log, thread).await);
+        }
+        threads.push(thread.clone());
+    } else {
+        let mut pages = ThreadPages::of(log);
+        while let Some(page) = pages.next().await? {
+            threads.extend(page.into_iter().map(|it| it.id));
+        }
+    }
+    for thread in threads.into_iter().rev() {
+        let entries = transcript::read(log, &thread, u64::MAX).await?;
+        if is_wanted(&entries) {
+            return Ok(Some((thread, entries)));
+        }
+    }
+    Ok(None)
+}
+
+/// The agents of a thread that have a feed with this id.
+pub(crate) fn agents_with(entries: &[Entry], id: &str) -> Vec<String> {
+    let mut shown = Shown::default();
+    entries.iter().for_each(|it| shown.apply(it));
+    let registry = shown.registry();
+    let having = registry.agents().filter(|it| registry.get(it, id).is_some());
+    having.map(str::to_owned).collect()
 }
 
 /// The feeds of an agent, or of all agents, in the order in which they are declared.

@@ -16,6 +16,7 @@ mod demo;
 mod describe;
 mod eval;
 mod export;
+mod feed;
 mod feeds;
 mod filters;
 mod folder;
@@ -193,6 +194,7 @@ enum Verb {
     Prompt(prompt::Prompt),
     State(state::State),
     Feeds(feeds::Feeds),
+    Feed(feed::FeedVerb),
     Replay(replay::Replay),
     Budget(budget::Budget),
     Fork(fork::Fork),
@@ -234,6 +236,7 @@ impl Command {
                 Verb::Why(it) => it.run(data, screen).await,
                 Verb::Prompt(it) => it.run(data, screen).await,
                 Verb::Feeds(it) => it.run(data, screen).await,
+                Verb::Feed(it) => it.run(data, screen).await,
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,

@@ -362,7 +362,7 @@ async fn the_example_of_every_house_payload_can_be_sent() {
             // Feeds are for agents to change.
             Ok(it) if it.is::<ContextFeedRefused>() => {
                 let told: ContextFeedRefused = it.decode().unwrap();
-                assert_eq!(told.message, "ada is no agent, and has no feeds");
+                assert!(told.message.starts_with("ada is no agent, and has no feeds"), "{told:?}");
             }
             Ok(it) if it.name().local().ends_with("refused") => panic!("{name}: {it:?}"),
             Ok(_) | Err(AskError::Unanswered) => {}

@@ -1,5 +1,7 @@
 //! Feeds of services, as ADR-013 declares them, from the manifest to the prompt.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::Value;
 
 use super::site::{Answer, Site, head, page};
@@ -298,4 +300,37 @@ fn what_is_wrong_with_services_and_their_feeds_is_told_with_its_place() {
     checked(&two, "    feeds: [alerts]\n").code(1).says(&["several services", "claw-api, other"]);
     let two = format!("{api}feeds-defaults: [alerts]\n");
     checked(&two, "    feeds: [..., ...]\n").code(1).says(&["`...` stands twice"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_has_a_feed_fetched_and_the_next_prompt_shows_it() {
+    let asked = AtomicUsize::new(0);
+    let site = Site::start(move |_| {
+        let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let fields = "content-type: text/plain\r\ncache-control: no-cache\r\n";
+        let text = format!("read {number}");
+        let fields = format!("{fields}content-length: {}\r\n", text.len());
+        Answer::Whole([head("200 OK", &fields), text.into_bytes()].concat())
+    });
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.await.url(""));
+    let feeds = "    feeds: [{source: claw-api, path: /alerts}]\n";
+    let scene = desk(&service, feeds, &DONE.repeat(2));
+    let server = scene.serve(&["--unix", "pump.sock"]);
+    let as_operator = |verb: &[&str], input: &str| {
+        scene.pipe(&[verb, &["--connect", "unix:pump.sock"]].concat(), input)
+    };
+    let ask = "<tiverton xmlns=\"https://xml-pipeline.org/ns/tiverton/v1\">Go.</tiverton>\n";
+    as_operator(&["send"], ask).code(0);
+    let told = as_operator(&["feed", "fetch", "alerts"], "").code(0).out;
+    super::in_order(&told, &["alerts fresh in sess-", "\n  read 2\n"]);
+    let object = as_operator(&["feed", "fetch", "alerts", "--json"], "").code(0).objects();
+    assert!(object.iter().any(|it| it.to_string().contains("read 3")), "{object:?}");
+    let to = ["--connect", &server.address];
+    let refused = scene.run(&[&["feed", "fetch", "alerts"][..], &to].concat()).code(1);
+    refused.says(&["Unknown thread"]);
+    let unknown = as_operator(&["feed", "fetch", "alrets"], "").code(1);
+    unknown.says(&["no agent has a feed alrets in any thread"]);
+    drop(server);
+    let values = scene.run(&["feeds", "tiverton", "--values"]).code(0).out;
+    assert!(values.contains("read 3"), "{values}");
 }
