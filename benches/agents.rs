@@ -1,6 +1,6 @@
 //! What agents cost: from `</action>` to the tool, a turn that acts while it is written, a thousand
-//! agents, and a long thread. `just agents`, or `just agents WHAT` for one of `tool`, `research`,
-//! `crowd`, `waits` and `storage`.
+//! agents, a long thread, and cached feeds. `just agents`, or `just agents WHAT` for one of `tool`,
+//! `research`, `crowd`, `waits`, `storage` and `feeds`.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "what fails here measures nothing")]
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use pumphouse::limits::UNLIMITED;
 use pumphouse::listeners::agent::settings::{Keep, Settings};
 use pumphouse::listeners::agent::words::{CognitionOut, Dispatch};
+use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use pumphouse::listeners::{agent::Agent, staff};
 use pumphouse::log::{Durability, Log, MemoryLog, SqliteLog};
 use pumphouse::model::{
@@ -96,6 +97,9 @@ fn main() {
         }
         if is_wanted("storage") {
             storage().await;
+        }
+        if is_wanted("feeds") {
+            feeds().await;
         }
     });
 }
@@ -343,6 +347,60 @@ async fn storage() {
         size as f64 / words as f64,
         turns as f64 / took.as_secs_f64()
     );
+}
+
+/// What a turn costs more if its agent has ten feeds whose contents are fresh: a hundred agents
+/// with a thousand feeds, beside a hundred agents without any, asked one after another.
+async fn feeds() {
+    const AGENTS: usize = 100;
+    const FEEDS: usize = 10;
+    const QUESTIONS: usize = 20;
+    let model: Arc<dyn Model> = Arc::new(Scripted::new(|_: &Prompt, _| "<response>.</response>"));
+    let feed = |at: usize| {
+        let source = Source::listener("tool").params(serde_json::json!({"ms": 0}));
+        Definition::on_demand(format!("feed-{at}"), source).cache_ttl(Duration::from_secs(3_600))
+    };
+    let agent = |count: usize| {
+        let (model, feed) = (model.clone(), &feed);
+        move |at: usize| {
+            let feeds = Feeds::new((0..count).map(feed)).expect("they are sound");
+            Agent::new(format!("with-{count}-{at}"), model.clone()).feeds(feeds)
+        }
+    };
+    let agents: Vec<Agent> =
+        (0..AGENTS).map(agent(FEEDS)).chain((0..AGENTS).map(agent(0))).collect();
+    let questions = agents.iter().map(|it| it.ask("Go.").expect("it is text"));
+    let questions: Vec<Element> = questions.collect();
+    let ran = Ran::default();
+    let pump = start(Arc::new(MemoryLog::new()), agents, &ran);
+    let mut threads = Vec::new();
+    for question in questions {
+        let first = pump.ask_element(question.clone()).await.expect("it answers");
+        threads.push((pump.in_thread(first.thread()), question));
+    }
+    let asked = ran.lock().expect("nobody panics").len();
+    let mut took = [Duration::ZERO; 2];
+    // The two halves alternate, so that both have the same share of the machine's noise.
+    for _ in 0..QUESTIONS {
+        for half in 0..2 {
+            let begun = Instant::now();
+            for (thread, question) in &threads[half * AGENTS..(half + 1) * AGENTS] {
+                ask(thread, question.clone()).await;
+            }
+            took[half] += begun.elapsed();
+        }
+    }
+    let again = ran.lock().expect("nobody panics").len() - asked;
+    let of_turn = |half: usize| took[half].as_secs_f64() * 1e6 / (AGENTS * QUESTIONS) as f64;
+    println!(
+        "feeds: {} feeds on {AGENTS} agents, asked {asked} times at first and {again} times \
+         later; a turn takes {:.0} µs with them and {:.0} µs without: {:.0} µs more",
+        AGENTS * FEEDS,
+        of_turn(0),
+        of_turn(1),
+        of_turn(0) - of_turn(1)
+    );
+    pump.shutdown().await.expect("it stops");
 }
 
 fn log(folder: &Path, durability: Durability) -> Arc<dyn Log> {

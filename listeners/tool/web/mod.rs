@@ -91,7 +91,7 @@ impl Web {
             .redirect(Policy::none())
             .referer(false)
             .no_proxy()
-            .dns_resolver(Resolver(reach.clone()))
+            .dns_resolver(Resolver::of_system(reach.clone()))
             .connect_timeout(Duration::from_secs(limits.connect_seconds_max))
             .build()
             .map_err(|error| error.without_url().to_string())?;

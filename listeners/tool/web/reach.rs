@@ -1,9 +1,10 @@
 //! The hosts that a request may reach: public addresses, or the hosts that a manifest lists.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::{fmt, io};
 
+use futures_util::future::BoxFuture;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -96,22 +97,40 @@ pub(in super::super) fn host_of(url: &Url) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Resolves names by the system. Addresses that aren't public are left out, unless the name is a
-/// listed host.
-pub(super) struct Resolver(pub(super) Reach);
+/// Resolves names. Addresses that aren't public are left out, unless the name is a listed host.
+///
+/// A connection is made only to an address that this resolver gave for that connection. So a name
+/// that has a public address at first, and a private one later, leads to no private address.
+pub(super) struct Resolver {
+    reach: Reach,
+    lookup: Lookup,
+}
+
+/// Looks up the addresses of a name.
+type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+impl Resolver {
+    /// A resolver that looks names up as the operating system does.
+    pub(super) fn of_system(reach: Reach) -> Resolver {
+        let lookup: Lookup =
+            |name| Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) });
+        Resolver { reach, lookup }
+    }
+}
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let name = name.as_str().to_owned();
         let bare = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-        let is_open = match &self.0 {
+        let is_open = match &self.reach {
             Reach::Public => false,
             Reach::Hosts(_) => true,
             Reach::HostsAndPublic(all) => all.iter().any(|(host, _)| *host == bare),
         };
+        let found = (self.lookup)(name.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let kept: Vec<SocketAddr> = found.filter(|it| is_open || is_public(it.ip())).collect();
+            let mut kept = found.await?;
+            kept.retain(|it| is_open || is_public(it.ip()));
             match kept.is_empty() {
                 true => Err(NotPublic(name).into()),
                 false => Ok(Box::new(kept.into_iter()) as Addrs),
@@ -134,6 +153,8 @@ impl std::error::Error for NotPublic {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[track_caller]
@@ -186,10 +207,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_of_this_machine_is_not_public() {
-        let asked = Resolver(Reach::Public).resolve("localhost".parse().unwrap()).await;
+        let asked = Resolver::of_system(Reach::Public).resolve("localhost".parse().unwrap()).await;
         let why = asked.err().unwrap().to_string();
         assert!(why.starts_with("localhost has no public address"), "{why}");
-        let open = Resolver(Reach::to(&["localhost".to_owned()]).unwrap());
+        let open = Resolver::of_system(Reach::to(&["localhost".to_owned()]).unwrap());
         assert!(open.resolve("localhost".parse().unwrap()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_gets_a_private_address_later_leads_nowhere() {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let lookup: Lookup = |_| {
+            let addresses = match ASKED.fetch_add(1, Ordering::Relaxed) {
+                0 => vec!["8.8.8.8:0", "127.0.0.1:0"],
+                1 => vec!["127.0.0.1:0"],
+                _ => vec!["169.254.169.254:0", "[::ffff:10.0.0.1]:0", "[fd00::1]:0"],
+            };
+            Box::pin(async move { Ok(addresses.iter().map(|it| it.parse().unwrap()).collect()) })
+        };
+        let hosts = ["other.example:80".to_owned()];
+        for reach in [Reach::Public, Reach::HostsAndPublic(listed(&hosts).unwrap())] {
+            ASKED.store(0, Ordering::Relaxed);
+            let resolver = Resolver { reach, lookup };
+            let resolve = || resolver.resolve("rebinds.example".parse().unwrap());
+            let first: Vec<SocketAddr> = resolve().await.unwrap().collect();
+            assert_eq!(first, ["8.8.8.8:0".parse().unwrap()]);
+            for _ in 0..2 {
+                let why = resolve().await.err().unwrap().to_string();
+                assert!(why.starts_with("rebinds.example has no public address"), "{why}");
+            }
+        }
     }
 }
