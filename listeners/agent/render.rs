@@ -3,10 +3,10 @@
 //!
 //! The agent's own replies have the role `assistant`, word for word. Everything that was sent to
 //! the agent has the role `user`, except the results of native calls, which have the role `tool`.
-//! Adjacent texts of one role become one message. Feeds at the position `late`, and the line of
-//! actions and threads that run, stand at the very end. Up to there, the prompt of a turn begins
-//! with the prompt of the turn before, unless a clear hid something or a feed in the system prompt
-//! changed.
+//! Adjacent texts of one role become one message. At the very end stand the feeds at the position
+//! `late`, and then the line of text that lists what is under way for the agent. Without this end,
+//! the prompt of a turn is a prefix of the next turn's prompt, unless messages were hidden or shown
+//! again, or a feed in the system prompt changed.
 
 use std::collections::BTreeSet;
 
@@ -31,15 +31,16 @@ use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
 };
 
-/// The line before the result of an action or a thread that came after the end of the work to which
-/// it belongs.
+/// The line above a late result. A result of an action or a thread is late if the work that asked
+/// for it had ended.
 const LATE: &str = "[A late result, of work that you have answered:]";
 
-/// Renders the prompt of a turn in a form: the system prompt, the entries in view, and the feeds.
+/// Renders the prompt of a turn from the system prompt, the entries in view and the feeds. `form`
+/// is the version of the rendering.
 ///
-/// The feeds are those that [`Shown`](super::super::feed::Shown) computes from two groups of
-/// entries: the thread up to the `until` of the turn's `cognition_in`, and the agent's own entries
-/// from there to the `cognition_in`.
+/// `feeds` are those that [`Shown`](super::super::feed::Shown) computes from all entries up to the
+/// last one that the prompt shows, and from the agent's own entries between that one and the turn's
+/// `cognition_in`.
 #[must_use]
 pub fn render(
     form: Form<'_>,
@@ -77,7 +78,8 @@ pub fn render(
                 wrote(form, entry, &natives, &mut prompt);
                 during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
-            // One interrupt may be answered to several askers. The prompt tells of it once.
+            // One interrupt may stop the work of several askers, and each of them is told so. The
+            // prompt tells of it once.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
             told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
@@ -153,7 +155,7 @@ fn put_part(prompt: &mut Prompt, it: Part) {
     }
 }
 
-/// The place of messages that clears hide, and the text that stands there.
+/// The place of the messages that are hidden by clears, and the text that stands there instead.
 struct Gap {
     /// The number of the first entry that is hidden.
     first: u64,
@@ -183,7 +185,7 @@ fn gap(form: u32, agent: &str, view: &[Entry]) -> Option<Gap> {
     Some(Gap { first, said })
 }
 
-/// The agent's newest summary of messages that clears in force hide.
+/// The agent's newest summary of messages that are hidden by a clear in force.
 fn summary(agent: &str, view: &[Entry]) -> Option<ContextSummary> {
     let (mut newest, mut in_force) = (None, Vec::new());
     for entry in view.iter().filter(|it| !it.is_refused()) {
@@ -242,8 +244,8 @@ fn headed(form: u32, from: &str, text: &str) -> String {
     }
 }
 
-/// The text of another agent's response or stop, alone or as the end of its thread. None for other
-/// payloads.
+/// The text of another agent's response or stop, which came as such or within a `thread-result`.
+/// None for other payloads.
 fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(headed(form, entry.from(), &it.text));

@@ -20,7 +20,8 @@ use super::words::{explains_mistakes, reading};
 
 /// The beginning of a call in the provider's own protocol, as the recorded text has it.
 const OPEN: &str = "<tool_use";
-/// The end of such a call. A JSON string can't contain `CLOSE`, because it escapes line breaks.
+/// The end of such a call. `CLOSE` ends with a line break. JSON escapes a line break within a
+/// string, so no JSON string contains `CLOSE`.
 const CLOSE: &str = "</tool_use>\n";
 
 /// The advice about broken JSON.
@@ -44,8 +45,8 @@ pub(super) enum ReplyPart {
     },
     /// The metadata that the agent sets, or the reason why they can't be read.
     Metadata(Result<MetadataUpdate, String>),
-    /// A payload for a listener of the pump (`is_core`) or for a peer, and its range of bytes in
-    /// the reply.
+    /// A payload for one of the pump's own listeners (`is_core`) or for a peer, and the range of
+    /// bytes of its element in the reply.
     Payload {
         local: String,
         element: Result<Element, String>,
@@ -53,12 +54,13 @@ pub(super) enum ReplyPart {
         from: usize,
         to: usize,
     },
-    /// The root element of the agent's own payload. By writing it, the agent asks for another turn.
+    /// An element with the name of the payload that this agent takes. By writing it, the agent asks
+    /// for another turn.
     Own,
     /// The name of an element that has no meaning here.
     Meaningless(String),
     /// An element that doesn't run, and the reason. `call` is the element's id, or its name if it
-    /// has no id.
+    /// has no id. It is None for metadata, responses and thoughts.
     Broken {
         call: Option<String>,
         text: String,
@@ -83,7 +85,8 @@ pub(super) enum ReplyPart {
 }
 
 impl ReplyPart {
-    /// Whether a reply of only such parts runs nothing and answers nothing.
+    /// Whether this part is mere text: no call, response or payload, no element that asks for
+    /// another turn, and no broken call or payload.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
@@ -139,8 +142,8 @@ struct PartCollector {
     /// Whether the rules of 0.1.0 apply. By these rules, a mention of an action (see
     /// [`is_mention`]) was parsed as a call.
     is_old: bool,
-    /// Whether notices about broken JSON give advice and, for calls in the text, the number of the
-    /// line.
+    /// Whether notices about broken JSON give advice. For a call that isn't native, they then give
+    /// the number of the line, too.
     explains: bool,
     reading: Reading,
     /// The open elements around the current place.
@@ -174,8 +177,9 @@ impl OutsideWords {
         if has_words { Some((from, to)) } else { self.before }
     }
 
-    /// The range of bytes of the last text outside all elements that isn't blank, without the white
-    /// space around it. If a model writes no `<response>`, this text may be its answer.
+    /// The range of bytes of the last text that isn't blank and stands outside all elements but the
+    /// agent's own. The white space around the text is left out. If a model writes no `<response>`,
+    /// this text may be its answer.
     fn answer(&self, reply: &str) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
@@ -185,8 +189,8 @@ impl OutsideWords {
 }
 
 impl ReplyReader {
-    /// Makes a reader for one turn. `rules` is the version of the turn's rules; None is that of
-    /// 0.1.0.
+    /// Makes a reader for one turn. `rules` is the version of the turn's rules. Without it, the
+    /// rules of 0.1.0 apply.
     pub(super) fn new(
         turn: u64,
         config: &Arc<Config>,
@@ -302,8 +306,9 @@ impl ReplyReader {
         std::mem::take(&mut collector.parts)
     }
 
-    /// Ends the reply. Returns its text, the last parts, and the place of the text that a chat
-    /// model answers with. `is_cut` says that the reply is incomplete.
+    /// Ends the reply. Returns the reply's text, the last parts, and the place of the last text
+    /// outside elements. This text is the answer of a model that writes no `<response>`. `is_cut`
+    /// says that the reply is incomplete.
     pub(super) fn finished(self, is_cut: bool) -> (String, Vec<ReplyPart>, Option<(usize, usize)>) {
         let ReplyReader { parser, text, mut collector, .. } = self;
         parser.finish(&mut |it| collector.hear(&it));
@@ -432,7 +437,8 @@ impl PartCollector {
         }
     }
 
-    /// The part for a valid element that counts as text at its place. None for any other element.
+    /// The part [`ReplyPart::Ignored`] for a valid element that doesn't run because of where it
+    /// stands. None for any other element.
     fn ignored(
         &self,
         it: &reply::Element<'_>,

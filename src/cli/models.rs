@@ -72,7 +72,7 @@ impl Models {
     }
 }
 
-/// A model of a manifest, or of the program.
+/// A model that a manifest declares, or that the program gave its builder.
 struct Row {
     file: Option<String>,
     name: String,
