@@ -183,7 +183,7 @@ fn finding_11_a_reload_opens_no_door() {
                 "sighup_ends_the_connections_of_tokens_that_are_gone",
             ],
         ),
-        ("src/door/tokens.rs", &["a_file_of_secrets_is_a_file_that_others_cant_read"]),
+        ("src/door/client_tokens.rs", &["a_file_of_secrets_is_a_file_that_others_cant_read"]),
         (
             "tests/it/door/limits.rs",
             &[
