@@ -9,7 +9,7 @@ use super::super::action;
 use super::super::action::call::{self, Called};
 use super::super::action::words::{Action, ActionError};
 use super::OWN;
-use super::definition::{BUILT_IN, Definition, SourceKind};
+use super::definition::{BUILT_IN, Definition, SourceKind, Transform};
 use super::registry::Registry;
 use super::shown::Shown;
 use super::words::{
@@ -61,6 +61,9 @@ pub(super) async fn update(
     };
     let by = update.definition();
     let feed = before.definition.updated(by.clone());
+    if let Some(Err(message)) = by.transform.as_ref().map(Transform::check_of_agent) {
+        return Ok(Err(ContextFeedRefused { message: format!("{}: {message}", feed.id) }));
+    }
     // If the update names no source, the feed keeps its source, which was allowed before.
     let checked = match by.source {
         Some(_) => sound(&capabilities, &agent, &feed),
@@ -134,6 +137,9 @@ pub(super) async fn whose(
 
 fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), String> {
     feed.check()?;
+    if let Some(transform) = &feed.transform {
+        transform.check_of_agent().map_err(|it| format!("{}: {it}", feed.id))?;
+    }
     match &feed.source {
         Some(found) if found.kind != SourceKind::Internal => {
             let name = found.name.as_deref().unwrap_or_default();

@@ -50,19 +50,34 @@ impl Transform {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(path) = &self.jsonpath {
-            parsed(path).map_err(|it| format!("transform.jsonpath: {it}"))?;
+        if self.jsonpath.is_none() && self.template.is_none() {
+            return Err("transform: it needs a jsonpath, a template or both".to_owned());
         }
-        let Some(template) = &self.template else {
-            return match self.jsonpath {
-                Some(_) => Ok(()),
-                None => Err("transform: it needs a jsonpath, a template or both".to_owned()),
-            };
-        };
-        let all = pieces(template).map_err(|it| format!("transform.template: {it}"))?;
+        self.each_path(|path| parsed(path).map(drop))
+    }
+
+    /// Checks a transform that an agent set. Each path leads to one place. Other paths may take a
+    /// long time on a large answer, and the agent's reply may be an attacker's.
+    ///
+    /// # Errors
+    /// If a path may lead to several places.
+    pub(in super::super) fn check_of_agent(&self) -> Result<(), String> {
+        self.each_path(|path| match leads_to_one(path) {
+            true => Ok(()),
+            false => Err(format!("{path} may lead to several places; an agent names one")),
+        })
+    }
+
+    /// Checks each path. An error gets the key of its path.
+    fn each_path(&self, check: impl Fn(&str) -> Result<(), String>) -> Result<(), String> {
+        if let Some(path) = &self.jsonpath {
+            check(path).map_err(|it| format!("transform.jsonpath: {it}"))?;
+        }
+        let all = pieces(self.template.as_deref().unwrap_or_default());
+        let all = all.map_err(|it| format!("transform.template: {it}"))?;
         for piece in all {
             if let TemplatePiece::Path(path) = piece {
-                parsed(path).map_err(|it| format!("transform.template: {it}"))?;
+                check(path).map_err(|it| format!("transform.template: {it}"))?;
             }
         }
         Ok(())
@@ -107,6 +122,27 @@ fn text(value: &Value) -> String {
 
 fn parsed(path: &str) -> Result<JsonPath, String> {
     JsonPath::parse(path).map_err(|error| format!("{path:?} is no JSONPath: {error}"))
+}
+
+/// Whether a path has only names and numbers of items: no wildcard, filter, slice, list of several
+/// selectors, or search at any depth.
+fn leads_to_one(path: &str) -> bool {
+    let (mut quote, mut is_escaped, mut last) = (None, false, ' ');
+    for it in path.chars() {
+        match quote {
+            Some(_) if is_escaped => is_escaped = false,
+            Some(_) if it == '\\' => is_escaped = true,
+            Some(end) if it == end => quote = None,
+            Some(_) => {}
+            None if it == '\'' || it == '"' => quote = Some(it),
+            None if matches!(it, '*' | '?' | ':' | ',') || (it == '.' && last == '.') => {
+                return false;
+            }
+            None => {}
+        }
+        last = it;
+    }
+    true
 }
 
 fn part(whole: &Value, path: &str) -> Result<Value, String> {
@@ -171,6 +207,22 @@ mod tests {
         check(&Transform::jsonpath("$.price"), QUOTES, "$.price leads to nothing in the answer");
         let not_json = "the answer isn't JSON, so $.price leads to nothing";
         check(&Transform::jsonpath("$.price"), "all is well", not_json);
+    }
+
+    #[test]
+    fn an_agent_names_one_place() {
+        let of_agent = |it: Transform| it.check_of_agent();
+        for path in ["$", "$.a.b", "$[0][-1]", "$['a*b,c']", "$[\"a..\\\"?\"].b", "$ [ 'it' ]"] {
+            assert!(parsed(path).is_ok(), "{path}");
+            assert_eq!(of_agent(Transform::jsonpath(path)), Ok(()), "{path}");
+        }
+        for path in ["$.*", "$[*]", "$..a", "$[0,0]", "$[1:]", "$[?@.a]", "$['a']..['b']"] {
+            assert!(parsed(path).is_ok(), "{path}");
+            let why = of_agent(Transform::jsonpath(path)).unwrap_err();
+            assert!(why.contains("may lead to several places"), "{why}");
+            let template = Transform::default().template(format!("a {{{{ {path} }}}}"));
+            assert!(of_agent(template).is_err(), "{path}");
+        }
     }
 
     #[test]

@@ -70,3 +70,18 @@ fn an_agent_may_set_one() {
     let came = world.ask(world.agent(&[]), &["Go."]);
     assert_eq!(came.late[1], block("said", "It says: all is well"));
 }
+
+#[test]
+fn an_agent_sets_no_path_that_may_lead_to_several_places() {
+    let add = "<action type=\"internal\" mode=\"sync\" id=\"a\">{\"name\": \"add_context_feed\", \
+        \"parameters\": {\"id\": \"said\", \"type\": \"tool\", \"transform\": {\"jsonpath\": \
+        \"$[?$..a]\"}, \"source\": {\"type\": \"tool\", \"name\": \"teller\"}}}</action>";
+    let change = "<action type=\"internal\" mode=\"sync\" id=\"b\">{\"name\": \
+        \"update_context_feed\", \"parameters\": {\"id\": \"load\", \"transform\": \
+        {\"template\": \"{{ $..* }}\"}}}</action>";
+    let world = World::new(&[(0, add), (0, change), (0, DONE)]);
+    let came = world.ask(world.agent(&[load()]), &["Go."]);
+    let results = came.results().join(" ");
+    assert!(results.contains("$[?$..a] may lead to several places"), "{results}");
+    assert!(results.contains("$..* may lead to several places"), "{results}");
+}
