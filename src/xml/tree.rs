@@ -493,8 +493,9 @@ impl Builder {
 /// count one more, since an element with seven or more places of attributes has a place for their
 /// number.
 fn places_at_most(source: &[u8]) -> usize {
-    // A piece is so short that a `u8` can count its marks: each byte counts two at most. The loop
-    // has no branch, not even for an overflow, so many bytes are counted in one instruction.
+    // A `u8` can count the marks of a piece: a byte counts as at most two marks, and a piece has 96
+    // bytes. The loop has no branch and no check for an overflow, so the compiler can count many
+    // bytes with one instruction.
     const AT_ONCE: usize = 96;
     let marks = |(&byte, &next): (&u8, &u8)| {
         let (equals, reference) = (byte == b'=', byte == b'&');
