@@ -44,7 +44,7 @@ pub(super) fn todos(todos: &Todos) -> Feed {
     for (id, todo) in todos.all() {
         text += &format!("{id}: {}\n", todo.condition());
         for step in todo.steps() {
-            let mark = if step.done { 'x' } else { ' ' };
+            let mark = if step.is_done() { 'x' } else { ' ' };
             text += &format!("  [{mark}] {}\n", step.text);
         }
     }

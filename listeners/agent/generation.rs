@@ -489,8 +489,8 @@ impl<'a> OngoingGeneration<'a> {
     }
 
     async fn misunderstood(&mut self, local: &str, fault: &Fault) -> Result<(), Fault> {
-        let advice = fault.advice.as_deref().unwrap_or_default();
-        let text = format!("<{local}> was not sent: {} {advice}", fault.message);
+        let advice = fault.advice.as_deref().map(|it| format!(". {it}")).unwrap_or_default();
+        let text = format!("<{local}> was not sent: {}{advice}", fault.message);
         self.refuses(local, text, None).await
     }
 

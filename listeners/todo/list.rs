@@ -150,7 +150,7 @@ impl Todo {
     /// The texts of the steps that are not done. For a list without steps, it is the condition.
     pub fn left(&self) -> impl Iterator<Item = &str> {
         let alone = self.steps.is_empty().then_some(self.condition.as_str());
-        let steps = self.steps.iter().filter(|it| !it.done).map(|it| it.text.as_str());
+        let steps = self.steps.iter().filter(|it| !it.is_done()).map(|it| it.text.as_str());
         steps.chain(alone)
     }
 

@@ -25,12 +25,20 @@ pub struct TodoUntil {
 /// A step of a checklist.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct Step {
-    /// Whether it is done.
+    /// Whether it is done; no unless said.
     #[payload(attribute)]
-    pub done: bool,
+    pub done: Option<bool>,
     /// What to do.
     #[payload(text, example = "Search web")]
     pub text: String,
+}
+
+impl Step {
+    /// Whether it is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done.unwrap_or(false)
+    }
 }
 
 /// A checklist is open.

@@ -43,7 +43,8 @@ pub(crate) fn checklists(todos: &Todos, state: State, style: Style) -> String {
             style.paint(Paint::Faint, &format!("{open} of {total} open{end}")),
         ));
         for step in todo.steps() {
-            let (mark, paint) = if step.done { ('x', Paint::Well) } else { (' ', Paint::Wrong) };
+            let (mark, paint) =
+                if step.is_done() { ('x', Paint::Well) } else { (' ', Paint::Wrong) };
             let mark = style.paint(paint, &format!("[{mark}]"));
             out.push_str(&format!("  {mark} {}\n", line(&step.text)));
         }

@@ -50,7 +50,7 @@ async fn what_prompts_do_not_show_is_marked() {
 }
 
 fn list(condition: &str, steps: &[(&str, bool)]) -> TodoUntil {
-    let step = |(text, done): &(&str, bool)| Step { done: *done, text: (*text).into() };
+    let step = |(text, done): &(&str, bool)| Step { done: Some(*done), text: (*text).into() };
     let (condition, step) = (condition.into(), steps.iter().map(step).collect());
     TodoUntil { condition, wait_for: None, from: None, step }
 }

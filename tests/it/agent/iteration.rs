@@ -88,6 +88,16 @@ async fn a_plan_is_a_checklist_that_stays_in_sight() {
     assert_eq!(count(&thread, "todo > oracle: todo-registered"), 1);
 }
 
+/// The rules of the system message write a step without `done`.
+#[tokio::test]
+async fn a_step_that_does_not_say_whether_it_is_done_is_open() {
+    let (told, thread) =
+        next(r#"<todo-until condition="the draft is done"><step>Write it</step></todo-until>"#)
+            .await;
+    assert!(told.contains("Write it"), "{told}");
+    assert_eq!(count(&thread, "todo > oracle: todo-registered"), 1);
+}
+
 #[tokio::test]
 async fn iteration_ends_with_the_final_response() {
     let (_, thread) = next("<response final=\"false\">Outlining…</response>").await;

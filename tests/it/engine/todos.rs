@@ -18,7 +18,7 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
 use super::{Answer, Down, Question, start, story};
 
 fn list(condition: &str, steps: &[(&str, bool)]) -> TodoUntil {
-    let step = |(text, done): &(&str, bool)| Step { done: *done, text: (*text).into() };
+    let step = |(text, done): &(&str, bool)| Step { done: Some(*done), text: (*text).into() };
     let (condition, step) = (condition.into(), steps.iter().map(step).collect());
     TodoUntil { condition, wait_for: None, from: None, step }
 }
