@@ -8,6 +8,7 @@ pub mod todo;
 pub mod metadata;
 pub mod words;
 pub mod feed_contents;
+pub mod feed_values;
 mod schedule;
 pub mod action;
 pub mod view;

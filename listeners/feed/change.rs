@@ -141,6 +141,10 @@ fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), Strin
         transform.check_of_agent().map_err(|it| format!("{}: {it}", feed.id))?;
     }
     match &feed.source {
+        Some(found) if found.kind == SourceKind::Set => {
+            let text = "whoever sets the agent up says which feeds are set from outside";
+            Err(format!("{}: {text}", feed.id))
+        }
         Some(found) if found.kind != SourceKind::Internal => {
             let name = found.name.as_deref().unwrap_or_default();
             source(all, agent, name).map(drop).map_err(|it| it.message)
@@ -185,6 +189,7 @@ impl UpdateContextFeed {
             position,
             inject,
             transform,
+            set_by: Vec::new(),
             source,
         }
     }

@@ -37,6 +37,7 @@ use pumphouse::wire::Timestamp;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
+use self::definition::SourceKind;
 pub use self::definition::{Definition, Feeds, Source};
 pub use self::injection::Injection;
 use self::pump_sources::{AgentStatus, Facts, Internal, OpenAction};
@@ -50,6 +51,7 @@ use self::words::{
 use super::action::value::{known, value};
 use super::action::variables::{KnownValue, Lookup, resolve_json};
 use super::action::{self, Actions, call};
+use super::feed_values::{self, GetFeed};
 use super::mind::Minds;
 use super::timer::Timers as Clocks;
 use super::words::agent::RULES;
@@ -314,6 +316,11 @@ impl Handling {
         let (Some(registered), Some(source)) = (registered, self.source(of)) else {
             return Err("it has no source".to_owned());
         };
+        if source.kind == SourceKind::Set {
+            let FeedId { agent, id } = of.clone();
+            let payload = GetFeed { agent, id }.encode().map_err(|it| it.to_string())?;
+            return Ok((feed_values::NAME.to_owned(), payload));
+        }
         let name = source.name.as_deref().unwrap_or_default();
         let (all, agent) = (&self.capabilities, &*of.agent);
         let called = match registered.is_added {
@@ -497,7 +504,10 @@ fn refused(asked: &Entry, why: &str) -> Reply<ContextFeedRefused> {
 /// The name of a feed's source: a listener, or a part of the pump.
 fn source_name(definition: &Definition) -> &str {
     let source = definition.source.as_ref();
-    source.and_then(|it| it.name.as_deref().or(it.action.as_deref())).unwrap_or_default()
+    source.map_or("", |it| match it.kind {
+        SourceKind::Set => feed_values::NAME,
+        _ => it.name.as_deref().or(it.action.as_deref()).unwrap_or_default(),
+    })
 }
 
 /// Listeners that can't be the source of a feed.

@@ -104,6 +104,10 @@ pub struct Definition {
     #[payload(no_example)]
     #[serde(default)]
     pub transform: Option<Transform>,
+    /// Who may set its content with `set-feed`, besides operators; its source is of the type `set`.
+    #[payload(no_example)]
+    #[serde(default)]
+    pub set_by: Vec<String>,
     /// Its source; required.
     #[serde(default)]
     pub source: Option<Source>,
@@ -147,6 +151,7 @@ impl Definition {
             position: None,
             inject: None,
             transform: None,
+            set_by: Vec::new(),
             source: Some(source),
         }
     }
@@ -157,6 +162,16 @@ impl Definition {
         let interval = Some(every.as_secs_f64());
         let kind = Some(FeedKind::Periodic);
         Definition { kind, interval, ..Definition::on_demand(id, source) }
+    }
+
+    /// A feed whose content operators and these senders set with `set-feed`.
+    #[must_use]
+    pub fn set_by<S: Into<String>>(
+        id: impl Into<String>,
+        senders: impl IntoIterator<Item = S>,
+    ) -> Definition {
+        let set_by = senders.into_iter().map(Into::into).collect();
+        Definition { set_by, ..Definition::on_demand(id, Source::set()) }
     }
 
     /// Sets for how long the content stays fresh. In this time, the source isn't asked again.
@@ -233,6 +248,7 @@ impl Definition {
             position: by.position.or(self.position),
             inject: by.inject.or(self.inject),
             transform: by.transform.or_else(|| self.transform.clone()),
+            set_by: self.set_by.clone(),
             source: by.source.or_else(|| self.source.clone()),
         }
     }
@@ -306,6 +322,9 @@ impl Definition {
         }
         if let Some(transform) = &self.transform {
             transform.check()?;
+        }
+        if !self.set_by.is_empty() && source.kind != SourceKind::Set {
+            return Err("set_by is for a source of the type set".to_owned());
         }
         match self.kind.and_then(FeedKind::source) {
             Some(kind) if kind != source.kind => Err(format!(
@@ -418,7 +437,10 @@ impl Feeds {
         self.declared.iter().filter_map(|it| it.source.as_ref()?.name.as_deref())
     }
 
-    fn add(&mut self, definition: Definition) -> Result<(), String> {
+    fn add(&mut self, mut definition: Definition) -> Result<(), String> {
+        if !definition.set_by.is_empty() {
+            definition.source.get_or_insert_with(Source::set);
+        }
         let twice = self.declared.iter().any(|other| other.id == definition.id)
             || !self.has(&definition.id);
         if twice {

@@ -48,6 +48,8 @@ pub enum SourceKind {
     Llm,
     /// The pump itself.
     Internal,
+    /// Whoever may set the feed.
+    Set,
 }
 
 impl Source {
@@ -69,6 +71,12 @@ impl Source {
         Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
     }
 
+    /// The source of a feed that operators, and the senders of its `set_by`, set with `set-feed`.
+    #[must_use]
+    pub fn set() -> Source {
+        Source { kind: SourceKind::Set, name: None, action: None, params: None }
+    }
+
     /// Sets the parameters of the request, a JSON object.
     #[must_use]
     pub fn params(self, params: impl Into<Value>) -> Source {
@@ -78,6 +86,11 @@ impl Source {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.params.as_ref().is_some_and(|it| !it.0.is_object()) {
             return Err("params are an object".to_owned());
+        }
+        if self.kind == SourceKind::Set {
+            let is_alone = self.name.is_none() && self.action.is_none() && self.params.is_none();
+            let text = "a source of the type set has no name, action or params";
+            return if is_alone { Ok(()) } else { Err(text.to_owned()) };
         }
         if self.kind != SourceKind::Internal {
             return match (&self.name, &self.action) {
@@ -106,6 +119,7 @@ impl SourceKind {
             SourceKind::Workflow => "workflow",
             SourceKind::Llm => "llm",
             SourceKind::Internal => "internal",
+            SourceKind::Set => "set",
         }
     }
 }

@@ -39,6 +39,11 @@ impl Apply for Metadatas {
 }
 
 impl Metadatas {
+    /// The agents that have set metadata, by name.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// The metadata of an agent.
     #[must_use]
     pub fn of(&self, agent: &str) -> KnownFields {
@@ -55,6 +60,12 @@ impl KnownFields {
         // The declaration may have changed since, and may not allow the value any more.
         let value = self.values.get(name).filter(|it| field.accepts(it).is_ok());
         value.or_else(|| field.initial())
+    }
+
+    /// The fields that the agent set, by name, with their values. Whether they are still declared
+    /// isn't checked.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
     pub(super) fn take(&mut self, metadata: Metadata) {

@@ -11,9 +11,10 @@ use crate::clock;
 use crate::id::ThreadId;
 use crate::listener::{Apply as _, Entry};
 use crate::listeners::agent::words::CognitionIn;
-use crate::listeners::feed::definition::Definition;
+use crate::listeners::feed::definition::{Definition, SourceKind};
 use crate::listeners::feed::words::{ContextFeed, FeedContent, FeedStatus, NAME as FEED};
 use crate::listeners::feed::{Feed, Shown};
+use crate::listeners::feed_values;
 use crate::log::{Log, SqliteLog, ThreadPages};
 use crate::wire::iso_time;
 
@@ -243,6 +244,9 @@ fn in_prompt(
 /// The source, as the definition names it.
 fn source(definition: &Definition) -> String {
     let Some(source) = &definition.source else { return String::new() };
+    if source.kind == SourceKind::Set {
+        return feed_values::NAME.to_owned();
+    }
     let name = source.name.as_deref().or(source.action.as_deref()).unwrap_or_default();
     let path = source.params.as_ref().and_then(|it| it.0.get("path")?.as_str());
     format!("{name}{}", path.map(|it| format!(" {it}")).unwrap_or_default())

@@ -61,6 +61,15 @@ impl Grant for Timers {
     const GRANT: &'static str = "timers";
 }
 
+/// The right to record payloads in the organism's own thread and to read this thread, with
+/// [`OrganismThread`](crate::listener::OrganismThread).
+#[derive(Debug)]
+pub enum Organism {}
+
+impl Grant for Organism {
+    const GRANT: &'static str = "organism";
+}
+
 /// The right to read all threads of the identity that opened the message's tree, with
 /// [`TreeHistory`](crate::listener::TreeHistory). Without this right, a `TreeHistory` reads only
 /// the threads of the message's tree.

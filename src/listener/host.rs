@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener::{ArrivalSignal, Awake, Capabilities, Emit, Entry};
+use crate::name::Name;
 use crate::wire::Fault;
 use crate::xml::Element;
 
@@ -104,6 +105,17 @@ pub trait Host: Send + Sync {
         &'a self,
         call: &'a HandlerCall,
         thread: &'a ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>>;
+    /// Records a payload of the pump itself in the organism's own thread. The returned future ends
+    /// once the log has the payload.
+    fn record_in_organism(&self, name: Name, payload: Element) -> Boxed<'static, ()>;
+    /// Reads up to `limit` entries of the organism's own thread whose number is greater than
+    /// `after`. Entries that the log got after the message are left out.
+    fn read_organism<'a>(
+        &'a self,
+        call: &'a HandlerCall,
         after: u64,
         limit: usize,
     ) -> Boxed<'a, Vec<Entry>>;

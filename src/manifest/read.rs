@@ -21,6 +21,7 @@ use crate::engine::{Builder, Factory, Unmade};
 use crate::limits::{Amount, Bound, Limits};
 use crate::listener::Listener;
 use crate::listeners::describe::Allow;
+use crate::listeners::feed_values::{self, SettableFeeds};
 use crate::log::Durability;
 use crate::manifest::check::{self, joined};
 use crate::manifest::expand_variables::{Environment, expand};
@@ -104,6 +105,7 @@ impl Manifest {
             default_model: root.key("default_model").cloned(),
             context: context_folder(file, &root, overrides.data),
             agent_feeds: RefCell::default(),
+            settable: RefCell::default(),
             providers: RefCell::default(),
             warnings: RefCell::default(),
             mistakes,
@@ -225,6 +227,8 @@ struct Reader<'a> {
     context: PathBuf,
     /// Maps the name of an agent to its feeds from services.
     agent_feeds: RefCell<feeds::AgentFeeds>,
+    /// The feeds of agents that are set from outside.
+    settable: RefCell<SettableFeeds>,
     /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
     /// What is probably wrong in the provider files.
@@ -393,6 +397,8 @@ impl Reader<'_> {
                 wrong(text, "give the listener another `name:`");
             }
         }
+        let values = self.feed_values();
+        names.extend(values.as_ref().map(|_| (feed_values::NAME, None)));
         // The names of listeners with mistakes count as known, too. But advice suggests no name
         // that would be refused.
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
@@ -415,7 +421,14 @@ impl Reader<'_> {
                 self.finals(item, path, &payloads);
             }
         }
-        made.into_iter().map(|(.., it)| it).collect()
+        made.into_iter().map(|(.., it)| it).chain(values).collect()
+    }
+
+    /// The listener that keeps the contents of feeds that are set from outside. None if there are
+    /// no such feeds.
+    fn feed_values(&self) -> Option<Listener> {
+        let settable = self.settable.take();
+        (!settable.is_empty()).then(|| feed_values::feed_values(settable))
     }
 
     /// The kinds that `use:` may name.

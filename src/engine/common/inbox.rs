@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::engine::tree::event::{Event, Key, Push, Ready, Unfinished};
 use crate::id::ThreadId;
 use crate::listener::Awake;
-use crate::wire::Checked;
+use crate::wire::{Checked, Fault};
 
 /// A message to a worker.
 pub(crate) enum Mail {
@@ -24,8 +24,9 @@ pub(crate) enum Mail {
     Ended(Key, Option<Vec<Ready>>),
     /// A listener has a free place for one more handler.
     Room(usize),
-    /// Payloads of the pump itself, for the organism's own thread.
-    Note(ThreadId, Vec<Checked>),
+    /// Payloads of the pump itself, for the organism's own thread. The sender, if there is one, is
+    /// told once the log has them.
+    Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
     /// Asks which folds of a thread are in memory.
     Folds(ThreadId, oneshot::Sender<Cached>),
     /// Entries of a thread that were unfinished when the pump stopped.

@@ -196,6 +196,6 @@ impl Words {
 
     pub(crate) fn post(self, shared: &Shared) {
         let thread = ThreadId::new(ORGANISM);
-        shared.workers.post(&thread, Mail::Note(thread.clone(), self.0));
+        shared.workers.post(&thread, Mail::Note(thread.clone(), self.0, None));
     }
 }

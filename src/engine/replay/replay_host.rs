@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::listener;
 use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThreads};
 use crate::log::Log;
+use crate::name::Name;
 use crate::wire::Fault;
 use crate::xml::Element;
 
@@ -72,6 +73,19 @@ impl listener::Host for ReplayHost {
         limit: usize,
     ) -> Boxed<'a, Vec<Entry>> {
         Box::pin(tree_history::read(&*self.log, call, thread, after, limit))
+    }
+
+    fn record_in_organism(&self, _: Name, _: Element) -> Boxed<'static, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn read_organism<'a>(
+        &'a self,
+        call: &'a HandlerCall,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(tree_history::organism(&*self.log, call, after, limit))
     }
 
     fn cause<'a>(&'a self, call: &'a HandlerCall) -> Boxed<'a, Option<Entry>> {

@@ -144,17 +144,19 @@ pub(crate) enum Event {
     Room(ThreadId, usize),
     /// The time of a delivery has come.
     Due(Key),
-    /// Payloads of the pump itself, for the organism's own thread.
-    Note(ThreadId, Vec<Checked>),
+    /// Payloads of the pump itself, for the organism's own thread. The sender, if there is one, is
+    /// told once the log has them.
+    Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
 }
 
 impl Event {
     /// The thread of the event.
     pub(super) fn thread(&self) -> &ThreadId {
         match self {
-            Event::Push(it, _) | Event::Resume(it, _) | Event::Room(it, _) | Event::Note(it, _) => {
-                it
-            }
+            Event::Push(it, _)
+            | Event::Resume(it, _)
+            | Event::Room(it, _)
+            | Event::Note(it, ..) => it,
             Event::Sent(key, ..)
             | Event::Return(key, _)
             | Event::Overtime(key)

@@ -311,10 +311,11 @@ impl Tree {
                 // Another thread of the tree was resumed first, and ended this one.
                 None => resume::consume_all(left, world, out),
             },
-            Event::Note(thread, words) => {
+            Event::Note(thread, words, done) => {
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     words.into_iter().for_each(|it| thread.say(it, world, out));
                 }
+                out.effects.extend(done.map(|it| Effect::Kept(it, Ok(()))));
             }
             Event::Due(key) => {
                 if let Some(thread) = self.threads.get_mut(&key.thread) {

@@ -220,10 +220,12 @@ impl<P: Port> Worker<P> {
                 }
                 None => self.wake(thread.tree(), Mail::Push { thread, drawn, push }),
             },
-            Mail::Note(thread, words) => match self.trees.get_mut(thread.tree_str()) {
-                Some(TreeSlot::Awake(_)) => self.give(&thread.clone(), Event::Note(thread, words)),
-                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words)),
-                None => self.wake(thread.tree(), Mail::Note(thread, words)),
+            Mail::Note(thread, words, done) => match self.trees.get_mut(thread.tree_str()) {
+                Some(TreeSlot::Awake(_)) => {
+                    self.give(&thread.clone(), Event::Note(thread, words, done));
+                }
+                Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Note(thread, words, done)),
+                None => self.wake(thread.tree(), Mail::Note(thread, words, done)),
             },
             Mail::Ended(key, ready) => self.ended(key, ready),
             Mail::Room(listener) => self.feed(listener),

@@ -12,7 +12,7 @@ use crate::engine::common::inbox::Mail;
 use crate::engine::common::live_queue::Showing;
 use crate::engine::common::shared::Shared;
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::{Event, Key};
+use crate::engine::tree::event::{Event, Key, ORGANISM};
 use crate::engine::worker::handoff;
 use crate::engine::worker::history::{asked, cause, history, sent_for};
 use crate::engine::worker::outcome::check;
@@ -21,7 +21,8 @@ use crate::id::ThreadId;
 use crate::limits::Limits;
 use crate::listener;
 use crate::listener::{Boxed, Capabilities, Emit, Entry, HandlerCall, OtherThreads};
-use crate::wire::{Code, Fault};
+use crate::name::Name;
+use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
 /// The `Host` of running handlers: serves their arguments.
@@ -45,6 +46,24 @@ impl listener::Host for EngineHost {
             let late = || Fault::new(Code::Late, "the pump has stopped");
             kept.map(|it| it.unwrap_or_else(|_| Err(late())))
         }))
+    }
+
+    fn record_in_organism(&self, name: Name, payload: Element) -> Boxed<'static, ()> {
+        let (done, kept) = oneshot::channel();
+        let thread = ThreadId::new(ORGANISM);
+        let words = vec![Checked::typed(name, payload)];
+        self.0.workers.post(&thread, Mail::Note(thread.clone(), words, Some(done)));
+        let late = || Fault::new(Code::Late, "the pump has stopped");
+        Box::pin(async move { kept.await.unwrap_or_else(|_| Err(late())) })
+    }
+
+    fn read_organism<'a>(
+        &'a self,
+        call: &'a HandlerCall,
+        after: u64,
+        limit: usize,
+    ) -> Boxed<'a, Vec<Entry>> {
+        Box::pin(tree_history::organism(&*self.0.log, call, after, limit))
     }
 
     fn ahead_us(&self) -> i64 {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::read_fault::unread;
+use crate::engine::tree::event::ORGANISM;
 use crate::engine::worker::history::history;
 use crate::id::ThreadId;
 use crate::listener::{Entry, Grant, HandlerCall, OtherThreads, ReadIdentity};
@@ -71,14 +72,37 @@ pub(crate) async fn read(
             }
         }
         let Some(record) = log.thread(thread).await? else { return Ok(Vec::new()) };
-        let Some(message) = log.entry(call.message().id()).await? else { return Ok(Vec::new()) };
         // The entries that a fork shares belong to its source, so they are left out.
         let after = after.max(record.fork.map_or(0, |it| it.seq));
-        let page = log.read(thread, after, u64::MAX, limit.min(PAGE)).await?;
-        let earlier = page.iter().filter(|it| it.position < message.position);
-        Ok(earlier.map(|it| Entry::kept(it)).collect())
+        earlier(log, call, thread, (after, limit)).await
     };
     found.await.map_err(|it: log::Error| unread(&it))
+}
+
+/// The entries of the organism's own thread after the number `after` that the log got before the
+/// message at hand.
+pub(crate) async fn organism(
+    log: &dyn Log,
+    call: &HandlerCall,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let thread = ThreadId::new(ORGANISM);
+    let found = earlier(log, call, &thread, (after, limit)).await;
+    found.map_err(|it| unread(&it))
+}
+
+/// The entries of a thread after the number `after` that the log got before the message at hand.
+async fn earlier(
+    log: &dyn Log,
+    call: &HandlerCall,
+    thread: &ThreadId,
+    (after, limit): (u64, usize),
+) -> Result<Vec<Entry>, log::Error> {
+    let Some(message) = log.entry(call.message().id()).await? else { return Ok(Vec::new()) };
+    let page = log.read(thread, after, u64::MAX, limit.min(PAGE)).await?;
+    let earlier = page.iter().filter(|it| it.position < message.position);
+    Ok(earlier.map(|it| Entry::kept(it)).collect())
 }
 
 /// The identity whose threads a listener may read. None if the listener lacks the grant, or if no

@@ -35,6 +35,7 @@ const SOURCE: &[(&str, &str)] = &[
     ("workflow", "One that does several things in an order."),
     ("llm", "A model."),
     ("internal", "The pump itself."),
+    ("set", "Whoever may set the feed: operators, and those of its set_by."),
 ];
 
 const ACTION: &[(&str, &str)] = &[
@@ -120,6 +121,7 @@ pub(super) fn feed() -> Map {
     let inject = "Whether prompts show it; always unless said.";
     let shows = "What it shows of its source's answer; all of it unless said.";
     let part = "transform: {jsonpath: '$.quotes[0].last'}";
+    let setters = "Who may set what it holds with set-feed, besides operators.";
     let from = "Where it comes from.";
     let clock = "source: {type: internal, action: system_clock}";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };
@@ -136,6 +138,7 @@ pub(super) fn feed() -> Map {
             key("position", Kind::Word(POSITION), position, "position: late"),
             key("inject", Kind::Word(INJECT), inject, "inject: always"),
             key("transform", Kind::Map(transform()), shows, part),
+            key("set_by", Kind::List(Box::new(Kind::Text)), setters, "set_by: [ops]"),
             key("source", Kind::Map(source()), from, clock),
         ],
         one_of: &[],

@@ -159,6 +159,10 @@ impl Reader<'_> {
                 }
             }
         }
+        if let Some(name) = item.key("name").and_then(Node::text) {
+            let settable = self.settable.take();
+            self.settable.replace(settable.with(name, &feeds));
+        }
         match item.key("feed_injection") {
             Some(node) => self.injected(feeds, node, &joined(path, "feed_injection")),
             None => Some(feeds),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pumphouse::engine::Identity;
+use pumphouse::listener::{Organism, OrganismThread};
 use pumphouse::listeners::thread::{CancelThread, PauseThread, ThreadPaused, thread};
 use pumphouse::log::{Log, State};
 use pumphouse::prelude::*;
@@ -155,4 +156,51 @@ fn what_a_listener_does_at_the_end_is_waited_for_up_to_five_seconds() {
     sim.run(pump.shutdown()).unwrap().unwrap();
     assert_eq!(ended.load(Ordering::Relaxed), 1);
     assert_eq!((sim.now_us() - before_us) / 1_000_000, 5);
+}
+
+/// Records an answer in the organism's own thread, and tells how many of it stand there.
+async fn keep(organism: OrganismThread, Question { n }: Question) -> Result<Answer, Fault> {
+    organism.record(&Answer { n }).await?;
+    Ok(Answer { n })
+}
+
+/// Tells the sum of the answers in the organism's own thread.
+async fn count(organism: OrganismThread, _: Count) -> Result<Answer, Fault> {
+    let mut sum = 0;
+    let mut read = 0;
+    loop {
+        let page = organism.read(read, 2).await?;
+        let Some(last) = page.last() else { return Ok(Answer { n: sum }) };
+        read = last.seq();
+        sum += page.iter().filter_map(Entry::decode_if::<Answer>).map(|it| it.n).sum::<u64>();
+    }
+}
+
+/// Wants the sum.
+#[derive(Debug, Payload)]
+#[payload(ns = "urn:test")]
+struct Count;
+
+fn keeper() -> Listener {
+    Listener::new("keeper").on(keep).on(count).grant::<Organism>().idempotent()
+}
+
+#[tokio::test]
+async fn what_a_listener_records_for_the_organism_is_in_the_log_when_it_answers() {
+    let pump = pumphouse::builder().with(keeper()).build().unwrap().start();
+    for n in [1, 2, 3] {
+        pump.ask::<Answer>(Question { n }).await.unwrap();
+        let story = story(pump.log(), &ThreadId::new("organism")).await;
+        assert_eq!(story.len() as u64, n, "{story:?}");
+    }
+    let sum = pump.ask::<Answer>(Count).await.unwrap();
+    assert_eq!(sum.n, 6);
+    pump.shutdown().await.unwrap();
+}
+
+#[test]
+fn without_the_grant_nobody_records_anything_for_the_organism() {
+    let keeper = Listener::new("keeper").on(keep);
+    let complaints = pumphouse::builder().with(keeper).build().err().unwrap().to_string();
+    assert!(complaints.contains("has no grant organism"), "{complaints}");
 }

@@ -17,6 +17,7 @@ mod seeds;
 mod recall;
 mod service;
 mod service_feeds;
+mod set_feeds;
 mod site;
 mod skills;
 mod sql;

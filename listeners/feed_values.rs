@@ -1,0 +1,218 @@
+//! The listener `feed-values` keeps the contents of feeds that are set from outside, such as a
+//! notice for all agents.
+//!
+//! ```yaml
+//! listeners:
+//!   - use: agent
+//!     name: octopus
+//!     model: local
+//!     context_feeds:
+//!       - {id: notice, set_by: [ops]}
+//! ```
+//!
+//! An operator, or a sender of the feed's `set_by`, sets the content with `set-feed`. The content
+//! is an entry of the thread `organism`, so it outlives the sender's session and each of the
+//! agent's threads. Before a turn, the listener `feed` asks for the content, and records it in the
+//! agent's thread if it has changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::listener::{Effects, Organism, OrganismThread};
+use pumphouse::log::Flags;
+use pumphouse::prelude::*;
+use pumphouse::schema::nearest;
+use pumphouse::wire::Timestamp;
+use tokio::sync::Mutex;
+
+use super::feed_contents::definition::{Definition, Feeds, SourceKind};
+use super::feed_contents::pump_sources::stamp;
+use super::feed_contents::words::FeedContent;
+
+/// The listener's name.
+pub const NAME: &str = "feed-values";
+/// The number of entries of `organism` that are read at a time.
+const PAGE: usize = 256;
+
+/// Sets the content of an agent's feed, from the agent's next turn on. The answer is
+/// `feed-set`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct SetFeed {
+    /// The agent.
+    #[payload(attribute, example = "octopus")]
+    pub agent: String,
+    /// The feed.
+    #[payload(attribute, example = "notice")]
+    pub id: String,
+    /// The content; empty if the prompts are to show none.
+    #[payload(text, example = "The exchange closes at noon.")]
+    pub text: String,
+}
+
+/// Asks for the content of a feed that is set from outside. The answer is `feed-content`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct GetFeed {
+    /// The agent.
+    #[payload(attribute, example = "octopus")]
+    pub agent: String,
+    /// The feed.
+    #[payload(attribute, example = "notice")]
+    pub id: String,
+}
+
+/// A feed has this content from now on. The thread `organism` has it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved)]
+pub struct FeedSet {
+    /// The agent.
+    #[payload(attribute, example = "octopus")]
+    pub agent: String,
+    /// The feed.
+    #[payload(attribute, example = "notice")]
+    pub id: String,
+    /// Who set it.
+    #[payload(attribute, example = "ops")]
+    pub by: String,
+    /// The content.
+    #[payload(text, example = "The exchange closes at noon.")]
+    pub text: String,
+}
+
+/// A feed can't be set, or has no content yet.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct FeedNotSet {
+    /// Why, and how to correct it.
+    #[payload(value, example = "octopus has no feed notcie that can be set; did you mean notice?")]
+    pub text: String,
+}
+
+/// The feeds that are set from outside, and who may set each besides operators.
+#[derive(Clone, Debug, Default)]
+pub struct SettableFeeds(BTreeMap<(String, String), Vec<String>>);
+
+impl SettableFeeds {
+    /// Adds the feeds of an agent whose source is of the type `set`.
+    #[must_use]
+    pub fn with(mut self, agent: &str, feeds: &Feeds) -> SettableFeeds {
+        let is_set = |it: &&Definition| {
+            it.source.as_ref().is_some_and(|source| source.kind == SourceKind::Set)
+        };
+        for definition in feeds.declared().iter().filter(is_set) {
+            let key = (agent.to_owned(), definition.id.clone());
+            self.0.insert(key, definition.set_by.clone());
+        }
+        self
+    }
+
+    /// Whether no feed is set from outside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Makes the listener `feed-values` for these feeds.
+///
+/// ```
+/// use pumphouse::listeners::agent::Agent;
+/// use pumphouse::listeners::feed::{Definition, Feeds};
+/// use pumphouse::listeners::feed_values::{SettableFeeds, feed_values};
+/// use pumphouse::model::Scripted;
+///
+/// let feeds = Feeds::new([Definition::set_by("notice", ["ops"])])?;
+/// let values = feed_values(SettableFeeds::default().with("octopus", &feeds));
+/// let model = Scripted::replies(["<response>I read: $notice</response>"]);
+/// let octopus = Agent::new("octopus", std::sync::Arc::new(model)).feeds(feeds);
+/// # let _ = (values, octopus);
+/// # Ok::<(), pumphouse::listeners::feed::definition::WrongFeed>(())
+/// ```
+#[must_use]
+pub fn feed_values(feeds: SettableFeeds) -> Listener {
+    let values = Values { feeds: feeds.0, known: Mutex::default() };
+    Listener::with_state(NAME, Arc::new(values))
+        .on(set)
+        .on(get)
+        .grant::<Organism>()
+        .grant::<EmitCore>()
+        .describe("Sets the contents of agents' feeds.")
+        .effects(Effects::Writes)
+        .idempotent()
+        .stateless()
+}
+
+/// The state of the listener.
+struct Values {
+    /// Maps an agent and a feed to the senders that may set the feed.
+    feeds: BTreeMap<(String, String), Vec<String>>,
+    known: Mutex<Known>,
+}
+
+/// The contents as far as the thread `organism` has been read.
+#[derive(Default)]
+struct Known {
+    /// The number of the last entry that has been read.
+    read: u64,
+    contents: BTreeMap<(String, String), FeedContent>,
+}
+
+impl Values {
+    /// The senders that may set a feed, besides operators.
+    fn setters(&self, agent: &str, id: &str) -> Result<&[String], FeedNotSet> {
+        if let Some(setters) = self.feeds.get(&(agent.to_owned(), id.to_owned())) {
+            return Ok(setters);
+        }
+        let ids = self.feeds.keys().filter(|(it, _)| it == agent).map(|(_, id)| &**id);
+        let near = nearest(id, ids).map(|it| format!("; did you mean {it}?"));
+        let near = near.unwrap_or_default();
+        Err(FeedNotSet { text: format!("{agent} has no feed {id} that can be set{near}") })
+    }
+}
+
+async fn set(
+    State(values): State<Arc<Values>>,
+    message: Message,
+    organism: OrganismThread,
+    SetFeed { agent, id, text }: SetFeed,
+) -> Result<Result<FeedSet, FeedNotSet>, Fault> {
+    let setters = match values.setters(&agent, &id) {
+        Ok(it) => it,
+        Err(no) => return Ok(Err(no)),
+    };
+    let by = message.from().to_owned();
+    if !message.flags().contains(Flags::FROM_OPERATOR) && !setters.contains(&by) {
+        let text = format!("{by} may not set {id} of {agent}; `set_by` of the feed lists who may");
+        return Ok(Err(FeedNotSet { text }));
+    }
+    let set = FeedSet { agent, id, by, text };
+    organism.record(&set).await?;
+    Ok(Ok(set))
+}
+
+async fn get(
+    State(values): State<Arc<Values>>,
+    organism: OrganismThread,
+    GetFeed { agent, id }: GetFeed,
+) -> Result<Result<FeedContent, FeedNotSet>, Fault> {
+    if let Err(no) = values.setters(&agent, &id) {
+        return Ok(Err(no));
+    }
+    let mut known = values.known.lock().await;
+    loop {
+        let page = organism.read(known.read, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        known.read = last.seq();
+        for entry in &page {
+            let Some(FeedSet { agent, id, text, .. }) = entry.decode_if::<FeedSet>() else {
+                continue;
+            };
+            let as_of: Option<Timestamp> = Some(stamp(entry.at_us()));
+            let content = FeedContent { fresh_for: 0.0, as_of, text, ..FeedContent::default() };
+            known.contents.insert((agent, id), content);
+        }
+    }
+    let content = known.contents.get(&(agent, id.clone())).cloned();
+    Ok(content.ok_or_else(|| FeedNotSet { text: format!("nobody has set {id} yet") }))
+}
