@@ -90,6 +90,8 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::with_models("llm", |it: tool::llm::Settings, models: &Models| {
         tool::llm::llm(&it, models)
     }));
+    let other = |it: tool::other_organism::Settings| tool::other_organism::other_organism(&it);
+    builder.factory(Factory::new("other_organism", other));
     let monitor = |it: tool::system_monitor::Settings| tool::system_monitor::system_monitor(&it);
     builder.factory(Factory::new("system_monitor", monitor));
     builder.factory(Factory::new("recall", |it: tool::recall::Settings| {
@@ -99,5 +101,6 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::new("service", service));
     let skills = |it: tool::skills::Settings| tool::skills::skills(&it);
     builder.factory(Factory::new("skills", skills));
+    builder.factory(Factory::plain("subscribe", tool::subscribe::subscribe));
     builder.factory(Factory::new("sql", |it: tool::sql::Settings| tool::sql::sql(&it)));
 }

@@ -21,11 +21,13 @@ pub mod http;
 pub mod keyvalue;
 pub mod llm;
 pub mod mcp;
+pub mod other_organism;
 pub mod recall;
 pub mod service;
 pub mod shell;
 pub mod skills;
 pub mod sql;
+pub mod subscribe;
 pub mod system_monitor;
 
 /// Some listeners start this executable again, as a helper process that runs a program or reads a

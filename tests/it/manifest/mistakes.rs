@@ -370,7 +370,8 @@ const MEANING: &[Case] = &[
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
         "echo, calculate, command, documents, environment, mcp, shell, fetch, files, git, http, \
-         keyvalue, llm, system_monitor, recall, service, skills, sql, greeter, agent",
+         keyvalue, llm, other_organism, system_monitor, recall, service, skills, subscribe, sql, \
+         greeter, agent",
     ),
     (
         "name: parrot",

@@ -1,0 +1,195 @@
+//! The listener `other_organism`: asks another pump over one of its doors. As the source of a feed,
+//! it shows what a listener of the other organism says.
+//!
+//! ```yaml
+//! listeners:
+//!   - use: other_organism
+//!     name: fleet
+//!     settings: {connect: "tls:fleet.example:8765", token: fleet.token}
+//!   - use: agent
+//!     name: octopus
+//!     model: local
+//!     context_feeds:
+//!       - id: load
+//!         source:
+//!           type: tool
+//!           name: fleet
+//!           params: {payload: '<measure xmlns="https://xml-pipeline.org/ns/system_monitor/v1"/>'}
+//! ```
+//!
+//! Each question opens a connection and a session of the other organism, under the identity of the
+//! token. What this identity may ask is decided there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pumphouse::client::{Address, Client, Message as Answer, Push};
+use pumphouse::listener::{Beside, Effects};
+use pumphouse::model::Secret;
+use pumphouse::prelude::*;
+use pumphouse::xml::{Child, writable};
+use serde::Deserialize;
+
+use super::secret_file;
+
+/// The listener's default name. The payloads' namespace contains the name in use.
+const NAME: &str = "other_organism";
+/// The bits of a file's mode with which the file isn't read: others may read or change it.
+const REFUSED_MODES: u32 = 0o077;
+/// How long a question may take, in seconds, unless the settings say otherwise.
+const SECONDS: u64 = 10;
+/// How long a question may take at most, in seconds.
+const SECONDS_MAX: u64 = 600;
+/// The maximum number of bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+/// Asks another organism. The answer is `told`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/other_organism/v1")]
+pub struct AskOrganism {
+    /// The payload, as XML.
+    #[payload(example = "<measure xmlns=\"https://xml-pipeline.org/ns/system_monitor/v1\"/>")]
+    pub payload: String,
+    /// The listener to ask; by default whoever takes the payload.
+    #[payload(no_example)]
+    pub to: Option<String>,
+}
+
+/// What the other organism said.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/other_organism/v1")]
+pub struct Told {
+    /// The listener that answered.
+    #[payload(attribute, example = "system_monitor")]
+    pub by: String,
+    /// The local name of its answer.
+    #[payload(attribute, example = "measured")]
+    pub name: String,
+    /// The answer's text; an answer with elements in it is whole, as XML.
+    #[payload(text, value, example = "Fleet nominal. 7 agents healthy. No alerts.")]
+    pub text: String,
+}
+
+/// The other organism didn't answer.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/other_organism/v1")]
+pub struct NotTold {
+    /// Why, and how to correct it.
+    #[payload(value, example = "fleet.example:8765 can't be reached: connection refused")]
+    pub text: String,
+}
+
+/// The `settings` of `use: other_organism` in a manifest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
+    pub connect: String,
+    /// A file with the token, which only its owner can read. A Unix door needs none.
+    pub token: Option<Beside>,
+    /// A file with the certificates to trust for TLS. None means those of the system.
+    pub ca: Option<Beside>,
+    /// How long a question may take, in seconds.
+    #[serde(default = "seconds")]
+    pub seconds_max: u64,
+}
+
+fn seconds() -> u64 {
+    SECONDS
+}
+
+/// The other organism's door, and the token for it.
+struct Door {
+    address: Address,
+    token: Option<(String, Secret)>,
+}
+
+/// Makes the listener `other_organism`. It reads the token once, now.
+///
+/// # Errors
+/// If the address is wrong, or the token can't be read. No error contains the token.
+pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
+    let address: Address = settings.connect.parse().map_err(|it| format!("connect: {it}"))?;
+    let address = match (&settings.ca, address) {
+        (Some(ca), tls @ Address::Tls { .. }) => tls.trusting(ca.path()),
+        (Some(_), _) => return Err("ca: it is for tls:HOST:PORT".to_owned()),
+        (None, address) => address,
+    };
+    let token = settings.token.as_ref().map(token).transpose()?;
+    let most = settings.seconds_max;
+    if !(1..=SECONDS_MAX).contains(&most) {
+        return Err(format!("seconds_max: it is from 1 to {SECONDS_MAX}, not {most}"));
+    }
+    Ok(Listener::with_state(NAME, Arc::new(Door { address, token }))
+        .own_namespace()
+        .on(ask)
+        .describe("Asks another organism.")
+        .effects(Effects::Outside)
+        .timeout(Duration::from_secs(most))
+        .stateless())
+}
+
+fn token(file: &Beside) -> Result<(String, Secret), String> {
+    let path = file.path();
+    let text = secret_file::read(&path, REFUSED_MODES)
+        .map_err(|why| format!("token: {}: {why}", path.display()))?;
+    let token = text.trim().to_owned();
+    match token.is_empty() {
+        true => Err(format!("token: {} is empty", path.display())),
+        false => Ok((token.clone(), Secret::new(token))),
+    }
+}
+
+async fn ask(
+    State(door): State<Arc<Door>>,
+    AskOrganism { payload, to }: AskOrganism,
+) -> Result<Told, NotTold> {
+    let push = Push::text(&payload).map_err(|error| NotTold {
+        text: writable(&format!("the payload is no XML element: {error}")),
+    })?;
+    let push = match &to {
+        Some(to) => push.to(to),
+        None => push,
+    };
+    let answer = exchange(&door, &push).await.map_err(|why| NotTold {
+        text: writable(&format!("{}: {}", door.address, door.hide(&why))),
+    })?;
+    let text = door.hide(&content(&answer));
+    if answer.failed || answer.payload.is(pumphouse::name::CORE, "huh") {
+        let (by, name) = (&answer.from, answer.payload.name());
+        let text = format!("{by} answered an error, {}: {text}", name.local());
+        return Err(NotTold { text: writable(&text) });
+    }
+    if text.len() > ANSWER_BYTES_MAX {
+        let text = format!("the answer has {} bytes, more than {ANSWER_BYTES_MAX}", text.len());
+        return Err(NotTold { text });
+    }
+    let name = answer.payload.name().local().to_owned();
+    Ok(Told { by: answer.from, name, text })
+}
+
+async fn exchange(door: &Door, push: &Push) -> Result<Answer, String> {
+    let client = Client::connect_to(&door.address).await;
+    let mut client = client.map_err(|error| format!("it can't be reached: {error}"))?;
+    if let Some((token, _)) = &door.token {
+        client.authenticate(token).await.map_err(|error| error.to_string())?;
+    }
+    client.ask(push).await.map_err(|error| error.to_string())
+}
+
+/// The text of an answer without elements in it; else the whole answer as XML.
+fn content(answer: &Answer) -> String {
+    let has_elements = answer.payload.children().any(|it| matches!(it, Child::Element(_)));
+    match has_elements {
+        true => String::from_utf8_lossy(&answer.payload.canonical()).into_owned(),
+        false => answer.payload.text().into_owned(),
+    }
+}
+
+impl Door {
+    /// A text in which the token is hidden.
+    fn hide(&self, text: &str) -> String {
+        self.token.as_ref().map_or_else(|| text.to_owned(), |(_, it)| it.hidden_in(text))
+    }
+}

@@ -1,0 +1,94 @@
+//! `use: other_organism`: another pump, asked over one of its doors, as the source of a feed.
+
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::program::{Scene, Server};
+
+/// The other organism: a pump that echoes for whoever has the token.
+fn fleet() -> (Scene, Server) {
+    let scene = Scene::new();
+    let tokens = scene.write("tokens", "octopus:fleet-token\n");
+    set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
+    scene.write(
+        "organism.yaml",
+        "tokens: {file: tokens}\ndoors: [{tcp: \"127.0.0.1:0\"}]\nlisteners:\n  - use: echo\n",
+    );
+    let server = scene.serve(&[]);
+    (scene, server)
+}
+
+/// An organism with an agent, which has a feed of the other one.
+fn desk(address: &str, payload: &str) -> Scene {
+    let scene = Scene::new();
+    scene.write(
+        "organism.yaml",
+        format!(
+            "models: {{m: {{use: scripted, file: replies.txt}}}}\nlisteners:\n  \
+             - use: other_organism\n    name: fleet\n    \
+             settings: {{connect: \"{address}\", token: fleet.token, seconds_max: 5}}\n  \
+             - use: agent\n    name: octopus\n    model: m\n    context_feeds:\n      \
+             - id: news\n        source: {{type: tool, name: fleet, params: {{payload: \
+             '{payload}'}}}}\n"
+        ),
+    );
+    scene.write("replies.txt", "%% reply\n<response>I read: $news</response>\n".repeat(3));
+    let token = scene.write("fleet.token", "fleet-token\n");
+    set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    scene
+}
+
+const ECHO: &str =
+    "<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>All is well.</text></echo>";
+
+/// What the agent answers.
+#[track_caller]
+fn asked(scene: &Scene) -> String {
+    let server = scene.serve(&[]);
+    let ask = "<octopus xmlns=\"https://xml-pipeline.org/ns/octopus/v1\">Well?</octopus>\n";
+    scene.pipe(&["send", "--connect", &server.address], ask).code(0).out
+}
+
+#[test]
+fn a_feed_shows_what_a_listener_of_another_organism_says() {
+    let (_other, server) = fleet();
+    let scene = desk(&server.address, ECHO);
+    scene.run(&["check"]).code(0);
+    let told = asked(&scene);
+    assert!(told.contains("I read:") && told.contains("All is well."), "{told}");
+    let feeds = scene.run(&["feeds", "octopus", "--values"]).code(0).out;
+    assert!(feeds.contains("from fleet") && feeds.contains("All is well."), "{feeds}");
+    let log = scene.run(&["threads", "--json"]).code(0).objects();
+    for thread in log {
+        let shown = scene.run(&["show", thread["thread"].as_str().unwrap(), "--json"]).code(0).out;
+        assert!(!shown.contains("fleet-token"), "{shown}");
+    }
+}
+
+#[test]
+fn an_organism_that_does_not_answer_makes_the_feed_unavailable_and_says_why() {
+    let (_other, server) = fleet();
+    let unknown = desk(&server.address, "<nothing xmlns=\"urn:none\"/>");
+    assert!(asked(&unknown).contains("I read: [news: unavailable]"));
+    let feeds = unknown.run(&["feeds", "octopus"]).code(0).out;
+    assert!(feeds.contains("unavailable"), "{feeds}");
+    drop(server);
+    let gone = desk("127.0.0.1:9", ECHO);
+    assert!(asked(&gone).contains("I read: [news: unavailable]"));
+    gone.run(&["feeds", "octopus"]).code(0).says(&["127.0.0.1:9: it can't be reached"]);
+}
+
+#[test]
+fn wrong_settings_are_told_and_no_token_is() {
+    let scene = desk("127.0.0.1:8765", ECHO);
+    let told = |from: &str, to: &str, text: &str| {
+        let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+        scene.write("wrong.yaml", manifest.replace(from, to));
+        scene.run(&["check", "wrong.yaml"]).code(1).says(&[text]);
+    };
+    told("127.0.0.1:8765", "nowhere", "connect: \"nowhere\": an address is HOST:PORT");
+    told("seconds_max: 5", "seconds_max: 0", "seconds_max: it is from 1 to 600, not 0");
+    told("token: fleet.token", "token: none", "token: ");
+    set_permissions(scene.path("fleet.token"), Permissions::from_mode(0o644)).unwrap();
+    told("x", "x", "its mode is 0644");
+}
