@@ -18,12 +18,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pumphouse::listener::{Effects, Organism, OrganismThread};
+use pumphouse::listener::{Effects, Organism, OrganismFold, OrganismThread};
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 use pumphouse::wire::Timestamp;
-use tokio::sync::Mutex;
 
 use super::feed_contents::definition::{Definition, Feeds, SourceKind};
 use super::feed_contents::pump_sources::stamp;
@@ -31,8 +30,6 @@ use super::feed_contents::words::FeedContent;
 
 /// The listener's name.
 pub const NAME: &str = "feed-values";
-/// The number of entries of `organism` that are read at a time.
-const PAGE: usize = 256;
 
 /// Sets the content of an agent's feed, from the agent's next turn on. The answer is
 /// `feed-set`.
@@ -102,7 +99,7 @@ impl SettableFeeds {
         };
         for definition in feeds.declared().iter().filter(is_set) {
             let key = (agent.to_owned(), definition.id.clone());
-            self.0.insert(key, definition.set_by.clone());
+            self.0.insert(key, definition.set_by.clone().unwrap_or_default().sender);
         }
         self
     }
@@ -131,7 +128,7 @@ impl SettableFeeds {
 /// ```
 #[must_use]
 pub fn feed_values(feeds: SettableFeeds) -> Listener {
-    let values = Values { feeds: feeds.0, known: Mutex::default() };
+    let values = Values { feeds: feeds.0, contents: OrganismFold::default() };
     Listener::with_state(NAME, Arc::new(values))
         .on(set)
         .on(get)
@@ -147,15 +144,20 @@ pub fn feed_values(feeds: SettableFeeds) -> Listener {
 struct Values {
     /// Maps an agent and a feed to the senders that may set the feed.
     feeds: BTreeMap<(String, String), Vec<String>>,
-    known: Mutex<Known>,
+    contents: OrganismFold<Contents>,
 }
 
-/// The contents as far as the thread `organism` has been read.
-#[derive(Default)]
-struct Known {
-    /// The number of the last entry that has been read.
-    read: u64,
-    contents: BTreeMap<(String, String), FeedContent>,
+/// Maps an agent and a feed to the feed's content. A fold of the thread `organism`.
+#[derive(Clone, Debug, Default)]
+struct Contents(BTreeMap<(String, String), FeedContent>);
+
+impl Apply for Contents {
+    fn apply(&mut self, entry: &Entry) {
+        let Some(FeedSet { agent, id, text, .. }) = entry.decode_if() else { return };
+        let as_of: Option<Timestamp> = Some(stamp(entry.at_us()));
+        let content = FeedContent { fresh_for: 0.0, as_of, text, ..FeedContent::default() };
+        self.0.insert((agent, id), content);
+    }
 }
 
 impl Values {
@@ -199,20 +201,7 @@ async fn get(
     if let Err(no) = values.setters(&agent, &id) {
         return Ok(Err(no));
     }
-    let mut known = values.known.lock().await;
-    loop {
-        let page = organism.read(known.read, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        known.read = last.seq();
-        for entry in &page {
-            let Some(FeedSet { agent, id, text, .. }) = entry.decode_if::<FeedSet>() else {
-                continue;
-            };
-            let as_of: Option<Timestamp> = Some(stamp(entry.at_us()));
-            let content = FeedContent { fresh_for: 0.0, as_of, text, ..FeedContent::default() };
-            known.contents.insert((agent, id), content);
-        }
-    }
-    let content = known.contents.get(&(agent, id.clone())).cloned();
+    let content = |contents: &Contents| contents.0.get(&(agent, id.clone())).cloned();
+    let content = values.contents.with(&organism, content).await?;
     Ok(content.ok_or_else(|| FeedNotSet { text: format!("nobody has set {id} yet") }))
 }

@@ -74,6 +74,9 @@ pub fn accepting_factories(builder: &mut Builder) {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    builder.factory(Factory::new("alerts", |it: tool::alerts::Settings| {
+        Ok::<_, String>(tool::alerts::alerts(it))
+    }));
     builder.factory(Factory::new("command", tool::command::command));
     let documents = |it: tool::documents::Settings| tool::documents::documents(&it);
     builder.factory(Factory::new("documents", documents));
@@ -90,6 +93,7 @@ pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::with_models("llm", |it: tool::llm::Settings, models: &Models| {
         tool::llm::llm(&it, models)
     }));
+    builder.factory(Factory::plain("organism_state", tool::organism_state::organism_state));
     let other = |it: tool::other_organism::Settings| tool::other_organism::other_organism(&it);
     builder.factory(Factory::new("other_organism", other));
     let monitor = |it: tool::system_monitor::Settings| tool::system_monitor::system_monitor(&it);

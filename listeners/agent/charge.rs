@@ -14,7 +14,7 @@ use super::context::TurnContext;
 use super::escape;
 use super::generation::Generation;
 use super::outcome::{Emissions, TurnOutcome};
-use super::provider_limits::{is_refused, limited};
+use super::provider_limits::{is_down, is_refused, limited};
 use super::render::Form;
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, Stopped};
@@ -313,6 +313,7 @@ impl Generation {
 
     /// Records why there is no reply, or why it ended early.
     pub(super) fn breaks_off(&mut self, error: &model::Error) {
+        self.model_is_down = is_down(error.kind);
         self.is_refused = is_refused(error);
         self.limited = limited(error);
         self.error = Some(escape::recorded(&error.to_string()).into_owned());

@@ -1,9 +1,10 @@
 //! The context of an agent's handlers: its settings, the thread, and its outboxes.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, Record};
+use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, OrganismThread, Record};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 
@@ -36,13 +37,15 @@ pub(super) struct AgentState {
     format: OnceLock<Option<Arc<AnswerFormat>>>,
     /// The system prompt by rules before 5, for replays and old threads.
     before_5: OnceLock<SystemPrompt>,
+    /// Whether the model failed when it was last asked.
+    is_down: AtomicBool,
 }
 
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
         let (current, structured) = (OnceLock::new(), OnceLock::new());
         let (before_5, format) = (OnceLock::new(), OnceLock::new());
-        AgentState { agent, current, structured, before_5, format }
+        AgentState { agent, current, structured, before_5, format, is_down: AtomicBool::new(false) }
     }
 
     /// The system prompt by the rules of a turn, with the tools and the reading that belong to it.
@@ -65,6 +68,11 @@ impl AgentState {
 }
 
 impl AgentState {
+    /// Notes whether the model failed when it was last asked. True if this has changed.
+    pub(super) fn notes_model(&self, is_down: bool) -> bool {
+        self.is_down.swap(is_down, Ordering::Relaxed) != is_down
+    }
+
     /// The format of the agent's answers. None if [`AnswerFormat::of`] finds none.
     pub(super) fn format(&self, all: &Capabilities) -> Option<&Arc<AnswerFormat>> {
         let of = || {
@@ -94,6 +102,7 @@ pub(super) struct TurnContext {
     /// In a replay, the entries that this handling led to.
     pub(super) record: Record,
     pub(super) out: Outboxes,
+    pub(super) organism: OrganismThread,
     /// The entries that an earlier attempt at this message sent.
     pub(super) sent: Outbox<Element>,
 }

@@ -47,6 +47,8 @@ pub(super) struct Generation {
     pub(super) natives: Vec<u64>,
     /// Whether the model never got the prompt.
     pub(super) is_unasked: bool,
+    /// Whether the model failed, so that the agent counts as not healthy.
+    pub(super) model_is_down: bool,
     /// The number of bytes of reasoning that the model showed.
     pub(super) reasoned: usize,
     /// The charge that replaces the turn's reservation with the amounts that the turn used.

@@ -64,11 +64,12 @@ pub use super::words::agent::root;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::listener::Charges;
+use pumphouse::listener::{Charges, Organism};
 use pumphouse::model::Model;
 use pumphouse::prelude::*;
 use pumphouse::schema::Schema;
 
+use self::words::{ModelDown, ModelUp};
 use super::action::Actions;
 use super::feed::words::ContextFeed;
 use super::feed::{Feeds, Shown};
@@ -175,6 +176,8 @@ impl Agent {
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()
             .may_emit::<Done>()
+            .may_emit::<ModelDown>()
+            .may_emit::<ModelUp>()
             .serial()
             .shared()
             .idempotent()
@@ -182,6 +185,7 @@ impl Agent {
             .timeout(TURN_TIME_MAX)
             .turns_max(max_turns)
             .grant::<Charges>()
+            .grant::<Organism>()
             .agent()
             .model(model)
             .attachments(attachments)

@@ -24,6 +24,11 @@ pub(super) fn is_refused(error: &model::Error) -> bool {
     matches!(error.kind, Kind::Refused | Kind::RateLimited) && !error.retry
 }
 
+/// Whether an error of this kind means that the model can't be had now.
+pub(super) fn is_down(kind: Kind) -> bool {
+    !matches!(kind, Kind::PromptTooLong | Kind::Spent | Kind::OffRecord)
+}
+
 /// The time for which a provider accepts no further request. None if the provider names none, or
 /// one below `WAIT_MIN`. Shorter waits are left to the client's own retries, and an error after
 /// these retries counts as a failure.

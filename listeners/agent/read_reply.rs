@@ -10,7 +10,9 @@ use super::escape;
 use super::generation::{Generation, OngoingGeneration};
 use super::reply_parts::ReplyReader;
 use super::system_prompt::SystemPrompt;
-use super::words::{CognitionOut, CognitionReasoning, Interrupt, ModelFailed, ReasoningSigned};
+use super::words::{
+    CognitionOut, CognitionReasoning, Interrupt, ModelDown, ModelFailed, ModelUp, ReasoningSigned,
+};
 
 impl OngoingGeneration<'_> {
     /// Asks the model for a reply, and acts on the reply piece by piece. An interrupt ends the
@@ -41,7 +43,24 @@ impl OngoingGeneration<'_> {
         // `read_recorded` doesn't do this: a replay keeps the recorded value, and 0.1.0 left
         // `truncated` unset after errors.
         self.spoken.truncated |= self.spoken.error.is_some();
-        Ok(())
+        self.tell_organism().await
+    }
+
+    /// Records in the thread `organism` that the model begins to fail, or works again.
+    async fn tell_organism(&self) -> Result<(), Fault> {
+        let Generation { stop, error, model_is_down, .. } = &self.spoken;
+        let state = &self.context.state.0;
+        if stop == Interrupt::WORD || !state.notes_model(*model_is_down) {
+            return Ok(());
+        }
+        let (agent, thread) = (state.agent.name.clone(), self.context.thread.0.to_string());
+        let organism = &self.context.organism;
+        match error {
+            Some(text) if *model_is_down => {
+                organism.record(&ModelDown { agent, thread, text: text.clone() }).await
+            }
+            _ => organism.record(&ModelUp { agent, thread }).await,
+        }
     }
 
     fn note_interrupt(&mut self) {

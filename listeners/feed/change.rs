@@ -189,7 +189,7 @@ impl UpdateContextFeed {
             position,
             inject,
             transform,
-            set_by: Vec::new(),
+            set_by: None,
             source,
         }
     }

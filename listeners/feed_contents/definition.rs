@@ -107,7 +107,7 @@ pub struct Definition {
     /// Who may set its content with `set-feed`, besides operators; its source is of the type `set`.
     #[payload(no_example)]
     #[serde(default)]
-    pub set_by: Vec<String>,
+    pub set_by: Option<Setters>,
     /// Its source; required.
     #[serde(default)]
     pub source: Option<Source>,
@@ -136,6 +136,21 @@ pub enum FeedKind {
     Llm,
 }
 
+/// The senders that may set a feed, besides operators. A manifest writes them as a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub struct Setters {
+    /// Identities and listeners.
+    #[payload(example = "ops")]
+    pub sender: Vec<String>,
+}
+
+impl From<Vec<String>> for Setters {
+    fn from(sender: Vec<String>) -> Setters {
+        Setters { sender }
+    }
+}
+
 impl Definition {
     /// A feed that is refreshed before each turn.
     #[must_use]
@@ -151,7 +166,7 @@ impl Definition {
             position: None,
             inject: None,
             transform: None,
-            set_by: Vec::new(),
+            set_by: None,
             source: Some(source),
         }
     }
@@ -170,8 +185,8 @@ impl Definition {
         id: impl Into<String>,
         senders: impl IntoIterator<Item = S>,
     ) -> Definition {
-        let set_by = senders.into_iter().map(Into::into).collect();
-        Definition { set_by, ..Definition::on_demand(id, Source::set()) }
+        let sender = senders.into_iter().map(Into::into).collect();
+        Definition { set_by: Some(Setters { sender }), ..Definition::on_demand(id, Source::set()) }
     }
 
     /// Sets for how long the content stays fresh. In this time, the source isn't asked again.
@@ -323,7 +338,7 @@ impl Definition {
         if let Some(transform) = &self.transform {
             transform.check()?;
         }
-        if !self.set_by.is_empty() && source.kind != SourceKind::Set {
+        if self.set_by.is_some() && source.kind != SourceKind::Set {
             return Err("set_by is for a source of the type set".to_owned());
         }
         match self.kind.and_then(FeedKind::source) {
@@ -438,7 +453,7 @@ impl Feeds {
     }
 
     fn add(&mut self, mut definition: Definition) -> Result<(), String> {
-        if !definition.set_by.is_empty() {
+        if definition.set_by.is_some() {
             definition.source.get_or_insert_with(Source::set);
         }
         let twice = self.declared.iter().any(|other| other.id == definition.id)

@@ -178,7 +178,7 @@ fn iso(us: u64) -> String {
     whole_seconds(us).to_string()
 }
 
-pub(super) fn whole_seconds(us: u64) -> Timestamp {
+pub(in super::super) fn whole_seconds(us: u64) -> Timestamp {
     stamp(us / 1_000_000 * 1_000_000)
 }
 

@@ -9,6 +9,8 @@ mod time;
 mod secret_file;
 pub mod web;
 
+pub mod alerts;
+pub mod organism_state;
 pub mod calculate;
 pub mod command;
 mod pdf;

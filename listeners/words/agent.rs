@@ -14,7 +14,9 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
-pub use super::model::{AnswerForm, CognitionReasoning, ModelFailed, ReasoningSigned};
+pub use super::model::{
+    AnswerForm, CognitionReasoning, ModelDown, ModelFailed, ModelUp, ReasoningSigned,
+};
 
 /// The newest version of the rules for agents. `cognition_in` records the version that a turn goes
 /// by, and turns of older versions keep their rules:

@@ -106,6 +106,33 @@ impl ModelFailed {
     }
 }
 
+/// An agent's model began to fail. The thread `organism` has it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-down")]
+pub struct ModelDown {
+    /// The agent.
+    #[payload(attribute, example = "octopus")]
+    pub agent: String,
+    /// The thread whose turn failed.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub thread: String,
+    /// The error, in a sentence.
+    #[payload(text, example = "llm.example.org answered 503 Service Unavailable")]
+    pub text: String,
+}
+
+/// An agent's model works again. The thread `organism` has it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", rename = "model-up")]
+pub struct ModelUp {
+    /// The agent.
+    #[payload(attribute, example = "octopus")]
+    pub agent: String,
+    /// The thread whose turn had a reply.
+    #[payload(attribute, example = "sess-k3v9x2ma")]
+    pub thread: String,
+}
+
 /// The form of a model's answers.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 pub struct AnswerForm {

@@ -52,7 +52,7 @@ pub use join::{Branch, Branches, Join, NoAnswer};
 pub(crate) use lifecycle::{Announcement, AtStop};
 pub(crate) use namespace::Move;
 pub use need::{Kept, Need};
-pub use organism_thread::OrganismThread;
+pub use organism_thread::{OrganismFold, OrganismThread};
 pub use pumphouse_macros::{FromContext, IntoEmit};
 pub use request::{Reply, Request};
 pub use setting::{Beside, Besides, DeclaredPayload};

@@ -66,12 +66,14 @@ fn documents_are_well_formed() {
 #[test]
 fn what_is_yaml_is_sound() {
     let folder = tempfile::tempdir().unwrap();
-    let tokens = folder.path().join("tokens.txt");
-    fs::write(&tokens, "ann:s3cret\n").unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    for (name, text) in [("tokens.txt", "ann:s3cret\n"), ("fleet.token", "s3cret\n")] {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
     }
     let builder = pumphouse::builder().with(pumphouse::listeners::factories);
     let mut count = 0;

@@ -369,9 +369,9 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "echo, calculate, command, documents, environment, mcp, shell, fetch, files, git, http, \
-         keyvalue, llm, other_organism, system_monitor, recall, service, skills, subscribe, sql, \
-         greeter, agent",
+        "echo, calculate, alerts, command, documents, environment, mcp, shell, fetch, files, git, \
+         http, keyvalue, llm, organism_state, other_organism, system_monitor, recall, service, \
+         skills, subscribe, sql, greeter, agent",
     ),
     (
         "name: parrot",

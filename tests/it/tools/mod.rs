@@ -11,6 +11,7 @@ mod keyvalue;
 mod llm;
 mod mcp;
 mod namespaces;
+mod organism_state;
 mod other_organism;
 mod pdf;
 mod pods;
