@@ -17,7 +17,7 @@ use super::outcome::{Emissions, TurnOutcome};
 use super::provider_limits::{is_down, is_refused, limited};
 use super::render::Form;
 use super::system_prompt::SystemPrompt;
-use super::words::{CognitionIn, Interrupt, Stopped};
+use super::words::{CognitionIn, Interrupt, SkippedFeed, Stopped};
 
 /// The minimum number of bytes to which results are cut so that a prompt fits the window.
 const RESULT_BYTES_MIN: u64 = 512;
@@ -32,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) prompt: Prompt,
     /// The built-in feeds of the prompt whose content differs from what the thread last recorded.
     pub(super) changed: Vec<ContextFeed>,
+    /// The feeds that the prompt leaves out.
+    pub(super) skipped: Vec<SkippedFeed>,
     /// Whether the agent has no further turn.
     pub(super) is_last: bool,
     /// The maximum number of bytes of a result that the prompt shows.
@@ -172,7 +174,8 @@ impl TurnContext {
         let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
-        Ok(Prepared { prompt, changed, is_last, result_bytes, attachments, reserved })
+        let skipped = feeds.skipped();
+        Ok(Prepared { prompt, changed, skipped, is_last, result_bytes, attachments, reserved })
     }
 
     /// The media types of attachments that a turn's prompt shows: for a turn that has begun, those

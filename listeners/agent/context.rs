@@ -10,8 +10,8 @@ use pumphouse::prelude::*;
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
-use super::super::feed::Shown;
 use super::super::feed::words::ContextFeed;
+use super::super::feed::{Refreshes, Shown};
 use super::super::metadata::Metadatas;
 use super::super::metadata::words::Metadata;
 use super::super::todo::list::Todos;
@@ -152,6 +152,7 @@ pub(super) struct FeedInputs {
     pub(super) todos: Fold<Todos>,
     pub(super) budgets: Fold<Budgets>,
     pub(super) feeds: Fold<Shown>,
+    pub(super) refreshes: Fold<Refreshes>,
 }
 
 /// The outboxes for the payloads that an agent sends while its model writes.

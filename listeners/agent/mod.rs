@@ -50,6 +50,7 @@ mod provider_limits;
 mod generation;
 mod read_reply;
 mod outcome;
+mod prompt_feeds;
 mod between_turns;
 mod charge;
 pub mod cost;
@@ -72,7 +73,7 @@ use pumphouse::schema::Schema;
 use self::words::{ModelDown, ModelUp};
 use super::action::Actions;
 use super::feed::words::ContextFeed;
-use super::feed::{Feeds, Shown};
+use super::feed::{Feeds, Refreshes, Shown};
 use super::metadata::{Fields, Metadatas};
 use super::todo::{list::Todos, words::StepsOpen};
 use settings::Settings;
@@ -173,6 +174,7 @@ impl Agent {
             .fold::<Todos>()
             .fold::<builtin_feeds::Budgets>()
             .fold::<Shown>()
+            .fold::<Refreshes>()
             .may_emit::<ContextFeed>()
             .may_emit::<StepsOpen>()
             .may_emit::<Done>()

@@ -16,7 +16,8 @@ use super::words::CognitionIn;
 /// 4. The prompt ends with a list of the actions and threads that run and of the actions and
 ///    responses that are held. The heading of a message is its sender's name alone, and messages of
 ///    the console have no heading. A reply that was cut off before its first word isn't mentioned.
-pub const RENDERING: u32 = 4;
+/// 5. The feeds at all positions count together for `feeds_bytes_max`.
+pub const RENDERING: u32 = 5;
 
 /// The maximum number of bytes of a result that a prompt shows by default.
 pub const RESULT_BYTES: u64 = 32 * 1_024;

@@ -18,7 +18,6 @@ use pumphouse::xml::{Child, escape_attribute};
 
 use super::super::action::words::ActionResult;
 use super::super::feed::PromptFeeds;
-use super::super::feed::definition::Position;
 use super::super::feed::words::{ContextFeed, FeedsRefreshed};
 use super::super::words::turn_policy::number;
 use super::attachments::{Attachments, Part};
@@ -50,8 +49,8 @@ pub fn render(
     view: &[Entry],
     feeds: &PromptFeeds,
 ) -> Prompt {
-    let parts = [feeds.block(Position::SystemPrepend), system.to_owned()];
-    let parts = parts.into_iter().chain([feeds.block(Position::SystemAppend)]);
+    let [prepended, appended, last] = feeds.texts(form.number > 4);
+    let parts = [prepended, system.to_owned(), appended].into_iter();
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
@@ -96,7 +95,6 @@ pub fn render(
         }
     }
     during.into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
-    let last = feeds.block(Position::Late);
     let under_way = if form.number > 3 { under_way(agent, view) } else { String::new() };
     for text in [last, under_way].iter().filter(|it| !it.is_empty()) {
         put_late(&mut prompt, text);

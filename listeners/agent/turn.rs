@@ -8,11 +8,9 @@ use pumphouse::model::{Model, Prompt, Stop, Usage};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ContextCleared;
 
-use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
-use super::super::feed::{self, Injection, PromptFeeds, Shown};
+use super::super::feed::PromptFeeds;
 use super::super::view::ClearContext;
 use super::Agent;
-use super::builtin_feeds;
 use super::charge::Prepared;
 use super::context::TurnContext;
 use super::generation::{Generation, OngoingGeneration};
@@ -210,62 +208,6 @@ impl TurnContext {
         Ok(())
     }
 
-    /// The request to refresh the agent's feeds, for which the turn has to wait. Empty if the
-    /// request was sent already. None if the agent has no feeds, or if they are refreshed.
-    fn request_feeds(&self, turn: u64) -> Option<Emissions> {
-        let Agent { name, settings, .. } = self.agent();
-        let declared = settings.context_feeds.declared();
-        let injection = settings.context_feeds.injection();
-        let registry = self.feed_inputs.feeds.registry();
-        let is_new = registry.declared(name) != declared || registry.injection(name) != injection;
-        let has_none = !is_new && registry.of(name).is_empty();
-        if has_none || self.mind.has_feeds {
-            return None;
-        }
-        // A refresh that was requested before a fork is answered in the original thread. Therefore
-        // a turn waits only for a request in its own thread.
-        if self.mind.asked.as_ref().is_some_and(|it| it.thread == *self.message.thread()) {
-            return Some(Emissions::default());
-        }
-        let mut emissions = Emissions::default();
-        if is_new {
-            let injection = Some(injection).filter(|it| *it != Injection::default());
-            let declaration = DeclareFeeds { injection, feed: declared.to_vec() };
-            emissions.add(Note(To(feed::NAME, declaration)));
-        }
-        emissions.add(To(feed::NAME, RefreshFeeds { turn }));
-        Some(emissions)
-    }
-
-    /// The feeds that the prompt shows, and the built-in ones among them that have changed.
-    pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (PromptFeeds, Vec<ContextFeed>) {
-        let Agent { name, settings, .. } = self.agent();
-        let inputs = &self.feed_inputs;
-        let rules = self.rules();
-        let nth = match rules.counts_work {
-            true => self.mind.turns_spent(&rules) + 1,
-            false => turn,
-        };
-        let all = [
-            builtin_feeds::metadata(&settings.metadata, &inputs.metadata.of(name), self.mind.turns),
-            builtin_feeds::todos(&inputs.todos),
-            builtin_feeds::budget(name, &inputs.budgets, nth, (settings.max_turns, is_short)),
-        ];
-        let mut shown = Shown::clone(&inputs.feeds);
-        let mut changed = Vec::new();
-        for mut it in all.map(|it| it.with_source(builtin_feeds::SOURCE)) {
-            if !settings.context_feeds.has(&it.id) {
-                it.text.clear();
-            }
-            let before = shown.get(name, &it.id).map_or("", |it| &it.text);
-            if it.text != before {
-                changed.push(it.clone().recorded());
-                shown.hold(name, it);
-            }
-        }
-        (shown.of(name), changed)
-    }
-
     pub(super) async fn prompt(
         &self,
         system: &SystemPrompt,
@@ -366,6 +308,7 @@ impl TurnContext {
             temperature: agent.settings.temperature,
             result_bytes_max: Some(it.result_bytes).filter(|it| *it != RESULT_BYTES),
             attachments: it.attachments.clone(),
+            skipped: it.skipped.clone(),
         };
         self.out.begun.send(Note(begun)).await
     }

@@ -41,7 +41,8 @@ use self::definition::SourceKind;
 pub use self::definition::{Definition, Feeds, Source};
 pub use self::injection::Injection;
 use self::pump_sources::{AgentStatus, Facts, Internal, OpenAction};
-use self::refresh::{Effect, FeedId, Refreshes, key};
+pub(super) use self::refresh::Refreshes;
+use self::refresh::{Effect, FeedId, key};
 pub use self::shown::{Feed, PromptFeeds, Shown};
 pub use self::words::NAME;
 use self::words::{
@@ -442,7 +443,13 @@ impl Handling {
         let before = self.shown.get(&of.agent, &of.id);
         let is_recorded = before.is_some_and(|it| it.shows_the_same(&feed, &injection));
         if shows_time || !is_recorded {
-            note(of, feed, None, emissions);
+            let (whole, kept) = (content.text.len(), feed.text.len());
+            let cut = || format!("of {whole} bytes, the first {kept} are kept");
+            let why = match self.recorded(of) {
+                Some(then) => then.why,
+                None => (feed.status == FeedStatus::Truncated).then(cut),
+            };
+            note(of, feed, why.as_deref(), emissions);
         }
     }
 

@@ -25,7 +25,7 @@ use super::words::{
 
 /// The fold of the feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refreshes {
+pub(in super::super) struct Refreshes {
     registry: Registry,
     agents: BTreeMap<String, AgentFeeds>,
     /// The requests to sources that have no answer, each with its feed.
@@ -132,6 +132,21 @@ impl Refreshes {
     /// The feeds of the thread's agents.
     pub(super) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Whether a turn at this time, in microseconds since the epoch, has to request its feeds:
+    /// content is too old or awaited, or a periodic feed isn't refreshed by itself now.
+    pub(in super::super) fn is_due(&self, agent: &str, now: u64) -> bool {
+        let state = self.agents.get(agent);
+        let is_at_work = state.is_some_and(|it| it.is_at_work);
+        let definitions = self.registry.of(agent).iter().map(|it| &it.definition);
+        definitions.filter(|it| it.is_enabled()).any(|definition| {
+            let state = state.and_then(|it| it.feeds.get(&definition.id));
+            let Some(state) = state else { return true };
+            state.is_awaited(definition)
+                || state.until.is_none() && state.is_old(definition, now)
+                || definition.is_periodic() && !is_at_work
+        })
     }
 
     /// The last good answer of a feed's source.
@@ -305,8 +320,7 @@ impl Refreshes {
                     }));
                 }
             }
-            let will_do = definition.is_periodic() && state.had_at.is_some();
-            if state.until.is_some() && !will_do {
+            if state.is_awaited(definition) {
                 pending.insert(definition.id.clone());
             }
         }
@@ -469,6 +483,12 @@ impl FeedState {
             None => within(self.had_at, definition.ttl_us()),
         };
         !is_fresh && !within(self.failed_at, pause)
+    }
+
+    /// Whether a turn waits for the source's answer. It doesn't for a periodic feed that has
+    /// content.
+    fn is_awaited(&self, definition: &Definition) -> bool {
+        self.until.is_some() && !(definition.is_periodic() && self.had_at.is_some())
     }
 
     /// Begins a refresh. An internal source answers at once; the request to any other source is

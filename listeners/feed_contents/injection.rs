@@ -26,7 +26,7 @@ pub struct Injection {
     /// How many bytes of one feed are shown; default 32 KiB.
     #[payload(attribute, example = "32768")]
     pub feed_bytes_max: Option<u64>,
-    /// How many bytes the feeds at one position in a prompt may have together; default 64 KiB.
+    /// How many bytes the feeds in a prompt may have together; default 64 KiB.
     #[payload(attribute, example = "65536")]
     pub feeds_bytes_max: Option<u64>,
 }

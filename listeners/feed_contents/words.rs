@@ -34,7 +34,7 @@ pub struct ContextFeed {
     /// The time of stale content.
     #[payload(attribute)]
     pub as_of: Option<Timestamp>,
-    /// Why it couldn't be refreshed.
+    /// Why it couldn't be refreshed, or how much of it was cut.
     #[payload(attribute)]
     pub why: Option<String>,
     /// The content; empty if unavailable, or stale: then the earlier content stands.

@@ -1,9 +1,6 @@
 //! The payloads that agents send, and those that they record for themselves and for readers of the
 //! log.
 
-use std::time::Duration;
-
-use pumphouse::limits::ActionLimits;
 use pumphouse::model::Tool;
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
@@ -14,6 +11,7 @@ use pumphouse::wire::{Json, SignedDuration};
 use super::super::thread::fork::ForkThread;
 use super::super::todo::words::StepsOpen;
 use super::action::{Action, ActionResult};
+pub use super::action_limits::Limited;
 pub use super::model::{
     AnswerForm, CognitionReasoning, ModelDown, ModelFailed, ModelUp, ReasoningSigned,
 };
@@ -136,79 +134,26 @@ pub struct CognitionIn {
     /// model takes none.
     #[payload(no_example)]
     pub attachments: Vec<String>,
+    /// The feeds that the prompt leaves out, since all feeds together would be too large.
+    #[payload(rename = "skipped-feed", no_example)]
+    pub skipped: Vec<SkippedFeed>,
 }
 
-/// The limits of a turn's actions; absent ones are the defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
-pub struct Limited {
-    /// Actions in the turn; default 256.
-    #[payload(attribute)]
-    pub in_turn_max: Option<u64>,
-    /// Actions that run at once; default 5.
-    #[payload(attribute)]
-    pub at_once: Option<u64>,
-    /// Actions that begin together, if batched; default 5.
-    #[payload(attribute)]
-    pub batch: Option<u64>,
-    /// How long one waits for others, if batched; default 0.1 s.
-    #[payload(attribute, example = "PT0.1S")]
-    pub batch_delay: Option<SignedDuration>,
-    /// The timeout of an action that sets none; default 300 s.
-    #[payload(attribute, example = "PT300S")]
-    pub timeout: Option<SignedDuration>,
-    /// The longest timeout of an action; default 24 h.
-    #[payload(attribute, example = "PT86400S")]
-    pub timeout_max: Option<SignedDuration>,
-    /// Retries of an action; default 5.
-    #[payload(attribute)]
-    pub retry_max: Option<u64>,
-    /// The pause before the first retry; default 1 s.
-    #[payload(attribute, example = "PT1S")]
-    pub retry_delay: Option<SignedDuration>,
-}
-
-impl Limited {
-    /// The limits that differ from the defaults. None if all are the defaults.
-    #[must_use]
-    pub fn of(limits: &ActionLimits) -> Option<Limited> {
-        let usual = ActionLimits::default();
-        let count = |is: usize, usual: usize| (is != usual).then_some(is as u64);
-        let time = |is: Duration, usual: Duration| {
-            (is != usual).then(|| SignedDuration::try_from(is).unwrap_or(SignedDuration::MAX))
-        };
-        let it = Limited {
-            in_turn_max: count(limits.in_turn_max, usual.in_turn_max),
-            at_once: count(limits.at_once, usual.at_once),
-            batch: count(limits.batch, usual.batch),
-            batch_delay: time(limits.batch_delay, usual.batch_delay),
-            timeout: time(limits.timeout, usual.timeout),
-            timeout_max: time(limits.timeout_max, usual.timeout_max),
-            retry_max: count(limits.retry_max, usual.retry_max),
-            retry_delay: time(limits.retry_delay, usual.retry_delay),
-        };
-        (it != Limited::default()).then_some(it)
-    }
-
-    /// All limits: the defaults, with these changes.
-    #[must_use]
-    pub fn limits(&self) -> ActionLimits {
-        let mut all = ActionLimits::default();
-        let count = |to: &mut usize, said: Option<u64>| {
-            *to = said.and_then(|it| usize::try_from(it).ok()).unwrap_or(*to);
-        };
-        let time = |to: &mut Duration, said: Option<SignedDuration>| {
-            *to = said.and_then(|it| Duration::try_from(it).ok()).unwrap_or(*to);
-        };
-        count(&mut all.in_turn_max, self.in_turn_max);
-        count(&mut all.at_once, self.at_once);
-        count(&mut all.batch, self.batch);
-        time(&mut all.batch_delay, self.batch_delay);
-        time(&mut all.timeout, self.timeout);
-        time(&mut all.timeout_max, self.timeout_max);
-        count(&mut all.retry_max, self.retry_max);
-        time(&mut all.retry_delay, self.retry_delay);
-        all
-    }
+/// A feed that a prompt leaves out, since all feeds together would be too large.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+pub struct SkippedFeed {
+    /// The feed.
+    #[payload(attribute, example = "recent_errors")]
+    pub id: String,
+    /// How many bytes its block has.
+    #[payload(attribute, example = "9000")]
+    pub bytes: u64,
+    /// How many bytes the feeds before it have.
+    #[payload(attribute, example = "60000")]
+    pub before: u64,
+    /// How many bytes all feeds may have: `feeds_bytes_max`.
+    #[payload(attribute, rename = "max", example = "65536")]
+    pub bytes_max: u64,
 }
 
 /// When the actions of a turn begin.

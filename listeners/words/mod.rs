@@ -3,5 +3,6 @@
 
 pub mod model;
 pub mod action;
+pub(super) mod action_limits;
 pub mod agent;
 pub(super) mod turn_policy;

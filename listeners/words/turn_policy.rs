@@ -64,6 +64,7 @@ mod tests {
             temperature: None,
             result_bytes_max: None,
             attachments: Vec::new(),
+            skipped: Vec::new(),
         }
     }
 

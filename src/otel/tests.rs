@@ -105,6 +105,7 @@ impl Written {
             temperature: Some(0.5),
             result_bytes_max: None,
             attachments: Vec::new(),
+            skipped: Vec::new(),
         };
         self.say("ada", "ada", &it).await
     }

@@ -150,7 +150,7 @@ pub(super) fn feed_injection() -> Map {
     let form = "The form of a feed's block; xml unless said.";
     let refreshed = "Whether markers show when the feed was refreshed; true unless said.";
     let one = "How many bytes of one feed are shown; 32KiB unless said.";
-    let all = "How many bytes the feeds at one position have together; 64KiB unless said.";
+    let all = "How many bytes all feeds of a prompt have together; 64KiB unless said.";
     let bytes = || Kind::Bytes { min: 1 };
     Map {
         what: "feed_injection",

@@ -255,6 +255,7 @@ fn begin(turn: u64, dispatch: Dispatch) -> CognitionIn {
         temperature: None,
         result_bytes_max: None,
         attachments: Vec::new(),
+        skipped: Vec::new(),
     }
 }
 

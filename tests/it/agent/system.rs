@@ -116,5 +116,5 @@ fn d16_a_message_is_headed_by_who_sent_it() {
     let users = seen.last().unwrap().messages.iter().filter(|it| it.role.as_str() == "user");
     let heads: Vec<&str> = users.map(|it| it.text.lines().next().unwrap()).collect();
     assert_eq!(heads, ["One?", "[calculate]", "[ada]"]);
-    assert_eq!(world.all::<CognitionIn>(&thread)[0].rendering, 4);
+    assert_eq!(world.all::<CognitionIn>(&thread)[0].rendering, 5);
 }

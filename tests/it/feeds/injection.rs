@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pumphouse::listeners::agent::recall::recall;
+use pumphouse::listeners::agent::words::{CognitionIn, SkippedFeed};
 use pumphouse::listeners::feed::injection::{BlockForm, Injection};
 use pumphouse::listeners::feed::words::Position;
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
@@ -70,6 +71,14 @@ fn an_agent_sets_how_many_bytes_its_feeds_have() {
     let b = "<context_feed id=\"b\" status=\"skipped\">\n[total feed size cap reached; \
         block_bytes=81 total_before=220 max_total_bytes=280]\n</context_feed>";
     assert_eq!(came.late, [format!("{a}{b}")]);
+    // The log says what was cut and what was skipped.
+    let cut = came.recorded("a").remove(0);
+    assert!(cut.contains("why=\"of 10 bytes, the first 4 are kept\""), "{cut}");
+    let begun = came.entries.iter().find(|it| it.name.local() == "cognition_in").unwrap();
+    let begun: Entry = (&**begun).into();
+    let begun = begun.decode::<CognitionIn>().unwrap();
+    let skipped = SkippedFeed { id: "b".into(), bytes: 81, before: 220, bytes_max: 280 };
+    assert_eq!(begun.skipped, [skipped]);
 }
 
 #[test]

@@ -112,6 +112,8 @@ fn what_was_had_will_do_for_a_while() {
     let world = World::new(&[(200, ON), (200, ON), (0, DONE)]);
     let came = world.ask(world.agent(&[teller("news").cache_ttl(seconds(300))]), &["Go."]);
     assert_eq!(came.asked(), [0, 400]);
+    // The second turn requests nothing, since its feed is fresh.
+    assert_eq!(came.entries.iter().filter(|it| it.name.local() == "refresh-feeds").count(), 2);
 }
 
 #[test]
