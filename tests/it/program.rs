@@ -80,7 +80,7 @@ impl Scene {
 
 impl Ran {
     #[track_caller]
-    fn of(command: &mut Command) -> Ran {
+    pub(crate) fn of(command: &mut Command) -> Ran {
         Ran::from(command.output().unwrap())
     }
 

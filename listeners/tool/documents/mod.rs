@@ -47,6 +47,18 @@ pub struct Gather {
     /// How many tokens the text may have, at four characters each.
     #[payload(no_example)]
     pub max_tokens: Option<u64>,
+    /// The form of the text; there is one.
+    #[payload(no_example)]
+    pub format: Option<TextForm>,
+}
+
+/// The form of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+#[non_exhaustive]
+pub enum TextForm {
+    /// Markdown: each document below a heading of the second level.
+    #[default]
+    Markdown,
 }
 
 /// The documents' text.

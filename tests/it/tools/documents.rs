@@ -17,7 +17,7 @@ async fn gather(
     let documents = documents(settings).unwrap();
     let pump = pumphouse::builder().with(documents).build().unwrap().start();
     let paths = paths.iter().map(ToString::to_string).collect();
-    match pump.ask::<Gathered>(Gather { paths, max_tokens }).await {
+    match pump.ask::<Gathered>(Gather { paths, max_tokens, format: None }).await {
         Ok(it) => Ok(it),
         Err(AskError::Other(it)) => Err(Refused::decode(&it).unwrap()),
         Err(error) => panic!("{error}"),
@@ -104,23 +104,17 @@ fn the_example_of_document_ingestion_is_a_feed() {
     scene.write("docs/guide.md", "Warm the pot.\n");
     scene.write(
         "organism.yaml",
-        "models: {m: {use: scripted, file: replies.txt}}
+        format!(
+            "models: {{m: {{use: scripted, file: replies.txt}}}}
 listeners:
-  - {use: documents, name: doc_aggregator, settings: {root: .}}
+  - {{use: documents, name: doc_aggregator, settings: {{root: .}}}}
   - use: agent
     name: coder
     model: m
     context_feeds:
-      - id: \"project_docs\"
-        type: \"on_demand\"
-        cache_ttl: 3600  # Cache for 1 hour
-        max_tokens: 5000
-        source:
-          type: \"workflow\"
-          name: \"doc_aggregator\"
-          params:
-            paths: [\"docs/\", \"README.md\"]
-",
+{}",
+            super::seed_feeds::indented(include_str!("seed_000/documents.yaml"))
+        ),
     );
     scene.write("replies.txt", "%% reply\n<response>$project_docs</response>\n");
     let all = super::asked(&scene, "What is there?");

@@ -1,5 +1,6 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
+mod adr_013;
 mod command;
 mod documents;
 mod environment;
@@ -15,8 +16,9 @@ mod organism_state;
 mod other_organism;
 mod pdf;
 mod pods;
-mod seeds;
 mod recall;
+mod seed_feeds;
+mod seeds;
 mod service;
 mod service_feeds;
 mod set_feeds;

@@ -43,7 +43,7 @@ fn write_credential(scene: &Scene, path: &str, token: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_3_a_pod_has_an_agent_with_feeds() {
+async fn adr_013_section_3_a_pod_has_an_agent_with_feeds() {
     let site = Site::start(|path| match path {
         "/api/v1/market-summary" => page("text/plain", "Stocks are up."),
         _ => page("application/json", "{\"cash\": 5}"),
@@ -91,7 +91,7 @@ async fn section_3_a_pod_has_an_agent_with_feeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_7_a_master_claw_reads_alerts_and_asks_for_details() {
+async fn adr_013_section_7_a_master_claw_reads_alerts_and_asks_for_details() {
     let site = Site::start(|path| match path {
         "/fleet/alerts" => page("text/plain", "1 alert: tiverton is late."),
         "/fleet/agents/tiverton" => page("application/json", "{\"late_s\": 42}"),

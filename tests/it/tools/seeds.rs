@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::program::{Scene, Server};
+use crate::program::{Ran, Scene, Server};
 
 /// The example in a folder of its own, served, and what stands in for the services.
-struct Pump {
-    scene: Scene,
-    server: Server,
+pub(super) struct Pump {
+    pub(super) scene: Scene,
+    pub(super) server: Server,
     stand_in: Child,
 }
 
@@ -26,6 +26,11 @@ impl Drop for Pump {
 
 /// Starts both; nothing where there is no python3.
 fn serve() -> Option<Pump> {
+    serve_with("", &[])
+}
+
+/// Starts both, with further listeners in the manifest and with variables of the environment.
+pub(super) fn serve_with(more: &str, variables: &[(&str, &str)]) -> Option<Pump> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut python = Command::new("python3");
     python.arg(examples.join("seeds.py")).arg("0").stdout(Stdio::piped());
@@ -39,9 +44,12 @@ fn serve() -> Option<Pump> {
     fs::copy(examples.join("seeds.txt"), scene.path("seeds.txt")).unwrap();
     let manifest = fs::read_to_string(examples.join("seeds.yaml")).unwrap();
     let here = format!("127.0.0.1:{}", port.trim());
-    scene.write("seeds.yaml", manifest.replace("127.0.0.1:9000", &here));
-    scene.run(&["check", "seeds.yaml"]).code(0).says(&["seeds.yaml is sound"]);
-    let server = scene.serve(&["seeds.yaml"]);
+    scene.write("seeds.yaml", manifest.replace("127.0.0.1:9000", &here) + more);
+    let mut check = scene.command(&["check", "seeds.yaml"]);
+    let checked = Ran::of(check.envs(variables.iter().copied()));
+    checked.code(0).says(&["seeds.yaml is sound"]);
+    let mut serve = scene.command(&["run", "seeds.yaml", "--json", "--listen", "127.0.0.1:0"]);
+    let server = Server::begin(serve.envs(variables.iter().copied()));
     Some(Pump { scene, server, stand_in })
 }
 
@@ -96,6 +104,7 @@ fn the_parameters_of_each_call_come_back_in_its_result() {
         ("tool", "git_tree", json!({ "path": "/repo", "max_depth": 3 })),
         ("tool", "git_log", json!({ "count": 10, "format": "oneline" })),
         ("tool", "docker_ps", json!({})),
+        ("workflow", "data_pipeline", json!({ "input_data": "raw", "steps": ["clean"] })),
         ("relic", "health_check_service", json!({})),
         ("tool", "expensive_api_call", json!({})),
         ("relic", "data_warehouse", json!({})),

@@ -66,7 +66,7 @@ const SECTION_3: &str = "    feeds:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
+async fn adr_013_section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
     let site = Site::start(|path| match path {
         "/api/v1/market-summary" => page("text/plain", "Stocks are up."),
         _ => page("application/json", "{\"cash\": 5}"),
@@ -93,7 +93,7 @@ async fn section_3_a_manifest_declares_feeds_by_source_path_and_ttl() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_4_blocks_have_the_markers_of_the_adr() {
+async fn adr_013_section_4_blocks_have_the_markers_of_the_adr() {
     let site = Site::start(|_| page("text/plain", "Fleet nominal. 7 agents healthy. No alerts."));
     let service = format!("  claw-api: {{url: \"{}\"}}\n", site.await.url(""));
     let feeds = "    feed_injection: {form: markers}
@@ -140,7 +140,7 @@ async fn a_feed_of_a_service_may_show_a_part_of_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_6_front_matter_is_stripped_and_limits_are_told() {
+async fn adr_013_section_6_front_matter_is_stripped_and_limits_are_told() {
     let site = Site::start(|path| match path {
         "/alerts" => page(
             "text/markdown",
@@ -190,7 +190,7 @@ async fn section_6_front_matter_is_stripped_and_limits_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn section_7_a_master_claw_reads_alerts_and_asks_for_details() {
+async fn adr_013_section_7_a_master_claw_reads_alerts_and_asks_for_details() {
     let site = Site::start(|path| match path {
         "/fleet/alerts" => page("text/plain", "1 alert: tiverton is late."),
         "/fleet/agents/tiverton" => page("application/json", "{\"late_s\": 42}"),
