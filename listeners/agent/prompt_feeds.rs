@@ -1,9 +1,11 @@
 //! The feeds of a turn: the request to refresh them, and those that the prompt shows.
 
+use std::sync::Arc;
+
 use pumphouse::prelude::*;
 
 use super::super::feed::words::{ContextFeed, DeclareFeeds, RefreshFeeds};
-use super::super::feed::{self, Injection, PromptFeeds, Shown};
+use super::super::feed::{self, Injection, PromptFeeds};
 use super::Agent;
 use super::builtin_feeds;
 use super::context::TurnContext;
@@ -60,8 +62,8 @@ impl TurnContext {
             builtin_feeds::todos(&inputs.todos),
             builtin_feeds::budget(name, &inputs.budgets, nth, (settings.max_turns, is_short)),
         ];
-        let mut shown = Shown::clone(&inputs.feeds);
-        let mut changed = Vec::new();
+        let shown = &inputs.feeds;
+        let (mut new, mut changed) = (Vec::new(), Vec::new());
         for mut it in all.map(|it| it.with_source(builtin_feeds::SOURCE)) {
             if !settings.context_feeds.has(&it.id) {
                 it.text.clear();
@@ -69,9 +71,9 @@ impl TurnContext {
             let before = shown.get(name, &it.id).map_or("", |it| &it.text);
             if it.text != before {
                 changed.push(it.clone().recorded());
-                shown.hold(name, it);
+                new.push(Arc::new(it));
             }
         }
-        (shown.of(name), changed)
+        (shown.with(name, &new), changed)
     }
 }

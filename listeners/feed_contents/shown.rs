@@ -21,7 +21,7 @@ pub const WRAPPER: &str = "[Runtime context for this invocation. This is not a u
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     registry: Registry,
-    held: BTreeMap<String, BTreeMap<String, Feed>>,
+    held: BTreeMap<String, BTreeMap<String, Arc<Feed>>>,
 }
 
 /// The content of a feed.
@@ -52,7 +52,8 @@ impl Apply for Shown {
         }
         if let (Some(agent), Ok(context_feed)) = (entry.to(), entry.decode::<ContextFeed>()) {
             let held = self.held.entry(agent.to_owned()).or_default();
-            held.entry(context_feed.id.clone()).or_default().take(context_feed, entry.at_us());
+            let feed = held.entry(context_feed.id.clone()).or_default();
+            Arc::make_mut(feed).take(context_feed, entry.at_us());
         }
     }
 }
@@ -62,10 +63,22 @@ impl Shown {
     /// makes.
     #[must_use]
     pub fn of(&self, agent: &str) -> PromptFeeds {
+        self.with(agent, &[])
+    }
+
+    /// As [`Shown::of`], but with these feeds, which the log doesn't have yet, in place of the
+    /// recorded ones with the same ids.
+    #[must_use]
+    pub fn with(&self, agent: &str, new: &[Arc<Feed>]) -> PromptFeeds {
         let feeds = self.registry.of(agent).iter().map(|it| &it.definition);
         let ids = feeds.filter(|it| it.is_shown()).map(|it| &*it.id).chain(BUILT_IN);
+        let held = self.held.get(agent);
+        let feed = |id: &str| {
+            let new = new.iter().find(|it| it.id == id);
+            new.or_else(|| held?.get(id)).cloned()
+        };
         PromptFeeds {
-            feeds: ids.filter_map(|id| self.get(agent, id)).cloned().collect(),
+            feeds: ids.filter_map(feed).collect(),
             injection: self.registry.injection(agent),
         }
     }
@@ -82,8 +95,9 @@ impl Shown {
         let definitions = || self.registry.of(agent).iter().map(|it| &it.definition);
         let mut contents: BTreeMap<_, _> = definitions().map(|it| (it.id.clone(), None)).collect();
         let prompt_feeds = self.of(agent);
-        let shown = prompt_feeds.blocks(true).into_iter();
-        let shown = shown.filter(|(_, block)| block.is_ok()).map(|(it, _)| it);
+        let skipped = prompt_feeds.skipped();
+        let is_skipped = |it: &&Feed| skipped.iter().any(|skipped| skipped.id == it.id);
+        let shown = prompt_feeds.feeds.iter().map(|it| &**it).filter(|it| !is_skipped(it));
         let unshown = definitions().filter(|it| it.is_enabled() && !it.is_shown());
         let unshown = unshown.filter_map(|it| self.get(agent, &it.id));
         let had = shown.chain(unshown).filter(|it| it.is_had());
@@ -100,12 +114,7 @@ impl Shown {
     /// The content of an agent's feed with this id.
     #[must_use]
     pub fn get(&self, agent: &str, id: &str) -> Option<&Feed> {
-        self.held.get(agent)?.get(id)
-    }
-
-    /// Sets a feed whose content the log doesn't have yet.
-    pub fn hold(&mut self, agent: &str, feed: Feed) {
-        self.held.entry(agent.to_owned()).or_default().insert(feed.id.clone(), feed);
+        self.held.get(agent)?.get(id).map(|it| &**it)
     }
 }
 
@@ -227,9 +236,14 @@ fn is_zero_width(it: char) -> bool {
 /// The feeds that a prompt shows, and how it shows them.
 #[derive(Clone, Debug, Default)]
 pub struct PromptFeeds {
-    feeds: Vec<Feed>,
+    feeds: Vec<Arc<Feed>>,
     injection: Injection,
 }
+
+/// The maximum number of bytes of a feed's block beside its id, its source and its content.
+const BLOCK_BYTES: usize = 256;
+/// The maximum number of bytes that a byte of a feed's content becomes in a block.
+const ESCAPED_BYTES: usize = 5;
 
 impl PromptFeeds {
     /// The text of all feeds at each position of [`Position::ALL`] in the prompt. Empty where there
@@ -258,6 +272,15 @@ impl PromptFeeds {
     /// The feeds that the prompt leaves out, since all feeds together would be too large.
     #[must_use]
     pub fn skipped(&self) -> Vec<SkippedFeed> {
+        let most = |it: &Arc<Feed>| {
+            let named = 2 * it.id.len() + it.source.len();
+            it.text.len() * ESCAPED_BYTES + named + BLOCK_BYTES
+        };
+        let most: usize = self.feeds.iter().map(most).sum();
+        // Mostly all feeds fit, and then no block has to be written for this.
+        if most + Position::ALL.len() * WRAPPER.len() <= self.injection.feeds_bytes() {
+            return Vec::new();
+        }
         self.blocks(true).into_iter().filter_map(|(_, it)| it.err()).collect()
     }
 
@@ -267,7 +290,7 @@ impl PromptFeeds {
         let max = self.injection.feeds_bytes();
         let (mut blocks, mut before) = (Vec::new(), 0);
         for position in Position::ALL {
-            let at_position = |it: &&Feed| it.position == position && it.is_told();
+            let at_position = |it: &&Arc<Feed>| it.position == position && it.is_told();
             let mut feeds = self.feeds.iter().filter(at_position).peekable();
             before = if in_all { before } else { 0 };
             before += if feeds.peek().is_some() { WRAPPER.len() } else { 0 };
@@ -288,7 +311,7 @@ impl PromptFeeds {
                     Ok(block) => block.len(),
                     Err(skipped) => self.note(skipped).len(),
                 };
-                blocks.push((shown, block));
+                blocks.push((&**shown, block));
             }
         }
         blocks
@@ -314,7 +337,7 @@ mod tests {
     use super::*;
 
     fn prompt(feeds: &[Feed], injection: Injection) -> PromptFeeds {
-        PromptFeeds { feeds: feeds.to_vec(), injection }
+        PromptFeeds { feeds: feeds.iter().cloned().map(Arc::new).collect(), injection }
     }
 
     fn late(feeds: &PromptFeeds) -> String {
@@ -404,7 +427,7 @@ mod tests {
         let skipped = it.skipped();
         let ids: Vec<(&str, u64)> = skipped.iter().map(|it| (&*it.id, it.before)).collect();
         assert_eq!(ids, [("late", 418)]);
-        assert!(it.texts(true)[2].contains("block_bytes=139 total_before=418 max_total_bytes=400"));
+        assert!(it.texts(true)[2].contains(" total_before=418 max_total_bytes=400"));
         // Before form 5, each position counted for itself.
         assert!(it.texts(false)[2].contains(&text), "{:?}", it.texts(false));
     }
