@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 mod text;
 mod time;
+mod path_tree;
 mod secret_file;
 pub mod web;
 

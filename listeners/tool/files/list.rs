@@ -1,13 +1,15 @@
-//! `list`: shows the files and folders in a folder.
+//! `list` shows the files and folders in a folder, and `tree` all files below it.
 
 use std::collections::BTreeMap;
 
 use cap_std::fs::DirEntry;
 
+use super::super::path_tree::PathTree;
 use super::super::text::{cut, known};
 use super::refuse::failed;
-use super::root::{Root, relative};
-use super::{Kind, Listed, Listing, Refused};
+use super::root::{Root, relative, within};
+use super::search::walk;
+use super::{FileTree, Kind, Listed, Listing, Refused};
 
 pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     let at = relative(path)?;
@@ -27,6 +29,32 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     }
     let item = first.values().map(described).collect();
     Ok(Listing { path: cut(path), more, item })
+}
+
+/// The tree of the files below a folder, until all are found, the limit is reached, or `is_over`
+/// returns true.
+pub(super) fn tree(
+    root: &Root,
+    path: &str,
+    depth: u64,
+    is_over: &dyn Fn() -> bool,
+) -> Result<FileTree, Refused> {
+    let at = relative(path)?;
+    // This fails if there is no folder.
+    root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
+    let begin = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
+    let begin = root.path.join(begin);
+    let (mut names, mut more) = (Vec::new(), false);
+    for entry in walk(root, path)? {
+        more = names.len() == root.limits.searched_files_max || is_over();
+        if more {
+            break;
+        }
+        let name = within(&begin, entry.path());
+        names.extend(name.map(|it| it.chars().map(known).collect::<String>()));
+    }
+    let tree = PathTree::of(names.iter().map(String::as_str));
+    Ok(FileTree { files: tree.files(), more, text: tree.text(depth) })
 }
 
 fn described(entry: &DirEntry) -> Listed {

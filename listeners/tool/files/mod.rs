@@ -19,9 +19,9 @@ mod diff;
 pub mod limits;
 mod refuse;
 pub(super) mod root;
+mod search;
 mod list;
 mod read;
-mod search;
 mod write;
 mod edit;
 #[cfg(test)]
@@ -35,6 +35,7 @@ use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
+use super::path_tree::DEPTH;
 use limits::FileLimits;
 use root::Root;
 
@@ -225,6 +226,34 @@ pub struct Hit {
     pub text: String,
 }
 
+/// Shows the tree of the files below a folder. Hidden files and those that a
+/// `.gitignore` leaves out are not shown.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct Tree {
+    /// The folder, relative to the listener's folder; by default that one.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+    /// How many levels are shown; default 8.
+    #[payload(min = 1, example = "3")]
+    pub max_depth: Option<u64>,
+}
+
+/// The tree of files, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
+pub struct FileTree {
+    /// How many files there are, with those that are too deep to be shown.
+    #[payload(attribute, example = "2")]
+    pub files: u64,
+    /// Whether there are more files than were looked at.
+    #[payload(attribute)]
+    pub more: bool,
+    /// A line for each file and folder.
+    #[payload(text, value, example = "src/\n  main.rs\n  lib.rs\n")]
+    pub text: String,
+}
+
 /// The request was refused: nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/files/v1")]
@@ -308,6 +337,7 @@ pub fn files(settings: &Settings) -> Result<Listener, Unusable> {
         .blocking()
         .on(read)
         .on(list)
+        .on(tree)
         .on(search);
     let text = match settings.read_only {
         true => "Reads, lists and searches the files of a folder.",
@@ -349,6 +379,15 @@ async fn read(State(root): State<Arc<Root>>, read: Read) -> Result<FileText, Ref
 
 async fn list(State(root): State<Arc<Root>>, list: List) -> Result<Listing, Refused> {
     list::list(&root, &list.path.unwrap_or_else(|| ".".to_owned()))
+}
+
+async fn tree(
+    State(root): State<Arc<Root>>,
+    cancel: Cancel,
+    Tree { path, max_depth }: Tree,
+) -> Result<FileTree, Refused> {
+    let path = path.unwrap_or_else(|| ".".to_owned());
+    list::tree(&root, &path, max_depth.unwrap_or(DEPTH), &|| cancel.is_cancelled())
 }
 
 async fn search(

@@ -8,7 +8,7 @@ use std::io;
 use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 
 use super::super::text::{cut, known};
 use super::limits::FileLimits;
@@ -47,21 +47,7 @@ pub(super) fn search(
         hits.look(&mut searcher, &matcher, file);
         return Ok(hits.found(1));
     }
-    // The walk begins at the folder's real path, so that each path that it finds begins with the
-    // root's path.
-    let real = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
-    let walk = WalkBuilder::new(root.path.join(real))
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .follow_links(false)
-        .sort_by_file_name(Ord::cmp)
-        .build();
-    for entry in walk.filter_map(Result::ok) {
-        if !entry.file_type().is_some_and(|it| it.is_file()) {
-            continue;
-        }
+    for entry in walk(root, path)? {
         let Some(name) = within(&root.path, entry.path()) else { continue };
         let Ok((file, opened)) = root.file(name) else { continue };
         if opened.len() > limits.searched_file_bytes_max as u64 {
@@ -79,6 +65,26 @@ pub(super) fn search(
         }
     }
     Ok(hits.found(files))
+}
+
+/// The files below a folder, without hidden ones and those that a `.gitignore` leaves out. The walk
+/// begins at the folder's real path, so that each path that it finds begins with the root's path.
+pub(super) fn walk(
+    root: &Root,
+    path: &str,
+) -> Result<impl Iterator<Item = DirEntry> + use<>, Refused> {
+    let real = root.dir.canonicalize(relative(path)?);
+    let real = real.map_err(|error| root.missing(path, &error))?;
+    let walk = WalkBuilder::new(root.path.join(real))
+        .parents(false)
+        .git_global(false)
+        .git_exclude(false)
+        .require_git(false)
+        .follow_links(false)
+        .sort_by_file_name(Ord::cmp)
+        .build();
+    let files = walk.filter_map(Result::ok);
+    Ok(files.filter(|it| it.file_type().is_some_and(|it| it.is_file())))
 }
 
 fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> {

@@ -91,6 +91,24 @@ fn lines_are_read_in_parts() {
 }
 
 #[test]
+fn a_tree_shows_what_a_search_would_look_at() {
+    let place = place();
+    fs::create_dir_all(place.work("deep/er")).unwrap();
+    for (name, text) in [("deep/er/a.txt", "a"), ("deep/.hidden", "h"), ("deep/left.log", "l")] {
+        fs::write(place.work(name), text).unwrap();
+    }
+    fs::write(place.work("deep/.gitignore"), "*.log\n").unwrap();
+    let tree = |path: &str, depth| list::tree(&place.root, path, depth, &|| false);
+    let deep = tree("deep", 8).unwrap();
+    assert_eq!((deep.files, deep.more, &*deep.text), (1, false, "er/\n  a.txt\n"));
+    assert!(tree(".", 1).unwrap().text.contains("deep/ (1 file)\n"));
+    check(tree("three.txt", 8), Reason::WrongKind, "in `three.txt` something is no folder");
+    check(tree("nowhere", 8), Reason::Missing, "there is no `nowhere`");
+    let outside = "`../x` leads out of the folder; paths are written from it, as in `a/b.txt`";
+    check(tree("../x", 8), Reason::Outside, outside);
+}
+
+#[test]
 fn what_is_not_there_has_a_nearest_name() {
     let place = place();
     let text = "there is no `src/mian.rs`; did you mean `src/main.rs`?";

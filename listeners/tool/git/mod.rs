@@ -27,7 +27,8 @@ use tokio::sync::Mutex;
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given};
 use super::command::{Network, confine, programs, run};
-use super::text::{clean, cut};
+use super::path_tree::{DEPTH, PathTree};
+use super::text::{clean, cut, lossy};
 use borrow::Borrowed;
 use run::{ExitCause, Outcome};
 
@@ -163,6 +164,36 @@ pub struct Entry {
     pub subject: String,
 }
 
+/// Shows the tree of the files of a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct Tree {
+    /// The folder, from the root; by default everything.
+    #[payload(example = "src")]
+    pub path: Option<String>,
+    /// The commit; by default the branch's newest.
+    #[payload(example = "HEAD~1")]
+    pub commit: Option<String>,
+    /// How many levels are shown; default 8.
+    #[payload(min = 1, example = "3")]
+    pub max_depth: Option<u64>,
+}
+
+/// The tree of files, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
+pub struct FileTree {
+    /// How many files there are, with those that are too deep to be shown.
+    #[payload(attribute, example = "2")]
+    pub files: u64,
+    /// Whether there are more: Git's answer was cut.
+    #[payload(attribute)]
+    pub more: bool,
+    /// A line for each file and folder.
+    #[payload(text, value, example = "src/\n  main.rs\n  lib.rs\n")]
+    pub text: String,
+}
+
 /// Commits files as they are now.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/git/v1")]
@@ -269,6 +300,7 @@ pub fn git(settings: &Settings) -> Result<Listener, String> {
         .on(status)
         .on(diff)
         .on(log)
+        .on(tree)
         .on(commit)
         .timeout(timeout)
         .describe(text)
@@ -334,6 +366,20 @@ async fn log(State(it): State<Arc<Repository>>, asked: Log) -> Result<History, R
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
     let outcome = call.run(&words, &path, "").await?;
     Ok(History { commit: read::commits(&outcome.out.beginning().0) })
+}
+
+async fn tree(State(it): State<Arc<Repository>>, asked: Tree) -> Result<FileTree, Refused> {
+    let call = it.begin().borrow()?;
+    let commit = asked.commit.as_deref().map_or(Ok("HEAD"), revision)?;
+    let words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit];
+    let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
+    let outcome = call.run(&words, &path, "").await?;
+    let (bytes, more) = outcome.out.beginning();
+    let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
+    let names: Vec<String> = bytes[..end].split(|it| *it == 0).map(lossy).collect();
+    let tree = PathTree::of(names.iter().map(String::as_str));
+    let text = tree.text(asked.max_depth.unwrap_or(DEPTH));
+    Ok(FileTree { files: tree.files(), more, text })
 }
 
 async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Committed, Refused> {

@@ -48,6 +48,43 @@ fn send(scene: &Scene, server: &Server, what: &str, inside: &str) -> Ran {
 }
 
 #[test]
+fn the_tree_of_a_commit_is_shown_and_may_be_a_feed() {
+    let scene = repository();
+    let (work, home) = (scene.path("work"), scene.path(""));
+    scene.write("work/src/engine/mod.rs", "//! Engine\n");
+    scene.write("work/new.txt", "not in the commit");
+    assert!(git(&work, &home, &["add", "src"]));
+    assert!(git(&work, &home, &["commit", "--quiet", "-m", "Engine"]));
+    let server = serve(&scene);
+    let told = send(&scene, &server, "tree", "");
+    told.says(&["files=\"2\"", "a.txt\nsrc/\n  engine/\n    mod.rs\n"]);
+    send(&scene, &server, "tree", "<max_depth>1</max_depth>").says(&["a.txt\nsrc/ (1 file)\n"]);
+    send(&scene, &server, "tree", "<path>src</path>").says(&["files=\"1\"", "src/\n  engine/"]);
+    send(&scene, &server, "tree", "<commit>HEAD~1</commit>").says(&["files=\"1\"", "a.txt\n"]);
+    send(&scene, &server, "tree", "<commit>--help</commit>").says(&["bad-request"]);
+    drop(server);
+    scene.write(
+        "organism.yaml",
+        "models: {m: {use: scripted, file: replies.txt}}
+listeners:
+  - {use: git, name: repository, settings: {root: work}}
+  - {use: files, name: folder, settings: {root: work, read_only: true}}
+  - use: agent
+    name: coder
+    model: m
+    context_feeds:
+      - {id: repo, source: {type: tool, name: repository.tree, params: {max_depth: 3}}}
+      - {id: commits, source: {type: tool, name: repository.log, params: {commits: 10}}}
+      - {id: work, source: {type: tool, name: folder.tree}}
+      - {id: letter, source: {type: tool, name: folder.read, params: {path: a.txt}}}
+",
+    );
+    scene.write("replies.txt", "%% reply\n<response>$work $letter</response>\n");
+    let all = asked(&scene, "What is there?");
+    in_order(&all, &["mod.rs", "Begin", "new.txt", "one"]);
+}
+
+#[test]
 fn an_agent_sees_what_is_changed_and_commits_it() {
     let replies = r#"%% reply
 <action id="was">{"name": "git.status", "parameters": {}}</action>
