@@ -24,12 +24,15 @@ use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 use pumphouse::wire::Timestamp;
 
+use super::caller::caller;
 use super::feed_contents::definition::{Definition, Feeds, SourceKind};
 use super::feed_contents::pump_sources::stamp;
-use super::feed_contents::words::FeedContent;
+use super::feed_contents::words::{FeedContent, NAME as FEED};
 
 /// The listener's name.
 pub const NAME: &str = "feed-values";
+/// The maximum number of bytes of a content.
+const TEXT_BYTES_MAX: usize = 64 * 1_024;
 
 /// Sets the content of an agent's feed, from the agent's next turn on. The answer is
 /// `feed-set`.
@@ -77,7 +80,7 @@ pub struct FeedSet {
     pub text: String,
 }
 
-/// A feed can't be set, or has no content yet.
+/// A feed can't be set or read.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct FeedNotSet {
@@ -136,6 +139,7 @@ pub fn feed_values(feeds: SettableFeeds) -> Listener {
         .grant::<EmitCore>()
         .describe("Sets the contents of agents' feeds.")
         .effects(Effects::Writes)
+        .serial()
         .idempotent()
         .stateless()
 }
@@ -176,6 +180,7 @@ impl Values {
 async fn set(
     State(values): State<Arc<Values>>,
     message: Message,
+    history: History,
     organism: OrganismThread,
     SetFeed { agent, id, text }: SetFeed,
 ) -> Result<Result<FeedSet, FeedNotSet>, Fault> {
@@ -183,9 +188,16 @@ async fn set(
         Ok(it) => it,
         Err(no) => return Ok(Err(no)),
     };
-    let by = message.from().to_owned();
+    let by = caller(&message, &history).await?;
     if !message.flags().contains(Flags::FROM_OPERATOR) && !setters.contains(&by) {
-        let text = format!("{by} may not set {id} of {agent}; `set_by` of the feed lists who may");
+        let text = format!(
+            "{by} may not set {id} of {agent}; operators may, and those whom `set_by` of the feed \
+             lists"
+        );
+        return Ok(Err(FeedNotSet { text }));
+    }
+    if text.len() > TEXT_BYTES_MAX {
+        let text = format!("{id} may have {TEXT_BYTES_MAX} bytes, and this has {}", text.len());
         return Ok(Err(FeedNotSet { text }));
     }
     let set = FeedSet { agent, id, by, text };
@@ -195,13 +207,23 @@ async fn set(
 
 async fn get(
     State(values): State<Arc<Values>>,
+    message: Message,
+    history: History,
     organism: OrganismThread,
     GetFeed { agent, id }: GetFeed,
 ) -> Result<Result<FeedContent, FeedNotSet>, Fault> {
-    if let Err(no) = values.setters(&agent, &id) {
-        return Ok(Err(no));
+    let setters = match values.setters(&agent, &id) {
+        Ok(it) => it,
+        Err(no) => return Ok(Err(no)),
+    };
+    let by = caller(&message, &history).await?;
+    let is_operator = message.flags().contains(Flags::FROM_OPERATOR);
+    if by != FEED && !is_operator && !setters.contains(&by) {
+        let text = format!("{by} may not read {id} of {agent}; those may who may set it");
+        return Ok(Err(FeedNotSet { text }));
     }
     let content = |contents: &Contents| contents.0.get(&(agent, id.clone())).cloned();
+    // A feed that nobody has set yet is empty.
     let content = values.contents.with(&organism, content).await?;
-    Ok(content.ok_or_else(|| FeedNotSet { text: format!("nobody has set {id} yet") }))
+    Ok(Ok(content.unwrap_or_default()))
 }

@@ -7,6 +7,7 @@ pub mod timer;
 pub mod todo;
 pub mod metadata;
 pub mod words;
+mod caller;
 pub mod feed_contents;
 pub mod feed_values;
 mod schedule;

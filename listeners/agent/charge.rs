@@ -174,7 +174,8 @@ impl TurnContext {
         let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
-        let skipped = feeds.skipped();
+        // Before form 5, turns recorded no such feeds.
+        let skipped = if form.number > 4 { feeds.skipped() } else { Vec::new() };
         Ok(Prepared { prompt, changed, skipped, is_last, result_bytes, attachments, reserved })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, OrganismThread, Record};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::super::action::Actions;
 use super::super::action::words::Action;
@@ -39,13 +40,16 @@ pub(super) struct AgentState {
     before_5: OnceLock<SystemPrompt>,
     /// Whether the model failed when it was last asked.
     is_down: AtomicBool,
+    /// Held while a change of `is_down` is recorded, so that the log has the changes in order.
+    telling: Mutex<()>,
 }
 
 impl AgentState {
     pub(super) fn new(agent: Agent) -> AgentState {
         let (current, structured) = (OnceLock::new(), OnceLock::new());
         let (before_5, format) = (OnceLock::new(), OnceLock::new());
-        AgentState { agent, current, structured, before_5, format, is_down: AtomicBool::new(false) }
+        let (is_down, telling) = (AtomicBool::new(false), Mutex::default());
+        AgentState { agent, current, structured, before_5, format, is_down, telling }
     }
 
     /// The system prompt by the rules of a turn, with the tools and the reading that belong to it.
@@ -68,9 +72,15 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// Notes whether the model failed when it was last asked. True if this has changed.
-    pub(super) fn notes_model(&self, is_down: bool) -> bool {
-        self.is_down.swap(is_down, Ordering::Relaxed) != is_down
+    /// Notes whether the model failed when it was last asked. If this has changed, it is to be
+    /// recorded while the returned guard is held.
+    pub(super) async fn notes_model(&self, is_down: bool) -> Option<MutexGuard<'_, ()>> {
+        if self.is_down.load(Ordering::Relaxed) == is_down {
+            return None;
+        }
+        let telling = self.telling.lock().await;
+        let has_changed = self.is_down.swap(is_down, Ordering::Relaxed) != is_down;
+        has_changed.then_some(telling)
     }
 
     /// The format of the agent's answers. None if [`AnswerFormat::of`] finds none.
@@ -103,6 +113,7 @@ pub(super) struct TurnContext {
     pub(super) record: Record,
     pub(super) out: Outboxes,
     pub(super) organism: OrganismThread,
+    pub(super) clock: Clock,
     /// The entries that an earlier attempt at this message sent.
     pub(super) sent: Outbox<Element>,
 }

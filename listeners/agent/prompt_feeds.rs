@@ -33,7 +33,7 @@ impl TurnContext {
         }
         let is_due = match &self.record.0 {
             Some(record) => record.iter().any(|it| it.is::<RefreshFeeds>()),
-            None => is_new || self.feed_inputs.refreshes.is_due(name, self.message.at_us()),
+            None => is_new || self.feed_inputs.refreshes.is_due(name, self.clock.begun_us()),
         };
         if !is_due {
             return None;

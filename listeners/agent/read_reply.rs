@@ -43,23 +43,28 @@ impl OngoingGeneration<'_> {
         // `read_recorded` doesn't do this: a replay keeps the recorded value, and 0.1.0 left
         // `truncated` unset after errors.
         self.spoken.truncated |= self.spoken.error.is_some();
-        self.tell_organism().await
+        self.tell_organism().await;
+        Ok(())
     }
 
-    /// Records in the thread `organism` that the model begins to fail, or works again.
-    async fn tell_organism(&self) -> Result<(), Fault> {
+    /// Records in the thread `organism` that the model begins to fail, or works again. A failure to
+    /// record this doesn't fail the turn.
+    async fn tell_organism(&self) {
         let Generation { stop, error, model_is_down, .. } = &self.spoken;
-        let state = &self.context.state.0;
-        if stop == Interrupt::WORD || !state.notes_model(*model_is_down) {
-            return Ok(());
+        // Other errors say nothing about the model.
+        if stop == Interrupt::WORD || error.is_some() && !*model_is_down {
+            return;
         }
+        let state = &self.context.state.0;
+        let Some(_telling) = state.notes_model(*model_is_down).await else { return };
         let (agent, thread) = (state.agent.name.clone(), self.context.thread.0.to_string());
         let organism = &self.context.organism;
-        match error {
-            Some(text) if *model_is_down => {
-                organism.record(&ModelDown { agent, thread, text: text.clone() }).await
-            }
-            _ => organism.record(&ModelUp { agent, thread }).await,
+        let told = match error {
+            Some(text) => organism.record(&ModelDown { agent, thread, text: text.clone() }).await,
+            None => organism.record(&ModelUp { agent, thread }).await,
+        };
+        if let Err(fault) = told {
+            tracing::warn!(%fault, "whether a model works can't be recorded");
         }
     }
 

@@ -5,9 +5,9 @@ use pumphouse::limits::FeedLimits;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 
-use super::super::action;
 use super::super::action::call::{self, Called};
-use super::super::action::words::{Action, ActionError};
+use super::super::action::words::ActionError;
+use super::super::caller::caller;
 use super::OWN;
 use super::definition::{BUILT_IN, Definition, SourceKind, Transform};
 use super::registry::Registry;
@@ -110,26 +110,13 @@ pub(super) fn source<'a>(
     })
 }
 
-/// The agent whose feeds a message is about. If the message is the call of an action, this is the
-/// sender of the action; otherwise it is the sender of the message. A refusal if the sender is no
-/// listener.
+/// The agent whose feeds a message is about: the caller. A refusal if the caller is no listener.
 pub(super) async fn whose(
     message: &Message,
     history: &History,
     capabilities: &Capabilities,
 ) -> Result<Result<String, ContextFeedRefused>, Fault> {
-    let mut whose = message.from().to_owned();
-    if whose == action::NAME {
-        let key = message.key();
-        let place = key.as_deref().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
-        let taken = match place.and_then(|it| it.checked_sub(1)) {
-            Some(before) => history.read(before, 1).await?.into_iter().next(),
-            None => None,
-        };
-        if let Some(taken) = taken.filter(Entry::is::<Action>) {
-            taken.from().clone_into(&mut whose);
-        }
-    }
+    let whose = caller(message, history).await?;
     let is_listener = capabilities.listener(&whose).is_some();
     let message = format!("{whose} is no agent, and has no feeds");
     Ok(if is_listener { Ok(whose) } else { Err(ContextFeedRefused { message }) })
@@ -142,7 +129,7 @@ fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), Strin
     }
     match &feed.source {
         Some(found) if found.kind == SourceKind::Set => {
-            let text = "whoever sets the agent up says which feeds are set from outside";
+            let text = "an agent can't define a feed of the type set; the manifest does";
             Err(format!("{}: {text}", feed.id))
         }
         Some(found) if found.kind != SourceKind::Internal => {

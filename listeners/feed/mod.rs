@@ -456,7 +456,8 @@ impl Handling {
     /// The content that the replayed log has for this feed. None outside a replay. 0.1.0 recorded
     /// an agent's `agent-stopped` as content, and a replay repeats that.
     fn recorded(&self, of: &FeedId) -> Option<ContextFeed> {
-        let all = self.record.0.iter().flatten().filter_map(Entry::decode_if::<ContextFeed>);
+        let all = self.record.0.iter().flatten().filter(|it| it.to() == Some(&of.agent));
+        let all = all.filter_map(Entry::decode_if::<ContextFeed>);
         let is_had = |it: &FeedStatus| matches!(it, FeedStatus::Fresh | FeedStatus::Truncated);
         all.filter(|it| is_had(&it.status)).find(|it| it.id == of.id)
     }

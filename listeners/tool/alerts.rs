@@ -17,6 +17,8 @@ use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
+use super::super::caller::caller;
+
 /// The listener's default name.
 const NAME: &str = "alerts";
 /// The maximum number of alerts that are open at a time.
@@ -102,6 +104,7 @@ pub fn alerts(settings: Settings) -> Listener {
         .grant::<EmitCore>()
         .describe("Keeps alerts about the organism.")
         .effects(Effects::Writes)
+        .serial()
         .idempotent()
         .stateless()
 }
@@ -143,24 +146,32 @@ pub(super) fn line(text: &str) -> String {
 }
 
 impl Desk {
-    /// The name of the sender, if it may raise and clear alerts.
-    fn sender(&self, message: &Message) -> Result<String, AlertRefused> {
-        let by = message.from().to_owned();
+    /// The name of the caller, if it may raise and clear alerts.
+    async fn caller(
+        &self,
+        message: &Message,
+        history: &History,
+    ) -> Result<Result<String, AlertRefused>, Fault> {
+        let by = caller(message, history).await?;
         let may = message.flags().contains(Flags::FROM_OPERATOR) || self.raised_by.contains(&by);
         let text = || {
-            format!("{by} may raise and clear no alerts; `raised_by` of the settings lists who may")
+            format!(
+                "{by} may raise and clear no alerts; operators may, and those whom `raised_by` of \
+                 the settings lists"
+            )
         };
-        if may { Ok(by) } else { Err(AlertRefused { text: text() }) }
+        Ok(if may { Ok(by) } else { Err(AlertRefused { text: text() }) })
     }
 }
 
 async fn raise(
     State(desk): State<Arc<Desk>>,
     message: Message,
+    history: History,
     organism: OrganismThread,
     RaiseAlert { id, text }: RaiseAlert,
 ) -> Result<Result<AlertRaised, AlertRefused>, Fault> {
-    let by = match desk.sender(&message) {
+    let by = match desk.caller(&message, &history).await? {
         Ok(it) => it,
         Err(no) => return Ok(Err(no)),
     };
@@ -188,10 +199,11 @@ async fn raise(
 async fn clear(
     State(desk): State<Arc<Desk>>,
     message: Message,
+    history: History,
     organism: OrganismThread,
     ClearAlert { id }: ClearAlert,
 ) -> Result<Result<AlertCleared, AlertRefused>, Fault> {
-    let by = match desk.sender(&message) {
+    let by = match desk.caller(&message, &history).await? {
         Ok(it) => it,
         Err(no) => return Ok(Err(no)),
     };

@@ -15,17 +15,17 @@
 //! Fleet nominal. 7 agents healthy. No alerts.
 //! ```
 //!
-//! The state is a fold of the thread `organism`. There the pump records which listeners joined and
-//! left, each agent records that its model begins to fail or works again, and the listener `alerts`
-//! records alerts.
+//! The state is a fold of the thread `organism`. There each agent records that its model begins to
+//! fail or works again, and the listener `alerts` records alerts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use pumphouse::clock;
 use pumphouse::listener::{Effects, Organism, OrganismFold, OrganismThread};
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{Boot, ListenerJoined, ListenerLeft};
+use pumphouse::wire::core::Boot;
 
 use super::super::feed_contents::pump_sources::whole_seconds;
 use super::super::words::agent::{ModelDown, ModelUp};
@@ -60,7 +60,8 @@ pub struct OrganismState {
 /// Makes the listener `organism_state`.
 #[must_use]
 pub fn organism_state() -> Listener {
-    Listener::with_state(NAME, Arc::new(OrganismFold::<Known>::default()))
+    let state = Status { since_us: clock::now_us(), known: OrganismFold::default() };
+    Listener::with_state(NAME, Arc::new(state))
         .on(get)
         .grant::<Organism>()
         .describe("Tells how the organism is.")
@@ -69,61 +70,60 @@ pub fn organism_state() -> Listener {
         .stateless()
 }
 
-/// What the thread `organism` says about agents and alerts. A fold.
+/// The state of the listener.
+struct Status {
+    /// The time when the listener was made, in microseconds since 1970. What was recorded before
+    /// says nothing about models now.
+    since_us: u64,
+    known: OrganismFold<Health>,
+}
+
+/// What the thread `organism` says about models and alerts. A fold.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    agents: BTreeSet<String>,
-    /// Maps an agent whose model fails to the time and the error of the first failure. A start of
-    /// the pump empties it.
+struct Health {
+    /// Maps an agent whose model fails to the time and the error of the first failure.
     down: BTreeMap<String, (u64, String)>,
     alerts: OpenAlerts,
 }
 
-impl Apply for Known {
+impl Apply for Health {
     fn apply(&mut self, entry: &Entry) {
         self.alerts.apply(entry);
         if entry.is::<Boot>() {
             self.down.clear();
-        } else if let Some(it) = entry.decode_if::<ListenerJoined>() {
-            if it.is_agent {
-                self.agents.insert(it.name);
-            }
-        } else if let Some(it) = entry.decode_if::<ListenerLeft>() {
-            self.agents.remove(&it.name);
         } else if let Some(ModelDown { agent, text, .. }) = entry.decode_if() {
-            self.down.entry(agent).or_insert((entry.at_us(), text));
+            self.down.insert(agent, (entry.at_us(), text));
         } else if let Some(ModelUp { agent, .. }) = entry.decode_if() {
             self.down.remove(&agent);
         }
     }
 }
 
-impl Known {
-    fn state(&self) -> OrganismState {
-        let down = self.agents.iter().filter(|it| self.down.contains_key(*it)).count();
-        let (agents, healthy) = (self.agents.len(), self.agents.len() - down);
-        let alerts = down + self.alerts.0.len();
-        let mut text = match down {
-            0 => format!("{} healthy.", counted(agents, "agent")),
-            _ => format!("{healthy} of {} healthy.", counted(agents, "agent")),
+impl Health {
+    /// The state of the organism with these agents.
+    fn state(&self, agents: &[&str], since_us: u64) -> OrganismState {
+        let down = agents.iter().filter_map(|agent| Some((agent, self.down.get(*agent)?)));
+        let down: Vec<_> = down.filter(|(_, (at_us, _))| *at_us >= since_us).collect();
+        let (healthy, alerts) = (agents.len() - down.len(), down.len() + self.alerts.0.len());
+        let mut text = match down.len() {
+            0 => format!("{} healthy.", counted(healthy, "agent")),
+            _ => format!("{healthy} of {} healthy.", counted(agents.len(), "agent")),
         };
         if alerts == 0 {
             text = format!("Fleet nominal. {text} No alerts.");
         } else {
             _ = write!(text, " {}:", counted(alerts, "alert"));
         }
-        for (agent, (at_us, why)) in &self.down {
-            if self.agents.contains(agent) {
-                let since = whole_seconds(*at_us);
-                _ = write!(text, "\n- {agent}, since {since}: its model fails: {}", line(why));
-            }
+        for (agent, (at_us, why)) in down {
+            let since = whole_seconds(*at_us);
+            _ = write!(text, "\n- {agent}, since {since}: its model fails: {}", line(why));
         }
         for (id, OpenAlert { at_us, by, text: what }) in &self.alerts.0 {
             let since = whole_seconds(*at_us);
             _ = write!(text, "\n- {id}, since {since}, by {by}: {}", line(what));
         }
         let count = |it| u64::try_from(it).unwrap_or(u64::MAX);
-        let (agents, healthy, alerts) = (count(agents), count(healthy), count(alerts));
+        let (agents, healthy, alerts) = (count(agents.len()), count(healthy), count(alerts));
         OrganismState { agents, healthy, alerts, text }
     }
 }
@@ -135,9 +135,12 @@ fn counted(number: usize, thing: &str) -> String {
 }
 
 async fn get(
-    State(state): State<Arc<OrganismFold<Known>>>,
+    State(status): State<Arc<Status>>,
     organism: OrganismThread,
+    all: Capabilities,
     _: GetOrganismState,
 ) -> Result<OrganismState, Fault> {
-    state.with(&organism, Known::state).await
+    let agents = all.listeners().iter().filter(|it| it.kind == "agent");
+    let agents: Vec<&str> = agents.map(|it| &*it.name).collect();
+    status.known.with(&organism, |it| it.state(&agents, status.since_us)).await
 }

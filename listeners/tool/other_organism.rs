@@ -23,13 +23,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse::client::{Address, Client, Message as Answer, Push};
+use pumphouse::client::{Address, Client, Incoming, Message as Answer, Push, Shown};
+use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::model::Secret;
 use pumphouse::prelude::*;
 use pumphouse::xml::{Child, writable};
 use serde::Deserialize;
 
+use super::super::todo::words::StepsOpen;
+use super::super::words::agent::{RateLimited, Response};
 use super::secret_file;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
@@ -99,10 +102,12 @@ fn seconds() -> u64 {
     SECONDS
 }
 
-/// The other organism's door, and the token for it.
-struct Door {
+/// The door of the other organism, and the token for it.
+struct RemoteDoor {
     address: Address,
     token: Option<(String, Secret)>,
+    /// How long a question may take, in seconds.
+    seconds_max: u64,
 }
 
 /// Makes the listener `other_organism`. It reads the token once, now.
@@ -121,12 +126,12 @@ pub fn other_organism(settings: &Settings) -> Result<Listener, String> {
     if !(1..=SECONDS_MAX).contains(&most) {
         return Err(format!("seconds_max: it is from 1 to {SECONDS_MAX}, not {most}"));
     }
-    Ok(Listener::with_state(NAME, Arc::new(Door { address, token }))
+    Ok(Listener::with_state(NAME, Arc::new(RemoteDoor { address, token, seconds_max: most }))
         .own_namespace()
         .on(ask)
         .describe("Asks another organism.")
         .effects(Effects::Outside)
-        .timeout(Duration::from_secs(most))
+        .timeout(Duration::from_secs(most + 5))
         .stateless())
 }
 
@@ -142,7 +147,7 @@ fn token(file: &Beside) -> Result<(String, Secret), String> {
 }
 
 async fn ask(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<RemoteDoor>>,
     AskOrganism { payload, to }: AskOrganism,
 ) -> Result<Told, NotTold> {
     let push = Push::text(&payload).map_err(|error| NotTold {
@@ -152,7 +157,10 @@ async fn ask(
         Some(to) => push.to(to),
         None => push,
     };
-    let answer = exchange(&door, &push).await.map_err(|why| NotTold {
+    let late = |_| Err(format!("no answer came in {} s, the limit seconds_max", door.seconds_max));
+    let time = Duration::from_secs(door.seconds_max);
+    let answer = tokio::time::timeout(time, exchange(&door, &push)).await.unwrap_or_else(late);
+    let answer = answer.map_err(|why| NotTold {
         text: writable(&format!("{}: {}", door.address, door.hide(&why))),
     })?;
     let text = door.hide(&content(&answer));
@@ -169,25 +177,52 @@ async fn ask(
     Ok(Told { by: answer.from, name, text })
 }
 
-async fn exchange(door: &Door, push: &Push) -> Result<Answer, String> {
+async fn exchange(door: &RemoteDoor, push: &Push) -> Result<Answer, String> {
     let client = Client::connect_to(&door.address).await;
-    let mut client = client.map_err(|error| format!("it can't be reached: {error}"))?;
+    let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
+    let mut client = client.with_limits(XmlLimits::DOOR);
     if let Some((token, _)) = &door.token {
         client.authenticate(token).await.map_err(|error| error.to_string())?;
     }
-    client.ask(push).await.map_err(|error| error.to_string())
+    let accepted = client.tell(push).await.map_err(|error| error.to_string())?;
+    // The session has no other push, so whatever is sent to it answers this one.
+    loop {
+        match client.recv().await.map_err(|error| error.to_string())? {
+            Some(Incoming::Message(message)) => {
+                let is_of_session =
+                    message.thread.as_ref().is_some_and(|it| it.as_str() == accepted.thread);
+                if is_of_session && message.shown == Shown::Sent && !is_partial(&message) {
+                    return Ok(message);
+                }
+            }
+            Some(_) => {}
+            None => return Err("it closed the connection before an answer came".to_owned()),
+        }
+    }
 }
 
-/// The text of an answer without elements in it; else the whole answer as XML.
+/// Whether another answer comes after this one.
+fn is_partial(message: &Answer) -> bool {
+    let is_partial = |it: Response| !it.is_final;
+    let decoded = message.is::<Response>().then(|| message.decode::<Response>());
+    decoded.is_some_and(|it| it.is_ok_and(is_partial))
+        || message.is::<StepsOpen>()
+        || message.is::<RateLimited>()
+}
+
+/// The text of an answer without elements in it; else the whole answer as XML. So is an answer that
+/// says all with its attributes.
 fn content(answer: &Answer) -> String {
     let has_elements = answer.payload.children().any(|it| matches!(it, Child::Element(_)));
-    match has_elements {
+    let has_text = !answer.payload.text().is_empty();
+    let has_attributes = answer.payload.attributes().next().is_some();
+    match has_elements || !has_text && has_attributes {
         true => String::from_utf8_lossy(&answer.payload.canonical()).into_owned(),
         false => answer.payload.text().into_owned(),
     }
 }
 
-impl Door {
+impl RemoteDoor {
     /// A text in which the token is hidden.
     fn hide(&self, text: &str) -> String {
         self.token.as_ref().map_or_else(|| text.to_owned(), |(_, it)| it.hidden_in(text))

@@ -26,7 +26,8 @@ impl PathTree {
             let mut folder = &mut tree;
             for part in path.split('/').filter(|it| !it.is_empty()).take(KEPT_LEVELS) {
                 folder.files += 1;
-                folder = folder.below.entry(part.to_owned()).or_default();
+                let name = part.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it });
+                folder = folder.below.entry(name.collect()).or_default();
             }
         }
         tree

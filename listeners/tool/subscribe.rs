@@ -1,5 +1,4 @@
-//! The listener `subscribe`: tells what the agents of another thread are up to, as the source of a
-//! feed.
+//! The listener `subscribe`: returns a part of another thread's state, as the source of a feed.
 //!
 //! ```yaml
 //! listeners:
@@ -35,7 +34,7 @@ const PAGE: usize = 256;
 /// The maximum number of entries of a thread that are read for one answer.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Tells what the agents of a thread are up to now.
+/// Asks for a part of a thread's state. The answer is `subscribed`.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/subscribe/v1")]
 pub struct Subscribe {
@@ -44,7 +43,7 @@ pub struct Subscribe {
     pub thread: String,
     /// Which part of its state.
     pub of: Part,
-    /// Whose; by default everybody's. Checklists are the thread's.
+    /// The agent; all agents by default. Checklists are the thread's.
     #[payload(no_example)]
     pub agent: Option<String>,
 }
@@ -89,7 +88,7 @@ pub fn subscribe() -> Listener {
     Listener::new(NAME)
         .own_namespace()
         .on(read)
-        .describe("Tells what the agents of another thread are up to.")
+        .describe("Returns metadata, checklists or a response of another thread.")
         .effects(Effects::Reads)
         .idempotent()
         .stateless()

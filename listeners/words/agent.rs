@@ -471,8 +471,13 @@ impl Interrupt {
 /// protocol.
 #[must_use]
 pub fn is_offered(schema: &Schema) -> bool {
-    let others = [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME];
-    !schema.reserved && !others.contains(&schema.name)
+    !schema.reserved && !is_for_others(&schema.name)
+}
+
+/// Whether a payload is for operators and clients, or is written in the form of the protocol.
+#[must_use]
+pub fn is_for_others(name: &Name) -> bool {
+    [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME].contains(name)
 }
 
 /// An agent stops without a final response.

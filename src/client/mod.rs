@@ -70,6 +70,7 @@ pub struct Client {
     stream: Box<dyn Stream>,
     framing: Framing,
     splitter: Splitter,
+    limits: XmlLimits,
     buffer: Box<[u8]>,
     out: Vec<u8>,
     written: usize,
@@ -116,11 +117,19 @@ impl Client {
         Ok(Client::over(address.connect().await?, Framing::Element))
     }
 
+    /// Sets the limits of the messages that the pump may send, for a pump that isn't trusted. A
+    /// larger message is an error. Call it before anything is received.
+    #[must_use]
+    pub fn with_limits(self, limits: XmlLimits) -> Client {
+        Client { splitter: Splitter::new(limits), limits, ..self }
+    }
+
     fn over(stream: Box<dyn Stream>, framing: Framing) -> Client {
         Client {
             stream,
             framing,
             splitter: Splitter::new(XmlLimits::FILE),
+            limits: XmlLimits::FILE,
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
             written: 0,
@@ -327,7 +336,7 @@ impl Client {
     async fn fetch(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
             while let Some(frame) = self.splitter.next()? {
-                let element = xml::read(frame.bytes, Profile::Wire, &XmlLimits::FILE)?;
+                let element = xml::read(frame.bytes, Profile::Wire, &self.limits)?;
                 let message = Message::open(&element)?;
                 if !self.take_known(&message) {
                     return self.number(message).map(Some);

@@ -220,12 +220,14 @@ impl Cancel {
 pub struct Clock {
     now_us: u64,
     ahead_us: i64,
+    live_us: Option<u64>,
 }
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for Clock {
     fn from_context(context: &Context<S>) -> Result<Clock, Fault> {
-        Ok(Clock { now_us: context.call.message.at_us(), ahead_us: context.call.host.ahead_us() })
+        let (now_us, host) = (context.call.message.at_us(), &context.call.host);
+        Ok(Clock { now_us, ahead_us: host.ahead_us(), live_us: host.live_us() })
     }
 }
 
@@ -237,8 +239,17 @@ impl Clock {
         self.now_us
     }
 
-    /// The same moment by the wall clock. A replay doesn't know how the wall clock was set, and
-    /// returns [`now_us`](Clock::now_us).
+    /// The time at which the handler began, in microseconds since the Unix epoch. It is later than
+    /// [`now_us`](Clock::now_us) if the message has waited. A replay doesn't know it, and returns
+    /// `now_us`. So this is for handlers that look into their
+    /// [`Record`](crate::listener::Record) for what they did then.
+    #[must_use]
+    pub fn begun_us(self) -> u64 {
+        self.live_us.unwrap_or(self.now_us).max(self.now_us)
+    }
+
+    /// The same moment as [`now_us`](Clock::now_us) by the wall clock. A replay doesn't know how
+    /// the wall clock was set, and returns `now_us`.
     #[must_use]
     pub fn wall_us(self) -> u64 {
         self.now_us.saturating_add_signed(self.ahead_us)

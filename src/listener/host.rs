@@ -138,6 +138,10 @@ pub trait Host: Send + Sync {
     fn ahead_us(&self) -> i64 {
         0
     }
+    /// The time now, in microseconds since the epoch, as the log counts it. None in a replay.
+    fn live_us(&self) -> Option<u64> {
+        None
+    }
     /// The organism's listeners and payloads.
     fn capabilities(&self) -> &Capabilities;
     /// The organism's limits.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::listener::{Apply, Context, Entry, FromContext, Grant, HandlerCall, Need, Organism};
-use crate::wire::{Fault, Payload};
+use crate::wire::{Code, Fault, Payload};
 
 /// The number of entries that are read at a time.
 const PAGE: usize = 256;
@@ -21,19 +21,31 @@ const PAGE: usize = 256;
 /// /// Opens or closes the shop.
 /// #[derive(Payload)]
 /// #[payload(ns = "urn:example")]
-/// struct Turn {
+/// struct OpenShop {
 ///     #[payload(attribute)]
 ///     open: bool,
 /// }
 ///
-/// async fn turn(organism: OrganismThread, turn: Turn) -> Result<Done, Fault> {
-///     organism.record(&turn).await?;
-///     Ok(Done {})
+/// /// The shop is open or closed from now on.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct ShopOpened {
+///     #[payload(attribute)]
+///     open: bool,
 /// }
 ///
-/// let door = Listener::new("door").on(turn).grant::<Organism>().idempotent();
+/// async fn open_shop(organism: OrganismThread, it: OpenShop) -> Result<ShopOpened, Fault> {
+///     let opened = ShopOpened { open: it.open };
+///     organism.record(&opened).await?;
+///     Ok(opened)
+/// }
+///
+/// let door = Listener::new("door").on(open_shop).grant::<Organism>().idempotent();
 /// assert!(pumphouse::builder().with(door).build().is_ok());
 /// ```
+///
+/// A payload in the organism's own thread is routed as any other: whoever takes it gets it.
+/// Therefore a listener can't record what it takes itself.
 #[derive(Clone)]
 pub struct OrganismThread(Arc<HandlerCall>);
 
@@ -54,8 +66,14 @@ impl OrganismThread {
     /// handler runs again and may record the payload a second time. A replay records nothing.
     ///
     /// # Errors
-    /// If the payload can't be written, or the pump stops first.
+    /// If the listener takes such a payload itself, if the payload can't be written, or if the pump
+    /// stops first.
     pub async fn record<P: Payload>(&self, payload: &P) -> Result<(), Fault> {
+        let own = self.0.host.capabilities().listener(&self.0.listener);
+        if own.is_some_and(|it| it.takes.contains(&P::NAME)) {
+            let text = format!("{} takes {}, so it can't record it", self.0.listener, P::NAME);
+            return Err(Fault::new(Code::InvalidReturn, text));
+        }
         let element = payload.encode()?;
         self.0.host.record_in_organism(P::NAME, element).await
     }
@@ -79,53 +97,48 @@ impl OrganismThread {
 /// use pumphouse::listener::{Organism, OrganismFold, OrganismThread};
 /// use pumphouse::prelude::*;
 ///
-/// /// Opens or closes the shop.
-/// #[derive(Payload)]
-/// #[payload(ns = "urn:example")]
-/// struct Turn {
-///     #[payload(attribute)]
-///     open: bool,
-/// }
-///
 /// /// Asks whether the shop is open.
 /// #[derive(Payload)]
 /// #[payload(ns = "urn:example")]
-/// struct Ask {}
+/// struct AskShop {}
+///
+/// /// The shop is open or closed.
+/// #[derive(Payload)]
+/// #[payload(ns = "urn:example")]
+/// struct ShopOpened {
+///     #[payload(attribute)]
+///     open: bool,
+/// }
 ///
 /// #[derive(Clone, Debug, Default)]
 /// struct IsOpen(bool);
 ///
 /// impl Apply for IsOpen {
 ///     fn apply(&mut self, entry: &Entry) {
-///         if let Some(Turn { open }) = entry.decode_if() {
+///         if let Some(ShopOpened { open }) = entry.decode_if() {
 ///             self.0 = open;
 ///         }
 ///     }
 /// }
 ///
-/// async fn turn(organism: OrganismThread, turn: Turn) -> Result<Done, Fault> {
-///     organism.record(&turn).await?;
-///     Ok(Done {})
-/// }
-///
 /// async fn ask(
-///     State(door): State<Arc<OrganismFold<IsOpen>>>,
+///     State(shop): State<Arc<OrganismFold<IsOpen>>>,
 ///     organism: OrganismThread,
-///     _: Ask,
-/// ) -> Result<Turn, Fault> {
-///     Ok(Turn { open: door.with(&organism, |it| it.0).await? })
+///     _: AskShop,
+/// ) -> Result<ShopOpened, Fault> {
+///     Ok(ShopOpened { open: shop.with(&organism, |it| it.0).await? })
 /// }
 ///
 /// let state = Arc::new(OrganismFold::<IsOpen>::default());
-/// let door = Listener::with_state("door", state).on(turn).on(ask).grant::<Organism>();
-/// assert!(pumphouse::builder().with(door.idempotent()).build().is_ok());
+/// let shop = Listener::with_state("shop", state).on(ask).grant::<Organism>().idempotent();
+/// assert!(pumphouse::builder().with(shop).build().is_ok());
 /// ```
 #[derive(Debug, Default)]
-pub struct OrganismFold<T>(Mutex<Known<T>>);
+pub struct OrganismFold<T>(Mutex<Progress<T>>);
 
 /// The state as far as the thread has been read.
 #[derive(Debug, Default)]
-struct Known<T> {
+struct Progress<T> {
     /// The number of the last entry that has been read.
     read: u64,
     state: T,

@@ -468,6 +468,22 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self.spec.payloads()
     }
 
+    /// The payloads that are routed to the listener.
+    ///
+    /// ```
+    /// use pumphouse::listeners::tool::calculate::calculate;
+    ///
+    /// let calculate = calculate();
+    /// let names: Vec<&str> = calculate.takes().map(|it| it.local()).collect();
+    /// assert_eq!(names, ["calculate"]);
+    /// ```
+    pub fn takes(&self) -> impl Iterator<Item = &Name> {
+        self.spec.handlers.iter().filter_map(|(key, _)| match key {
+            HandlerKey::Route(name) => Some(name),
+            HandlerKey::Reply(_) | HandlerKey::AnyReply => None,
+        })
+    }
+
     /// A payload that this listener and `other` both take, unless both are
     /// [shared](Listener::shared). One organism can't have two such listeners, even under different
     /// names.

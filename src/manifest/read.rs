@@ -416,7 +416,7 @@ impl Reader<'_> {
         let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
         for (path, item) in items {
             self.peers(item, path, &names, &known);
-            self.sources(item, path, &names, &known);
+            self.sources(item, path, (&names, &known), &made);
             if are_known {
                 self.finals(item, path, &payloads);
             }

@@ -377,6 +377,9 @@ async fn tree(State(it): State<Arc<Repository>>, asked: Tree) -> Result<FileTree
     let (bytes, more) = outcome.out.beginning();
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
     let names: Vec<String> = bytes[..end].split(|it| *it == 0).map(lossy).collect();
+    if let Some(path) = asked.path.filter(|_| names.iter().all(String::is_empty)) {
+        return Err(bad(&format!("{commit} has no `{}`", cut(&path))));
+    }
     let tree = PathTree::of(names.iter().map(String::as_str));
     let text = tree.text(asked.max_depth.unwrap_or(DEPTH));
     Ok(FileTree { files: tree.files(), more, text })

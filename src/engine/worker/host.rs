@@ -70,6 +70,10 @@ impl listener::Host for EngineHost {
         self.0.workers.ahead_us.load(Ordering::Relaxed)
     }
 
+    fn live_us(&self) -> Option<u64> {
+        Some(self.0.runtime.now_us())
+    }
+
     fn live(&self, call: &HandlerCall, element: Element) {
         if self.0.clients.followers.are_there() {
             let (from, cause) = (call.listener.clone(), call.message.id().clone());

@@ -88,8 +88,14 @@ pub(crate) async fn organism(
     limit: usize,
 ) -> Result<Vec<Entry>, Fault> {
     let thread = ThreadId::new(ORGANISM);
-    let found = earlier(log, call, &thread, (after, limit)).await;
-    found.map_err(|it| unread(&it))
+    let found = async {
+        // An organism without a name has this thread only once something was recorded there.
+        match log.thread(&thread).await? {
+            Some(_) => earlier(log, call, &thread, (after, limit)).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    found.await.map_err(|it: log::Error| unread(&it))
 }
 
 /// The entries of a thread after the number `after` that the log got before the message at hand.

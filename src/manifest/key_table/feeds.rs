@@ -35,7 +35,7 @@ const SOURCE: &[(&str, &str)] = &[
     ("workflow", "One that does several things in an order."),
     ("llm", "A model."),
     ("internal", "The pump itself."),
-    ("set", "Whoever may set the feed: operators, and those of its set_by."),
+    ("set", "Operators, and the senders in set_by, set the content."),
 ];
 
 const ACTION: &[(&str, &str)] = &[
@@ -121,7 +121,7 @@ pub(super) fn feed() -> Map {
     let inject = "Whether prompts show it; always unless said.";
     let shows = "What it shows of its source's answer; all of it unless said.";
     let part = "transform: {jsonpath: '$.quotes[0].last'}";
-    let setters = "Who may set what it holds with set-feed, besides operators.";
+    let setters = "Who may set the content with set-feed; operators always may.";
     let from = "Where it comes from.";
     let clock = "source: {type: internal, action: system_clock}";
     let count = || Kind::Count { min: 1, max: u32::MAX as usize };

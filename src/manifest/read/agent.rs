@@ -16,7 +16,7 @@ use crate::listeners::agent::Agent;
 use crate::listeners::agent::settings::{
     Ability, Calls, Dialect, FinalWithActions, OnFull, Settings,
 };
-use crate::listeners::agent::words::Dispatch;
+use crate::listeners::agent::words::{Dispatch, is_for_others};
 use crate::manifest::amount;
 use crate::manifest::check::joined;
 use crate::manifest::mistake::{Mistake, Place, cut};
@@ -212,13 +212,13 @@ impl Reader<'_> {
         read.ok()
     }
 
-    /// Adds a mistake for each feed whose source names no listener.
+    /// Adds a mistake for each feed whose source names no listener, or no payload of its listener.
     pub(super) fn sources(
         &self,
         item: &Node,
         path: &str,
-        names: &BTreeMap<&str, Option<Place>>,
-        known: &[&str],
+        (names, known): (&BTreeMap<&str, Option<Place>>, &[&str]),
+        made: &[(&Node, String, Listener)],
     ) {
         let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
         for (number, feed) in feeds.iter().enumerate() {
@@ -235,7 +235,41 @@ impl Reader<'_> {
             let mistake = mistake.or_nearest(name, known.iter().copied());
             self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
         }
+        self.source_payloads(item, path, made);
         self.sources_of_feeds(item.key("feeds"), &joined(path, "feeds"), names, known);
+    }
+
+    /// Adds a mistake for each feed whose source names a listener that has no such payload, or that
+    /// has several of which none is named.
+    fn source_payloads(&self, item: &Node, path: &str, made: &[(&Node, String, Listener)]) {
+        let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
+        for (number, feed) in feeds.iter().enumerate() {
+            let at = feed.key("source").and_then(|it| it.key("name"));
+            let Some((at, name)) = at.and_then(|it| Some((it, it.text()?))) else { continue };
+            let named = made.iter().find_map(|(.., listener)| {
+                let rest = name.strip_prefix(listener.name())?;
+                let payload = if rest.is_empty() { None } else { Some(rest.strip_prefix('.')?) };
+                Some((listener, payload))
+            });
+            let Some((listener, payload)) = named else { continue };
+            let taken = listener.takes().filter(|it| !is_for_others(it)).map(Name::local);
+            let taken: BTreeSet<&str> = taken.collect();
+            let text = match payload {
+                Some(it) if taken.contains(it) => continue,
+                None if taken.len() < 2 => continue,
+                Some(it) => format!("`{}` takes no payload `{}`", listener.name(), cut(it)),
+                None => format!("`{}` takes several payloads", listener.name()),
+            };
+            let path = format!("{path}.context_feeds[{number}].source.name");
+            let mistake = Mistake::new(at.place, text).at(&path);
+            let mistake = match payload {
+                Some(it) => mistake.or_nearest(it, taken.iter().copied()),
+                None => mistake,
+            };
+            let all: Vec<String> =
+                taken.iter().map(|it| format!("{}.{it}", listener.name())).collect();
+            self.wrong(mistake.advice(format!("name one of {}", all.join(", "))));
+        }
     }
 
     /// Adds a mistake for each feed from a service whose source names no listener.

@@ -189,6 +189,26 @@ fn every_mistake_in_feeds_and_metadata_is_found_placed_and_named() {
 }
 
 #[test]
+fn a_source_names_a_payload_that_its_listener_takes() {
+    let scene = Scene::new();
+    let check = |name: &str| {
+        let manifest = format!(
+            "models: {{m: {{use: scripted, file: replies.txt}}}}\nlisteners:\n  \
+             - {{use: files, settings: {{root: .}}}}\n  - use: agent\n    name: ada\n    \
+             model: m\n    context_feeds:\n      \
+             - {{id: a, source: {{type: tool, name: {name}}}}}\n"
+        );
+        scene.write("organism.yaml", manifest);
+        scene.write("replies.txt", "%% reply\n<response>.</response>\n");
+        scene.run(&["check"])
+    };
+    check("files.tree").code(0);
+    let told = ["`files` takes no payload `tre`; did you mean `tree`?", "files.read"];
+    check("files.tre").code(1).says(&told);
+    check("files").code(1).says(&["`files` takes several payloads", "name one of", "files.tree"]);
+}
+
+#[test]
 fn an_agent_with_feeds_and_metadata_is_built() {
     let environment = |name: &str| (name == "DEBUG_MODE").then(|| "true".to_owned());
     let builder = pumphouse::builder().with(pumphouse::listeners::factories);

@@ -92,6 +92,20 @@ fn a_feed_shows_that_the_fleet_is_nominal_and_later_its_alerts() {
 }
 
 #[test]
+fn an_organism_without_a_name_has_a_state_and_alerts_too() {
+    let scene = scene(SCRIPTED);
+    let manifest = organism(SCRIPTED).replace("name: fleet\n", "");
+    scene.write("organism.yaml", manifest);
+    let server = scene.serve(&[]);
+    let told = operator(&scene, &ask());
+    assert!(told.contains("Fleet nominal. 2 agents healthy. No alerts."), "{told}");
+    assert!(operator(&scene, &clear("disk")).contains("no alert disk is open; none is"));
+    assert!(operator(&scene, &raise("disk", "Full.")).contains("alert-raised"));
+    assert!(operator(&scene, &ask()).contains("2 agents healthy. 1 alert:"));
+    drop(server);
+}
+
+#[test]
 fn who_may_not_raise_alerts_and_what_is_no_alert_are_refused() {
     let scene = scene(SCRIPTED);
     let server = scene.serve(&[]);

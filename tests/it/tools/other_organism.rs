@@ -92,3 +92,52 @@ fn wrong_settings_are_told_and_no_token_is() {
     set_permissions(scene.path("fleet.token"), Permissions::from_mode(0o644)).unwrap();
     told("x", "x", "its mode is 0644");
 }
+
+/// The other agent's prompt needs a feed, so its answer comes of a later entry than the question.
+#[test]
+fn an_agent_of_another_organism_answers_after_more_than_one_step() {
+    let other = Scene::new();
+    let tokens = other.write("tokens", "octopus:fleet-token\n");
+    set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
+    other.write(
+        "organism.yaml",
+        "tokens: {file: tokens}\nmodels: {m: {use: scripted, file: replies.txt}}\n\
+         doors: [{tcp: \"127.0.0.1:0\"}]\n\
+         listeners:\n  - use: calculate\n  - use: agent\n    name: squid\n    model: m\n    \
+         peers: [calculate]\n    \
+         context_feeds: [{id: now, source: {type: internal, action: system_clock}}]\n",
+    );
+    let sum = "{\"name\": \"calculate\", \"parameters\": {\"expression\": \"6*7\"}}";
+    let replies = format!(
+        "%% reply\n<response final=\"false\">A moment.</response>\n\
+         <action id=\"sum\">{sum}</action>\n%% reply\n<response>It is $sum.</response>\n"
+    );
+    other.write("replies.txt", replies);
+    let server = other.serve(&[]);
+    let ask = "<squid xmlns=\"https://xml-pipeline.org/ns/squid/v1\">Well?</squid>";
+    let scene = desk(&server.address, ask);
+    let told = asked(&scene);
+    assert!(told.contains("I read: It is 42."), "{told}");
+}
+
+#[test]
+fn an_organism_that_sends_without_end_is_given_up() {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let flood = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4_096]);
+        let piece = [b'x'; 65_536];
+        let mut sent = 0;
+        let _ = stream.write_all(b"<message>");
+        while sent < 1 << 30 && stream.write_all(&piece).is_ok() {
+            sent += piece.len();
+        }
+        sent
+    });
+    let scene = desk(&address, ECHO);
+    assert!(asked(&scene).contains("I read: [news: unavailable]"));
+    let sent = flood.join().unwrap();
+    assert!(sent < 64 << 20, "{sent} bytes were taken");
+}

@@ -33,6 +33,10 @@ fn set(text: &str) -> String {
     format!("<set-feed xmlns=\"{NS}\" agent=\"octopus\" id=\"notice\">{text}</set-feed>\n")
 }
 
+fn get() -> String {
+    format!("<get-feed xmlns=\"{NS}\" agent=\"octopus\" id=\"notice\"/>\n")
+}
+
 /// What the agent answers in a new session.
 #[track_caller]
 fn asked(scene: &Scene, server: &Server) -> String {
@@ -52,12 +56,16 @@ fn an_operator_and_those_of_set_by_set_a_feed_and_nobody_else() {
     scene.run(&["check"]).code(0);
     let server = scene.serve(&[]);
     says(&asked(&scene, &server), "[notice: unavailable]");
+    let ask = get();
+    let with_token = ["send", "--connect", &server.address, "--token", "eves-token"];
+    scene.pipe(&with_token, &ask).says(&["eve may not read notice of octopus"]);
     let operator = ["send", "--connect", "unix:pump.sock"];
     scene.pipe(&operator, &set("The exchange closes at noon.")).code(0).says(&["feed-set"]);
     says(&asked(&scene, &server), "The exchange closes at noon.");
     let with = |token: &'static str| ["send", "--connect", &server.address, "--token", token];
     let refused = scene.pipe(&with("eves-token"), &set("All is lost."));
-    refused.says(&["eve may not set notice of octopus; `set_by` of the feed lists who may"]);
+    let who = "operators may, and those whom `set_by` of the feed lists";
+    refused.says(&[&format!("eve may not set notice of octopus; {who}")]);
     says(&asked(&scene, &server), "The exchange closes at noon.");
     scene.pipe(&with("bobs-token"), &set("The exchange is open.")).code(0).says(&["feed-set"]);
     drop(server);
@@ -89,4 +97,54 @@ fn what_cannot_be_set_is_told() {
     let wrong = ORGANISM.replace("set_by: [bob]", "source: {type: set, name: a}");
     scene.write("organism.yaml", wrong);
     scene.run(&["check"]).code(1).says(&["a source of the type set has no name"]);
+}
+
+/// An organism with an agent that reads a notice, and one that may set it.
+const WITH_SETTER: &str = "\
+doors: [{tcp: \"127.0.0.1:0\"}]
+models:
+  reader: {use: scripted, file: reader.txt}
+  setter: {use: scripted, file: setter.txt}
+listeners:
+  - use: agent
+    name: octopus
+    model: reader
+    peers: []
+    context_feeds: [{id: notice, set_by: [squid]}]
+  - {use: agent, name: squid, model: setter, peers: [feed-values]}
+  - {use: agent, name: crab, model: setter, peers: [feed-values]}
+";
+
+const SETS: &str = "%% reply
+<action id=\"set\">
+{\"name\": \"feed-values.set-feed\", \"parameters\":
+ {\"agent\": \"octopus\", \"id\": \"notice\", \"text\": \"All hands on deck.\"}}
+</action>
+%% reply
+<response>$set</response>
+";
+
+/// The reader's thread has had a turn without the content, so the content comes in its next one.
+#[test]
+fn an_agent_of_set_by_sets_a_feed_and_a_thread_at_work_has_it_in_its_next_turn() {
+    let scene = Scene::new();
+    scene.write("organism.yaml", WITH_SETTER);
+    scene.write("reader.txt", REPLY.repeat(2));
+    scene.write("setter.txt", SETS.repeat(2));
+    scene.run(&["check"]).code(0);
+    let server = scene.serve(&[]);
+    let to = ["send", "--connect", &server.address];
+    let ask = |agent: &str| {
+        format!("<{agent} xmlns=\"https://xml-pipeline.org/ns/{agent}/v1\">Go.</{agent}>\n")
+    };
+    let begun = scene.pipe(&["send", "--json", "--connect", &server.address], &ask("octopus"));
+    let thread = begun.objects()[0]["thread"].as_str().unwrap().to_owned();
+    scene.pipe(&to, &ask("crab")).code(0).says(&["[set: failed]"]);
+    scene.pipe(&to, &ask("squid")).code(0);
+    let again = ["send", "--connect", &server.address, "--thread", &thread];
+    let told = scene.pipe(&again, &ask("octopus")).code(0).out;
+    says(&told, "All hands on deck.");
+    drop(server);
+    let organism = scene.run(&["show", "organism", "--json"]).code(0).out;
+    assert!(organism.contains("by=\\\"squid\\\""), "{organism}");
 }

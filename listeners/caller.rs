@@ -1,0 +1,26 @@
+//! The caller of a listener: the sender of a message, or the agent whose action sent it.
+
+use pumphouse::prelude::*;
+
+use super::words::action::{Action, NAME};
+
+/// The caller of the message at hand. If the message is the call of an action, this is the sender
+/// of the action; otherwise it is the sender of the message. `history` is that of the message's
+/// thread.
+///
+/// # Errors
+/// If the log can't be read.
+pub(super) async fn caller(message: &Message, history: &History) -> Result<String, Fault> {
+    if message.from() == NAME {
+        let key = message.key();
+        let place = key.as_deref().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
+        let taken = match place.and_then(|it| it.checked_sub(1)) {
+            Some(before) => history.read(before, 1).await?.into_iter().next(),
+            None => None,
+        };
+        if let Some(taken) = taken.filter(Entry::is::<Action>) {
+            return Ok(taken.from().to_owned());
+        }
+    }
+    Ok(message.from().to_owned())
+}
