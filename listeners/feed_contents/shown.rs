@@ -246,8 +246,8 @@ const BLOCK_BYTES: usize = 256;
 const ESCAPED_BYTES: usize = 5;
 
 impl PromptFeeds {
-    /// The text of all feeds at each position of [`Position::ALL`] in the prompt. Empty where there
-    /// are none. A feed that would make all feeds together too large is replaced by a note that
+    /// The text of all feeds at each position in the prompt: before the system text, after it, and
+    /// at the end. Empty where there are none. A feed that would make all feeds together too large is replaced by a note that
     /// says so. If `in_all` is false, as in prompts before form 5, the feeds of each position are
     /// counted for themselves.
     #[must_use]

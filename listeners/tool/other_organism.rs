@@ -34,6 +34,7 @@ use serde::Deserialize;
 use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{RateLimited, Response};
 use super::secret_file;
+use super::time::pass_time;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "other_organism";
@@ -157,9 +158,11 @@ async fn ask(
         Some(to) => push.to(to),
         None => push,
     };
-    let late = |_| Err(format!("no answer came in {} s, the limit seconds_max", door.seconds_max));
-    let time = Duration::from_secs(door.seconds_max);
-    let answer = tokio::time::timeout(time, exchange(&door, &push)).await.unwrap_or_else(late);
+    let late = pass_time(Duration::from_secs(door.seconds_max));
+    let answer = tokio::select! {
+        answer = exchange(&door, &push) => answer,
+        () = late => Err(format!("no answer in {} s, the limit seconds_max", door.seconds_max)),
+    };
     let answer = answer.map_err(|why| NotTold {
         text: writable(&format!("{}: {}", door.address, door.hide(&why))),
     })?;

@@ -116,6 +116,15 @@ fn what_was_had_will_do_for_a_while() {
     assert_eq!(came.entries.iter().filter(|it| it.name.local() == "refresh-feeds").count(), 2);
 }
 
+/// The timer ticks while the model writes, and the tick's turn begins when the reply is over.
+#[test]
+fn a_message_that_has_waited_finds_no_content_fresh_that_grew_old_meanwhile() {
+    const TIMER: &str = "<set-timer in=\"PT10S\"/><response final=\"false\">On.</response>";
+    let world = World::new(&[(0, TIMER), (200, DONE), (0, DONE)]);
+    let came = world.ask(world.agent(&[teller("news").cache_ttl(seconds(60))]), &["Go."]);
+    assert_eq!(came.asked(), [0, 200], "{:#?}", came.story);
+}
+
 #[test]
 fn a_feed_that_hangs_holds_a_turn_up_for_its_time_and_no_longer() {
     let world = World::new(&[(0, ON), (0, ON), (100, ON), (0, DONE)]);
