@@ -247,9 +247,9 @@ const ESCAPED_BYTES: usize = 5;
 
 impl PromptFeeds {
     /// The text of all feeds at each position in the prompt: before the system text, after it, and
-    /// at the end. Empty where there are none. A feed that would make all feeds together too large is replaced by a note that
-    /// says so. If `in_all` is false, as in prompts before form 5, the feeds of each position are
-    /// counted for themselves.
+    /// at the end. Empty where there are none. A feed that would make all feeds together too large
+    /// is replaced by a note that says so. If `in_all` is false, as in prompts before form 5, the
+    /// feeds of each position are counted for themselves.
     #[must_use]
     pub fn texts(&self, in_all: bool) -> [String; 3] {
         let blocks = self.blocks(in_all);
