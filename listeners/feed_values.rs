@@ -191,8 +191,8 @@ async fn set(
     let by = caller(&message, &history).await?;
     if !message.flags().contains(Flags::FROM_OPERATOR) && !setters.contains(&by) {
         let text = format!(
-            "{by} may not set {id} of {agent}; operators may, and those whom `set_by` of the feed \
-             lists"
+            "{by} may not set {id} of {agent}; operators and the senders in the feed's `set_by` \
+             may set it"
         );
         return Ok(Err(FeedNotSet { text }));
     }
@@ -219,7 +219,9 @@ async fn get(
     let by = caller(&message, &history).await?;
     let is_operator = message.flags().contains(Flags::FROM_OPERATOR);
     if by != FEED && !is_operator && !setters.contains(&by) {
-        let text = format!("{by} may not read {id} of {agent}; those may who may set it");
+        let text = format!(
+            "{by} may not read {id} of {agent}; operators and the senders in its `set_by` may"
+        );
         return Ok(Err(FeedNotSet { text }));
     }
     let content = |contents: &Contents| contents.0.get(&(agent, id.clone())).cloned();

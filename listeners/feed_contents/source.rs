@@ -48,7 +48,7 @@ pub enum SourceKind {
     Llm,
     /// The pump itself.
     Internal,
-    /// Whoever may set the feed.
+    /// Operators and the senders in `set_by`.
     Set,
 }
 

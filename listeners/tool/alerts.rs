@@ -156,8 +156,8 @@ impl Desk {
         let may = message.flags().contains(Flags::FROM_OPERATOR) || self.raised_by.contains(&by);
         let text = || {
             format!(
-                "{by} may raise and clear no alerts; operators may, and those whom `raised_by` of \
-                 the settings lists"
+                "{by} may raise and clear no alerts; operators and the senders in the setting \
+                 `raised_by` may"
             )
         };
         Ok(if may { Ok(by) } else { Err(AlertRefused { text: text() }) })

@@ -54,7 +54,7 @@ pub struct AskOrganism {
     /// The payload, as XML.
     #[payload(example = "<measure xmlns=\"https://xml-pipeline.org/ns/system_monitor/v1\"/>")]
     pub payload: String,
-    /// The listener to ask; by default whoever takes the payload.
+    /// The listener to ask; by default the one that takes the payload.
     #[payload(no_example)]
     pub to: Option<String>,
 }

@@ -44,8 +44,8 @@ const PAGE: usize = 256;
 /// assert!(pumphouse::builder().with(door).build().is_ok());
 /// ```
 ///
-/// A payload in the organism's own thread is routed as any other: whoever takes it gets it.
-/// Therefore a listener can't record what it takes itself.
+/// The pump routes a payload in the organism's own thread as any other, to the listeners that take
+/// it. Therefore a listener can't record a payload that it takes itself.
 #[derive(Clone)]
 pub struct OrganismThread(Arc<HandlerCall>);
 

@@ -16,14 +16,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ignore::{DirEntry, WalkBuilder};
+use ignore::DirEntry;
 use pumphouse::listener::{Beside, Effects};
 use pumphouse::prelude::*;
 use serde::Deserialize;
 
 use self::convert::Document;
 use super::files::limits::FileLimits;
-use super::files::root::{Root, relative, within};
+use super::files::root::{Root, relative, walk_below, within};
 use super::files::{Reason, Refused as FileRefused};
 use super::pdf::PDF_SECONDS_MAX;
 use super::text::cut;
@@ -227,16 +227,8 @@ impl Folder {
     fn walk(&self, path: PathBuf) -> impl Iterator<Item = String> {
         let is_wanted =
             move |it: &DirEntry| it.path().starts_with(&path) || path.starts_with(it.path());
-        let walk = WalkBuilder::new(&self.root.path)
-            .filter_entry(is_wanted)
-            .parents(false)
-            .git_global(false)
-            .git_exclude(false)
-            .require_git(false)
-            .follow_links(false)
-            .sort_by_file_name(Ord::cmp)
-            .build();
-        let files = walk.filter_map(Result::ok);
+        let mut walk = walk_below(&self.root.path);
+        let files = walk.filter_entry(is_wanted).build().filter_map(Result::ok);
         let files = files.filter(|it| it.file_type().is_some_and(|it| it.is_file()));
         files.filter_map(|it| within(&self.root.path, it.path()).map(str::to_owned))
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use ignore::WalkBuilder;
 use pumphouse::schema::nearest;
 
 use super::super::text::cut;
@@ -130,6 +131,15 @@ pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
 /// A path relative to the root. None if the path isn't below the root, or isn't Unicode.
 pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
+}
+
+/// A walk below a folder, in the order of names, without hidden files and those that a `.gitignore`
+/// in it leaves out. It follows no links.
+pub(in super::super) fn walk_below(folder: &Path) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(folder);
+    walk.parents(false).git_global(false).git_exclude(false).require_git(false);
+    walk.follow_links(false).sort_by_file_name(Ord::cmp);
+    walk
 }
 
 /// Refuses a folder, and anything else that isn't a file.

@@ -8,12 +8,12 @@ use std::io;
 use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::DirEntry;
 
 use super::super::text::{cut, known};
 use super::limits::FileLimits;
 use super::refuse::{refused, too_large};
-use super::root::{Root, relative, within};
+use super::root::{Root, relative, walk_below, within};
 use super::{Found, Hit, Reason, Refused};
 
 /// The maximum number of bytes of a compiled pattern.
@@ -75,15 +75,7 @@ pub(super) fn walk(
 ) -> Result<impl Iterator<Item = DirEntry> + use<>, Refused> {
     let real = root.dir.canonicalize(relative(path)?);
     let real = real.map_err(|error| root.missing(path, &error))?;
-    let walk = WalkBuilder::new(root.path.join(real))
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .follow_links(false)
-        .sort_by_file_name(Ord::cmp)
-        .build();
-    let files = walk.filter_map(Result::ok);
+    let files = walk_below(&root.path.join(real)).build().filter_map(Result::ok);
     Ok(files.filter(|it| it.file_type().is_some_and(|it| it.is_file())))
 }
 

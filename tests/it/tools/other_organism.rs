@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::program::{Scene, Server};
 
-/// The other organism: a pump that echoes for whoever has the token.
+/// The other organism: a pump that echoes for clients with the token.
 fn fleet() -> (Scene, Server) {
     let scene = Scene::new();
     let tokens = scene.write("tokens", "octopus:fleet-token\n");

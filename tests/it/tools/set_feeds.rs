@@ -64,7 +64,7 @@ fn an_operator_and_those_of_set_by_set_a_feed_and_nobody_else() {
     says(&asked(&scene, &server), "The exchange closes at noon.");
     let with = |token: &'static str| ["send", "--connect", &server.address, "--token", token];
     let refused = scene.pipe(&with("eves-token"), &set("All is lost."));
-    let who = "operators may, and those whom `set_by` of the feed lists";
+    let who = "operators and the senders in the feed's `set_by` may set it";
     refused.says(&[&format!("eve may not set notice of octopus; {who}")]);
     says(&asked(&scene, &server), "The exchange closes at noon.");
     scene.pipe(&with("bobs-token"), &set("The exchange is open.")).code(0).says(&["feed-set"]);
