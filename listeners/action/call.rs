@@ -8,8 +8,8 @@ use pumphouse::listener::{Capabilities, Described};
 use pumphouse::name::CORE;
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Content, Schema};
-use pumphouse::xml::{Child, View, Writer};
-use serde_json::Value;
+use pumphouse::xml::{self, Child, View, Writer, writable};
+use serde_json::{Map, Value};
 
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
@@ -18,7 +18,7 @@ use super::open_payload::open_payload;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
-use super::words::{ActionError, ActionKind, Dialect, NAME};
+use super::words::{ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
 
 /// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
@@ -208,6 +208,20 @@ pub(super) fn payload(
     CallPayload { payload: made.map_err(wrong), unresolved }
 }
 
+/// Makes a payload whose text is a JSON object, as workflows take it.
+///
+/// # Errors
+/// If the payload is too large.
+pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element, xml::Error> {
+    let mut writer = Writer::new(XmlLimits::INSIDE);
+    writer.start(name.namespace(), name.local());
+    if !object.is_empty() {
+        writer.text(&writable(&Value::Object(object.clone()).to_string()));
+    }
+    writer.end();
+    writer.finish()
+}
+
 /// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit.
 ///
 /// # Errors
@@ -215,6 +229,9 @@ pub(super) fn payload(
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
         (Content::Any, Value::Object(object)) if !object.contains_key(schema::XML) => {
+            if schema.name.namespace().starts_with(WORKFLOWS) {
+                return json_payload(&schema.name, object).map_err(|error| error.to_string());
+            }
             open_payload(&schema.name, object)
         }
         _ => schema::from_json(schema, json).map_err(|error| error.to_string()),

@@ -104,7 +104,7 @@ impl From<Value> for KnownValue {
 impl KnownValue {
     /// The JSON in which a path begins: the value if it has the first step, or else the whole
     /// payload.
-    fn root(&self, first: Option<&str>) -> &Value {
+    pub(in super::super) fn root(&self, first: Option<&str>) -> &Value {
         let is_there = |step| step_into(&self.value, step).is_some();
         match &self.fields {
             Some(fields) if first.is_some_and(|it| !is_there(it)) => fields,
@@ -229,7 +229,9 @@ pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     split(text, &code)
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+/// Splits a text that isn't Markdown into pieces.
+#[must_use]
+pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     split(text, &[])
 }
 
@@ -283,7 +285,8 @@ fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
 
 /// The steps of a path such as `.title` or `[0]`. `.0` means the same as `[0]`. None if this is no
 /// path.
-fn steps(path: &str) -> Option<Vec<&str>> {
+#[must_use]
+pub fn steps(path: &str) -> Option<Vec<&str>> {
     let (mut all, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
         let (step, behind) = if let Some(dotted) = rest.strip_prefix('.') {
@@ -324,7 +327,9 @@ impl<'t> Reference<'t> {
     }
 }
 
-fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
+/// The part of a value that one step leads to.
+#[must_use]
+pub fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
     match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
         it => it.get(step),

@@ -4,7 +4,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pumphouse::listener::{Answer, Charge, Context, FromContext, Need, OrganismThread, Record};
+use pumphouse::listener::{
+    Answer, Charge, Context, FromContext, IntoEmit, Need, OrganismThread, Record,
+};
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
 use tokio::sync::{Mutex, MutexGuard};
@@ -14,7 +16,7 @@ use super::super::action::words::Action;
 use super::super::feed::words::ContextFeed;
 use super::super::feed::{Refreshes, Shown};
 use super::super::metadata::Metadatas;
-use super::super::metadata::words::Metadata;
+use super::super::metadata::words::{Metadata, MetadataChanged};
 use super::super::todo::list::Todos;
 use super::Agent;
 use super::answer_format::AnswerFormat;
@@ -166,6 +168,14 @@ pub(super) struct FeedInputs {
     pub(super) refreshes: Fold<Refreshes>,
 }
 
+/// Metadata that an agent sets, and what it tells the listener `trigger` of them. Both are one
+/// batch, so a crash can't separate them.
+#[derive(IntoEmit)]
+pub(super) struct MetadataSet {
+    pub(super) metadata: Note<Metadata>,
+    pub(super) changed: Option<To<MetadataChanged>>,
+}
+
 /// The outboxes for the payloads that an agent sends while its model writes.
 #[derive(FromContext)]
 pub(super) struct Outboxes {
@@ -175,7 +185,7 @@ pub(super) struct Outboxes {
     pub(super) begun: Outbox<Note<CognitionIn>>,
     pub(super) feed: Outbox<Note<ContextFeed>>,
     pub(super) thought: Outbox<Note<Thought>>,
-    pub(super) metadata: Outbox<Note<Metadata>>,
+    pub(super) metadata: Outbox<MetadataSet>,
     pub(super) notice: Outbox<Note<Notice>>,
     pub(super) repair: Outbox<Note<Repair>>,
     pub(super) reasoning: Outbox<Note<CognitionReasoning>>,

@@ -14,8 +14,9 @@ use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
+use super::TRIGGER;
 use super::answer_format::{AnswerFormat, open_name};
-use super::context::TurnContext;
+use super::context::{MetadataSet, TurnContext};
 use super::escape;
 use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
@@ -346,7 +347,10 @@ impl<'a> OngoingGeneration<'a> {
         match said {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
-                self.context.out.metadata.send(Note(said)).await
+                let changed = said.changed().filter(|_| self.context.agent().settings.has_triggers);
+                let changed = changed.map(|it| To(TRIGGER, it));
+                let set = MetadataSet { changed, metadata: Note(said) };
+                self.context.out.metadata.send(set).await
             }
             Err(why) => self.notice(format!("<metadata> was not kept: {why}"), None).await,
         }

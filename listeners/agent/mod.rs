@@ -85,6 +85,9 @@ const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The listeners of the house staff that every agent relies on.
 const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
+/// The listener that agents tell of changes of their metadata.
+const TRIGGER: &str = "trigger";
+
 /// A listener that answers with the help of a model.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -162,6 +165,7 @@ impl Agent {
         let (name, peers) = (self.name.clone(), self.peers.clone());
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
+        let trigger = self.settings.has_triggers.then_some(TRIGGER);
         let (model, attachments) = (self.model.describe(), self.model.attachments());
         let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
@@ -192,7 +196,7 @@ impl Agent {
             .model(model)
             .attachments(attachments)
             .peers(peers)
-            .relies_on(STAFF)
+            .relies_on(STAFF.into_iter().chain(trigger))
             .describe(text)
             .stateless();
         if own_thread { it.own_thread() } else { it }

@@ -42,6 +42,9 @@ pub struct Settings {
     pub agent_calls: Calls,
     /// The fields of the agent's metadata.
     pub metadata: Fields,
+    /// Whether the agent tells the listener `trigger` of changes of its metadata. The pump needs
+    /// that listener, then.
+    pub has_triggers: bool,
     /// The feeds that the prompt shows beside the history.
     pub context_feeds: Feeds,
     /// The abilities that the prompt offers besides calling peers.
@@ -86,6 +89,7 @@ impl Default for Settings {
             max_turns: 50,
             agent_calls: Calls::OwnThread,
             metadata: Fields::default(),
+            has_triggers: false,
             context_feeds: Feeds::default(),
             abilities: Ability::ALL.to_vec(),
             internal_actions: InternalActions::default(),

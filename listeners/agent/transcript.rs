@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionResult, Mode};
 use super::super::feed::words::{DeclareFeeds, RefreshFeeds};
-use super::super::metadata::words::Metadata;
+use super::super::metadata::words::{Metadata, MetadataChanged};
 use super::render;
 use super::words::{
     CognitionIn, CognitionOut, CognitionReasoning, CognitionSystem, ContextFull, Correction, Delta,
@@ -434,7 +434,9 @@ impl Transcript {
             return Some(EventKind::Metadata { turn, fields, errors });
         }
         // Requests for feeds come from the agent's code, not from its model.
-        let is_quiet = entry.is::<RefreshFeeds>() || entry.is::<DeclareFeeds>();
+        let is_quiet = entry.is::<RefreshFeeds>()
+            || entry.is::<DeclareFeeds>()
+            || entry.is::<MetadataChanged>();
         if is_quiet { None } else { sends(entry) }
     }
 

@@ -22,6 +22,9 @@ pub mod field;
 #[cfg(test)]
 mod tests;
 
+/// The name under which conditions and parameters refer to metadata.
+pub const METADATA: &str = "metadata";
+
 pub use field::{Field, Fields, Injection, Kind, Method};
 pub use state::{KnownFields, Metadatas};
 pub use update::MetadataUpdate;

@@ -7,6 +7,7 @@ use pumphouse::wire::budget::Charge;
 use pumphouse::wire::core::{NothingUnderWay, SystemThreadError, ThreadResult, ThreadSpawned};
 
 use super::super::feed_contents::words::{ContextFeed, DeclareFeeds, FeedsRefreshed, RefreshFeeds};
+use super::super::metadata::words::MetadataChanged;
 use super::super::thread::wait::ThreadsAwaited;
 use super::super::timer::{ClearTimer, SetTimer, Tick, TimerCleared, TimerSet};
 use super::super::todo::words::{TodoComplete, TodoNudge, TodoUntil};
@@ -21,7 +22,7 @@ use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queu
 
 /// Listeners whose answers only confirm that a request was carried out. Such an answer begins no
 /// turn, unless it reports a failure. Later messages of these listeners do begin a turn.
-const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
+const STAFF: [&str; 7] = ["action", "feed", "thread", "timer", "todo", "trigger", "view"];
 
 impl Apply for Minds {
     fn apply(&mut self, entry: &Entry) {
@@ -273,7 +274,8 @@ impl Mind {
     /// Applies any other payload that the agent sends, such as one to a peer.
     fn record_payload(&mut self, entry: &Entry) {
         let is_own = entry.to().is_none_or(|it| it == entry.from());
-        let is_bookkeeping = entry.is::<DeclareFeeds>() || entry.is::<Correction>();
+        let is_bookkeeping =
+            entry.is::<DeclareFeeds>() || entry.is::<Correction>() || entry.is::<MetadataChanged>();
         let is_checklist = entry.is::<TodoUntil>() || entry.is::<TodoComplete>();
         let is_answer = entry.reply_to().is_some();
         if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{NothingUnderWay, ThreadResult, ThreadSpawned};
 
+use super::super::metadata::words::MetadataChanged;
 use super::super::todo::words::StepsOpen;
 use super::super::words::action::{Action, ActionResult};
 use super::super::words::agent::{CognitionIn, CognitionOut, Response, Stopped};
@@ -162,11 +163,12 @@ impl Pending {
         }
     }
 
-    /// Whether an agent sends another listener a message during a turn. Messages to `action` don't
-    /// count.
+    /// Whether an agent sends another listener a message during a turn. Messages to `action` and
+    /// `trigger` don't count.
     fn asks(&self, entry: &Entry, to: &str) -> bool {
         let is_turn = self.agents.get(entry.from()).is_some_and(|it| it.begun.is_some());
-        is_turn && entry.receivers() > 0 && to != super::super::words::action::NAME
+        let is_told = entry.is::<MetadataChanged>() || to == super::super::words::action::NAME;
+        is_turn && entry.receivers() > 0 && !is_told
     }
 
     fn begins(&mut self, entry: &Entry) {

@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The name of the listener `action`.
 pub const NAME: &str = "action";
 
+/// The beginning of the namespaces of workflows' payloads.
+pub const WORKFLOWS: &str = "https://xml-pipeline.org/ns/workflow/";
+
 /// Calls another listener, once the actions that it depends on are done. The answer is
 /// `action-result`.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -43,6 +46,15 @@ pub struct Action {
     /// How many retries it has; default 0.
     #[payload(attribute)]
     pub retry: Option<u32>,
+    /// How the pauses between attempts grow; default `exponential`.
+    #[payload(attribute)]
+    pub backoff: Option<Backoff>,
+    /// The pause after the first attempt; default one second.
+    #[payload(attribute, no_example)]
+    pub retry_delay: Option<SignedDuration>,
+    /// The longest pause between two attempts.
+    #[payload(attribute, no_example)]
+    pub retry_delay_max: Option<SignedDuration>,
     /// What its failure means for actions that depend on it.
     #[payload(attribute)]
     pub on_error: Option<OnError>,
@@ -125,6 +137,18 @@ pub enum OnError {
     Skip,
     /// It is tried again, once unless `retry` says more; then they are skipped.
     Retry,
+}
+
+/// How the pauses between attempts grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload)]
+pub enum Backoff {
+    /// Each pause is twice the one before.
+    #[default]
+    Exponential,
+    /// Each pause is longer by the first one.
+    Linear,
+    /// All pauses are the same.
+    None,
 }
 
 /// The result of an action.

@@ -46,12 +46,14 @@ mod tail;
 mod test;
 mod threads;
 mod traces;
+mod trigger;
 mod transcript;
 mod tree;
 mod usage;
 mod model_usage;
 mod verify;
 mod why;
+mod workflow;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -158,6 +160,8 @@ Examples:
   pumphouse prompt sess-k3v9x2ma/7   what an agent's model was shown
   pumphouse state sess-k3v9x2ma/7    a thread's folds as of this message, and what waited
   pumphouse feeds octopus            an agent's feeds, and what its last prompt had of them
+  pumphouse workflow run report.yml  begin a run of a workflow, and wait for its outputs
+  pumphouse trigger test report.yml --metadata '{}'  whether its trigger would fire, and why
   pumphouse replay sess-k3v9x2ma     whether listeners emit the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
   pumphouse budget --by model        what was used of each model, and what it cost
@@ -195,6 +199,8 @@ enum Verb {
     State(state::State),
     Feeds(feeds::Feeds),
     Feed(feed::FeedVerb),
+    Workflow(workflow::WorkflowVerb),
+    Trigger(trigger::TriggerVerb),
     Replay(replay::Replay),
     Budget(budget::Budget),
     Fork(fork::Fork),
@@ -240,6 +246,8 @@ impl Command {
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
+                Verb::Workflow(it) => it.run(screen).await,
+                Verb::Trigger(it) => it.run(screen),
                 Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,
                 Verb::Pause(it) => it.run(screen).await,

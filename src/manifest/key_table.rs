@@ -3,6 +3,7 @@
 
 mod agent;
 mod feeds;
+pub(super) mod include;
 mod model;
 pub(super) mod pod;
 mod sink;
@@ -97,6 +98,7 @@ pub(super) static ORGANISM: LazyLock<Kind> = LazyLock::new(|| {
             FEEDS_DEFAULTS,
             "feeds-defaults: [{source: claw-api, path: /fleet/alerts, ttl: 30}]",
         ),
+        key("include", Kind::List(Box::new(Kind::Path)), INCLUDE, "include: [workflows/*.yml]"),
         key("pods", Kind::List(Box::new(Kind::Path)), PODS, "pods: [trading-desk.yaml]"),
         key("context-folder", Kind::Path, CONTEXT, "context-folder: .claw-runtime/context"),
         key("models", Kind::Named(Box::new(model::model())), model::MODELS, model::EXAMPLE),
@@ -129,6 +131,7 @@ const SCHEMAS: &str = "JSON Schemas, each a payload by the name of its file.";
 const SERVICES: &str = "HTTP services, by name. Each is a listener, and a source of feeds.";
 const SERVICE: &str = "services: {claw-api: {url: \"http://127.0.0.1:8090\"}}";
 const FEEDS_DEFAULTS: &str = "The feeds of services that each agent has which says no `feeds`.";
+const INCLUDE: &str = "Files with an agent or a workflow each; the file name may have * and ?.";
 const PODS: &str = "Pod files of ADR-013: their agents and services join those of the manifest.";
 const CONTEXT: &str = "The folder with a folder for each agent, where run writes the agent's \
                        feeds.json, and where its own credentials are; context in the data folder \

@@ -31,7 +31,7 @@ pub struct Mistake {
 #[non_exhaustive]
 pub struct Place {
     /// The number of the file: 0 is the manifest, or another file that is read alone; 1 is the
-    /// manifest's first pod file.
+    /// manifest's first further file.
     pub(super) file: usize,
     /// The number of the line, from 1.
     pub line: usize,
@@ -101,8 +101,8 @@ impl fmt::Display for Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
-    /// The pod files of the manifest.
-    pods: Vec<String>,
+    /// The further files of the manifest: its pod files, and those that it includes.
+    files: Vec<String>,
     all: Vec<Mistake>,
 }
 
@@ -110,12 +110,12 @@ impl Mistakes {
     pub(super) fn new(file: &str, mut all: Vec<Mistake>) -> Mistakes {
         all.sort_by_key(|it| it.place);
         all.dedup();
-        Mistakes { file: file.to_owned(), pods: Vec::new(), all }
+        Mistakes { file: file.to_owned(), files: Vec::new(), all }
     }
 
-    /// These mistakes, of which some are in the manifest's pod files.
-    pub(super) fn with_pods(self, pods: Vec<String>) -> Mistakes {
-        Mistakes { pods, ..self }
+    /// These mistakes, of which some are in the manifest's further files.
+    pub(super) fn with_files(self, files: Vec<String>) -> Mistakes {
+        Mistakes { files, ..self }
     }
 
     /// The path of the file, as messages show it.
@@ -124,11 +124,11 @@ impl Mistakes {
         &self.file
     }
 
-    /// The path of the file with the mistake: the manifest, or one of its pod files.
+    /// The path of the file with the mistake: the manifest, or a further file of it.
     #[must_use]
     pub fn file_of(&self, mistake: &Mistake) -> &str {
-        let pod = mistake.place.file.checked_sub(1).and_then(|it| self.pods.get(it));
-        pod.unwrap_or(&self.file)
+        let further = mistake.place.file.checked_sub(1).and_then(|it| self.files.get(it));
+        further.unwrap_or(&self.file)
     }
 
     /// Appends further advice to each mistake for which `advice` returns a text.

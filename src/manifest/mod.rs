@@ -49,6 +49,7 @@ use crate::sink::{Return, Sink};
 pub(crate) use document::Document;
 pub use editor_schema::json_schema;
 pub use mistake::{Mistake, Mistakes, Place};
+pub(crate) use read::workflow;
 
 /// The file name of the manifest that commands read if no other is given.
 pub const FILE: &str = "organism.yaml";
@@ -70,7 +71,8 @@ pub struct Manifest {
     pub tokens: Option<Tokens>,
     /// The doors of the pump. None without the key `doors`.
     pub doors: Option<Vec<Door>>,
-    /// The listeners of the pump. None without any of the keys `listeners`, `services` and `pods`.
+    /// The listeners of the pump. None without any of the keys `listeners`, `services`, `pods` and
+    /// `include`.
     pub listeners: Option<Vec<Listener>>,
     /// The payloads that the manifest's JSON Schemas describe.
     pub schemas: Vec<Schema>,
@@ -96,7 +98,7 @@ pub struct Manifest {
     /// The time between two heartbeats. Only a pump with a name writes them. None without the key
     /// `heartbeat`.
     pub heartbeat: Option<Duration>,
-    /// The places of the listeners in the manifest and its pod files.
+    /// The places of the listeners in the manifest and its further files.
     pub places: Places,
     /// The files of the manifest's agents.
     pub(crate) context: Context,
@@ -196,8 +198,8 @@ impl Otel {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,
-    /// The pod files of the manifest.
-    pods: Vec<String>,
+    /// The further files of the manifest: its pod files, and those that it includes.
+    files: Vec<String>,
     listeners: BTreeMap<String, Place>,
 }
 
@@ -216,7 +218,7 @@ impl Places {
             let place = place(listener).unwrap_or(Place::new(1, 1));
             Mistake::new(place, text)
         });
-        Mistakes::new(&self.file, all.collect()).with_pods(self.pods.clone())
+        Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
     }
 }
 

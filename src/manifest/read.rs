@@ -4,13 +4,18 @@
 mod agent;
 mod doors;
 mod feeds;
+mod includes;
 mod models;
+mod node;
 pub(super) mod otel;
 mod pods;
 mod schemas;
 mod sinks;
+mod workflows;
 
 pub(super) use sinks::SinksOf;
+use workflows::Workflows;
+pub(crate) use workflows::workflow;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +33,7 @@ use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::key_table::{AGENT, ORGANISM};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::settings::{At, Findings};
-use crate::manifest::yaml::{self, Node, Plain, Scalar, Value};
+use crate::manifest::yaml::{self, Node, Value};
 use crate::manifest::{Context, DATA, Manifest, Overrides, Places, UsedProvider, amount};
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
@@ -86,7 +91,11 @@ impl Manifest {
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
         found.retain(|it| !unset.contains(&it.place));
         mistakes.extend(found);
-        let pods = pods::load(file, &mut root, environment, overrides.model, &mut mistakes);
+        let mut pods = pods::load(file, &mut root, environment, overrides.model, &mut mistakes);
+        let model = overrides.model;
+        let mut includes =
+            includes::load(file, &root, environment, model, &mut pods.files, &mut mistakes);
+        includes.join(&mut root, &mut mistakes);
         let files = pods.files.clone();
         let (mistakes, models) = (RefCell::new(mistakes), builder.models().clone());
         let named = root.key("models").map(Node::keys).unwrap_or_default();
@@ -102,6 +111,7 @@ impl Manifest {
             events: ProviderEvents::default(),
             common_feeds: feeds::CommonFeeds::default(),
             pods,
+            includes,
             default_model: root.key("default_model").cloned(),
             context: context_folder(file, &root, overrides.data),
             agent_feeds: RefCell::default(),
@@ -116,7 +126,7 @@ impl Manifest {
         let manifest = Manifest { models: own, ..reader.manifest(&root) };
         match reader.mistakes.into_inner() {
             none if none.is_empty() => Ok(manifest),
-            all => Err(wrong(all).with_pods(files)),
+            all => Err(wrong(all).with_files(files)),
         }
     }
 }
@@ -137,72 +147,6 @@ pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
 
-impl Node {
-    /// The text of a scalar.
-    pub(super) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar(it) => Some(&it.text),
-            _ => None,
-        }
-    }
-
-    /// The value of a scalar that is `true` or `false`.
-    pub(super) fn flag(&self) -> Option<bool> {
-        match &self.value {
-            Value::Scalar(Scalar { kind: Plain::Flag(it), .. }) => Some(*it),
-            _ => None,
-        }
-    }
-
-    pub(super) fn keys(&self) -> Vec<&str> {
-        match &self.value {
-            Value::Map(entries) => entries.iter().map(|it| it.key.as_str()).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Replaces the model of an agent. This happens before variables are filled in, except those in
-    /// the names of agents. So a variable that only the replaced model needs may be unset.
-    fn set_model(&mut self, agent: &str, model: &str, environment: Environment<'_>) {
-        let Value::Map(entries) = &mut self.value else { return };
-        let listeners = entries.iter_mut().find(|it| it.key == "listeners");
-        let Some(Value::List(items)) = listeners.map(|it| &mut it.value.value) else { return };
-        let is_meant = |it: &&mut Node| {
-            let mut name = it.key("name").cloned();
-            name.iter_mut().for_each(|it| expand(it, environment, &mut Vec::new()));
-            name.as_ref().and_then(Node::text) == Some(agent)
-        };
-        for item in items.iter_mut().filter(is_meant) {
-            let place = item.place;
-            let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
-            let Value::Map(entries) = &mut item.value else { continue };
-            if is_agent && entries.iter().all(|it| it.key != "model") {
-                entries.push(pods::entry("model", pods::text(place, model)));
-            }
-            let said = entries.iter_mut().find(|it| it.key == "model");
-            if let Some(Value::Scalar(said)) = said.map(|it| &mut it.value.value) {
-                (said.kind, said.is_plain) = (Plain::Text, false);
-                (said.source, said.text) = (model.to_owned(), model.to_owned());
-            }
-        }
-    }
-
-    /// The keys of a map, each with its value.
-    pub(super) fn entries(&self) -> Vec<(&str, &Node)> {
-        match &self.value {
-            Value::Map(entries) => entries.iter().map(|it| (&*it.key, &it.value)).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    pub(super) fn items(&self) -> &[Node] {
-        match &self.value {
-            Value::List(items) => items,
-            _ => &[],
-        }
-    }
-}
-
 struct Reader<'a> {
     file: &'a Path,
     environment: Environment<'a>,
@@ -221,6 +165,8 @@ struct Reader<'a> {
     common_feeds: feeds::CommonFeeds,
     /// The manifest's pod files.
     pods: pods::Pods,
+    /// The files that the manifest includes.
+    includes: includes::Includes,
     /// The model of agents that name no model.
     default_model: Option<Node>,
     /// The folder of agents' files.
@@ -264,13 +210,16 @@ impl Reader<'_> {
         }
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
-        let services = self.services(root);
+        let workflows = self.workflows(&self.includes.workflows, root);
+        let mut services = self.services(root);
+        services.extend(self.workflow_listeners(&workflows, root));
         if let Some(it) = root.key("default_model") {
             self.mind(it, "", "default_model");
         }
-        let has_any = ["listeners", "services", "pods"].iter().any(|it| root.key(it).is_some());
-        let listeners =
-            has_any.then(|| self.listeners(&self.items(root), services, tokens.as_ref()));
+        let has_any =
+            ["listeners", "services", "pods", "include"].iter().any(|it| root.key(it).is_some());
+        let listeners = has_any
+            .then(|| self.listeners(&self.items(root), services, &workflows, tokens.as_ref()));
         let (sinks, returns) = root.key("sinks").map(|it| self.sinks(it)).unwrap_or_default();
         Manifest {
             file: self.file.to_owned(),
@@ -296,18 +245,24 @@ impl Reader<'_> {
         }
     }
 
-    /// The items of `listeners` and the agents of pods, each with its path in its file.
+    /// The items of `listeners`, and the agents of pods and of included files, each with its path
+    /// in its file.
     fn items<'b>(&'b self, root: &'b Node) -> Vec<(String, &'b Node)> {
         let own = root.key("listeners").map(Node::items).unwrap_or_default();
         let own = own.iter().enumerate().map(|(number, it)| (format!("listeners[{number}]"), it));
-        own.chain(self.pods.agents.iter().map(|(path, it)| (path.clone(), it))).collect()
+        let of_pods = self.pods.agents.iter().map(|(path, it)| (path.clone(), it));
+        let included = self.includes.agents.iter().map(|it| (String::new(), it));
+        own.chain(of_pods).chain(included).collect()
     }
 
     fn places(&self, root: &Node) -> Places {
         let items = self.items(root);
         let named = items.iter().filter_map(|(_, it)| Some((self.meant(it)?.to_owned(), it.place)));
-        let (file, pods) = (self.file.display().to_string(), self.pods.files.clone());
-        Places { file, pods, listeners: named.collect() }
+        let workflows = self.includes.workflows.iter();
+        let workflows =
+            workflows.filter_map(|it| Some((it.key("name")?.text()?.to_owned(), it.place)));
+        let (file, files) = (self.file.display().to_string(), self.pods.files.clone());
+        Places { file, files, listeners: named.chain(workflows).collect() }
     }
 
     /// Names the line of the place `of` in a mistake at the place `from`, with the file if it
@@ -316,8 +271,8 @@ impl Reader<'_> {
         if of.file == from.file {
             return format!("line {}", of.line);
         }
-        let pod = of.file.checked_sub(1).and_then(|it| self.pods.files.get(it));
-        let file = pod.cloned().unwrap_or_else(|| self.file.display().to_string());
+        let further = of.file.checked_sub(1).and_then(|it| self.pods.files.get(it));
+        let file = further.cloned().unwrap_or_else(|| self.file.display().to_string());
         format!("line {} of {file}", of.line)
     }
 
@@ -357,11 +312,12 @@ impl Reader<'_> {
         &self,
         items: &[(String, &Node)],
         services: Vec<(&Node, String, Listener)>,
+        workflows: &Workflows<'_>,
         tokens: Option<&Tokens>,
     ) -> Vec<Listener> {
-        let listed = items
-            .iter()
-            .filter_map(|(path, item)| Some((*item, path.clone(), self.listener(item, path)?)));
+        let listed = items.iter().filter_map(|(path, item)| {
+            Some((*item, path.clone(), self.listener(item, path, workflows)?))
+        });
         let listed: Vec<_> = listed.collect();
         // A listener with mistakes may have any payload. With such a listener, the payloads aren't
         // known.
@@ -399,8 +355,29 @@ impl Reader<'_> {
         }
         let values = self.feed_values();
         names.extend(values.as_ref().map(|_| (feed_values::NAME, None)));
-        // The names of listeners with mistakes count as known, too. But advice suggests no name
-        // that would be refused.
+        let known = self.known_names(items, &mut names);
+        let included = &self.includes.workflows;
+        names.extend(included.iter().filter_map(|it| Some((it.key("name")?.text()?, None))));
+        self.targets(included, &names, &known);
+        let own = made.iter().flat_map(|(.., it)| it.payloads());
+        let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
+        for (path, item) in items {
+            self.peers(item, path, &names, &known);
+            self.sources(item, path, (&names, &known), &made);
+            if are_known {
+                self.finals(item, path, &payloads);
+            }
+        }
+        made.into_iter().map(|(.., it)| it).chain(values).collect()
+    }
+
+    /// Adds the names of listeners with mistakes to `names`, since they count as known, too.
+    /// Returns the names that advice may suggest: those that wouldn't be refused.
+    fn known_names<'b>(
+        &'b self,
+        items: &'b [(String, &'b Node)],
+        names: &mut BTreeMap<&'b str, Option<Place>>,
+    ) -> Vec<&'b str> {
         let mut known: Vec<&str> = names.keys().copied().filter(|it| may_be_called(it)).collect();
         names.extend(items.iter().filter_map(|(_, it)| Some((self.meant(it)?, None))));
         known.extend(items.iter().filter_map(|(_, it)| {
@@ -412,16 +389,7 @@ impl Reader<'_> {
         }));
         known.sort_unstable();
         known.dedup();
-        let own = made.iter().flat_map(|(.., it)| it.payloads());
-        let payloads: BTreeSet<&Name> = own.chain(self.builder.payloads()).collect();
-        for (path, item) in items {
-            self.peers(item, path, &names, &known);
-            self.sources(item, path, (&names, &known), &made);
-            if are_known {
-                self.finals(item, path, &payloads);
-            }
-        }
-        made.into_iter().map(|(.., it)| it).chain(values).collect()
+        known
     }
 
     /// The listener that keeps the contents of feeds that are set from outside. None if there are
@@ -462,12 +430,12 @@ impl Reader<'_> {
         }
     }
 
-    fn listener(&self, item: &Node, path: &str) -> Option<Listener> {
+    fn listener(&self, item: &Node, path: &str, workflows: &Workflows<'_>) -> Option<Listener> {
         let at = item.key("use")?;
         let kind = at.text().filter(|it| check::is_name(it))?;
         let factory = self.builder.factories().iter().find(|it| it.name() == kind);
         let made = match (kind, factory) {
-            (AGENT, _) => self.agent(item, path),
+            (AGENT, _) => self.agent(item, path, workflows.watch(item)),
             (_, Some(factory)) => self.made(factory, item, path),
             (_, None) => {
                 let text = format!("no listener is of the kind `{}`", cut(kind));

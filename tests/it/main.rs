@@ -54,6 +54,7 @@ mod tools;
 mod traces;
 mod ui;
 mod upgrade;
+mod workflows;
 
 /// Says what this machine can't be tested for, past the test runner, which would keep it to itself.
 fn skipped(why: &str) {

@@ -8,10 +8,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pumphouse::limits::XmlLimits;
+use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::tool::{
     command, documents, environment, fetch, files, git, http, keyvalue, llm, recall, service,
     shell, skills, sql, system_monitor,
 };
+use pumphouse::listeners::trigger::Triggers;
+use pumphouse::listeners::workflow::Workflow;
 use pumphouse::listeners::{self, agent::Agent};
 use pumphouse::model::{Models, Scripted};
 use pumphouse::schema::{self, Schema};
@@ -57,9 +60,21 @@ fn house() -> BTreeMap<String, Schema> {
     let variables = serde_json::from_str(r#"{"variables": ["TZ"]}"#).unwrap();
     let environment = environment::environment(&variables).unwrap();
     let sources = vec![documents, environment, service];
-    let all = (listeners::standard(), agent.listener(), tools, sources);
+    let definition = serde_json::json!({
+        "name": "report",
+        "trigger": {"conditions": {"status": "BUSY"}},
+        "steps": [{"name": "note", "target": "echo"}],
+    });
+    let workflow = Workflow::from_json(definition).unwrap();
+    let run = workflow.root();
+    let fields = Fields::new([Field::choice("status", ["IDLE", "BUSY"])]).unwrap();
+    let mut triggers = Triggers::default();
+    triggers.watch("oracle", fields, [&workflow]).unwrap();
+    let flows = vec![workflow.listener(), triggers.listener()];
+    let all = (listeners::standard(), agent.listener(), tools, sources, flows);
     let plan = pumphouse::builder().with(all).build().unwrap();
-    let all = plan.schemas().into_iter().filter(|it| it.name != root).cloned();
+    let is_own = |it: &&Schema| it.name == root || it.name == run;
+    let all = plan.schemas().into_iter().filter(|it| !is_own(it)).cloned();
     all.map(|it| (file(&it), it)).collect()
 }
 

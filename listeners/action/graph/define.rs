@@ -7,10 +7,11 @@ use std::sync::Arc;
 use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 use pumphouse::schema::json;
+use pumphouse::wire::SignedDuration;
 use pumphouse::xml::{Child, View};
 
 use super::super::variables::{names, names_in};
-use super::super::words::{Action, ActionError, Dialect, OnError};
+use super::super::words::{Action, ActionError, Backoff, Dialect, OnError};
 use super::{Graph, Id, Node, NodeState, Output, micros};
 
 /// A defined action, with its parameters parsed and its limits applied.
@@ -29,7 +30,7 @@ pub struct ActionDefinition {
     pub timeout_us: u64,
     /// How many times a failed attempt may be repeated.
     pub retry: u32,
-    /// The pause before the first retry, in microseconds. It doubles with each further retry.
+    /// The pause before the first retry, in microseconds.
     pub retry_delay_us: u64,
     /// An error in the action itself, such as a timeout above the limit.
     wrong: Option<ActionError>,
@@ -69,6 +70,8 @@ impl ActionDefinition {
         if action.retry.is_some_and(|it| it > retry_max) {
             wrong.push(format!("retry is {retry_max} at the most"));
         }
+        let in_micros = |it: SignedDuration| u64::try_from(it.as_micros()).unwrap_or(0);
+        let retry_delay = action.retry_delay.map(in_micros);
         let mut refers_to = BTreeSet::new();
         match &parameters {
             Parameters::Json(value) => {
@@ -85,7 +88,7 @@ impl ActionDefinition {
             group: group(&action, &parameters),
             timeout_us: timeout.unwrap_or_else(|| micros(limits.timeout)),
             retry: action.retry.unwrap_or(0).max(again).min(retry_max),
-            retry_delay_us: micros(limits.retry_delay),
+            retry_delay_us: retry_delay.unwrap_or_else(|| micros(limits.retry_delay)),
             action,
             parameters,
             refers_to,
@@ -96,6 +99,19 @@ impl ActionDefinition {
     /// How the action's failure affects the actions that depend on it.
     pub(super) fn on_error(&self) -> OnError {
         self.action.on_error.unwrap_or_default()
+    }
+
+    /// The pause after an attempt that failed, in microseconds. `attempts` is the number of
+    /// attempts so far.
+    pub(super) fn pause_us(&self, attempts: u32) -> u64 {
+        let times = attempts.saturating_sub(1).min(32);
+        let factor = match self.action.backoff.unwrap_or_default() {
+            Backoff::Exponential => 1 << times,
+            Backoff::Linear => u64::from(times) + 1,
+            Backoff::None => 1,
+        };
+        let most = self.action.retry_delay_max.map(|it| u64::try_from(it.as_micros()).unwrap_or(0));
+        self.retry_delay_us.saturating_mul(factor).min(most.unwrap_or(u64::MAX))
     }
 
     /// Whether the model wrote the action as a tool call. The tool calls of a turn run side by

@@ -243,9 +243,8 @@ impl Graph {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.answer.clone_from(&done.answer);
         if again && node.attempts <= node.definition.retry {
-            let pause = node.definition.retry_delay_us;
-            let times = node.attempts.saturating_sub(1).min(32);
-            node.state = NodeState::Pausing(now.saturating_add(pause.saturating_mul(1 << times)));
+            let pause = node.definition.pause_us(node.attempts);
+            node.state = NodeState::Pausing(now.saturating_add(pause));
         } else {
             self.finish(id, done, out);
         }

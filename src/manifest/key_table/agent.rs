@@ -199,6 +199,8 @@ fn surroundings() -> Vec<Key> {
                        name stands for a feed that a service advertises, and ... for the defaults.";
     let injection = "How its prompts show its feeds.";
     let fields = "The fields in which it says how it is.";
+    let workflows = "The workflows that it may run, and whose triggers watch its metadata.";
+    let names = || Kind::List(Box::new(Kind::Name));
     let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
     let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
     vec![
@@ -216,6 +218,7 @@ fn surroundings() -> Vec<Key> {
             "feed_injection: {form: xml}",
         ),
         key("metadata", Kind::Map(metadata()), fields, status),
+        key("workflows", names(), workflows, "workflows: [code_finalization]"),
     ]
 }
 

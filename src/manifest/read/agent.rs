@@ -34,8 +34,9 @@ use crate::xml;
 pub(super) const TAKEN: [&str; 4] = ["agent", "core", "envelope", "meta"];
 
 impl Reader<'_> {
-    /// Reads an agent. The keys that every listener has aren't read here.
-    pub(super) fn agent(&self, item: &Node, path: &str) -> Option<Listener> {
+    /// Reads an agent. `is_watched` says whether any trigger watches its metadata. The keys that
+    /// every listener has aren't read here.
+    pub(super) fn agent(&self, item: &Node, path: &str, is_watched: bool) -> Option<Listener> {
         // The name, the model and the settings are all read, and report their mistakes, before any
         // `?` returns.
         let name = item.key("name").and_then(|it| self.name(it, path));
@@ -47,7 +48,8 @@ impl Reader<'_> {
             }
         };
         let settings = self.settings(item, path);
-        Some(Agent::new(name?, model?).settings(settings?).listener())
+        let settings = Settings { has_triggers: is_watched, ..settings? };
+        Some(Agent::new(name?, model?).settings(settings).listener())
     }
 
     /// Adds the mistake that an agent names no model, and that there is no `default_model`.

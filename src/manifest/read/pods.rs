@@ -311,7 +311,7 @@ fn add_services(root: &mut Node, services: Vec<Pair>) {
 }
 
 /// Sets the file of all places in a value, except places whose file is set already.
-fn set_file(node: &mut Node, file: usize) {
+pub(super) fn set_file(node: &mut Node, file: usize) {
     if node.place.file == 0 {
         node.place.file = file;
     }

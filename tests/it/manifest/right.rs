@@ -174,7 +174,7 @@ fn every_example_is_right() {
         assert!(!example.is_null(), "{key}");
         // Those files and that model aren't there, and spans are for programs with the feature.
         let is_left_out = key == "otel" && !cfg!(feature = "otel");
-        let missing = ["tokens", "schemas", "prices", "pods", "default_model"];
+        let missing = ["tokens", "schemas", "prices", "pods", "include", "default_model"];
         if !missing.contains(&key.as_str()) && !is_left_out {
             // Who has no name keeps no life.
             let name = if key == "heartbeat" { "name: adder\n" } else { "" };

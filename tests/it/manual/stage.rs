@@ -31,7 +31,7 @@ run)
     sleep 0.05
   done
   cat "$STAGE/said"; exit 1 ;;
-send)
+send | workflow)
   case " $* " in *" --connect "*) exec "$program" "$@" ;; esac
   exec "$program" "$@" --connect "127.0.0.1:$STAGE_PORT" ;;
 bench) exec "$program" "$@" --help ;;

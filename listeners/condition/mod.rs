@@ -1,0 +1,173 @@
+//! Conditions: `metadata.status == "CODING" and metadata.priority in ["HIGH", "MEDIUM"]`.
+//!
+//! ```
+//! use pumphouse::listeners::condition::{Condition, Type};
+//! use serde_json::json;
+//!
+//! let condition = Condition::parse("metadata.status in ['CODING', 'TESTING']")?;
+//! // What is known of the values before there are any.
+//! let status = Type::one_of(["IDLE", "CODING", "TESTING"]);
+//! let known = Type::record([("metadata", Type::record([("status", status)]))]);
+//! condition.check(&known)?;
+//!
+//! let values = json!({"metadata": {"status": "CODING"}});
+//! let verdict = condition.evaluate(&|reference| reference.within(&values).cloned());
+//! assert!(verdict.holds);
+//! assert_eq!(verdict.saw, [("metadata.status".to_owned(), json!("CODING"))]);
+//!
+//! let wrong = Condition::parse("metadata.status == 'COMPILING'")?.check(&known);
+//! assert!(wrong.unwrap_err().to_string().contains("one of IDLE, CODING, TESTING"));
+//! # Ok::<(), pumphouse::listeners::condition::WrongCondition>(())
+//! ```
+//!
+//! A condition is a text ([`Condition::parse`]) or a pattern of fields ([`Condition::matching`]).
+//! Both become the same expression. [`Condition::check`] compares it with the types that are known
+//! when a file is loaded. [`Condition::evaluate`] takes values, and has neither clock nor log.
+//! `docs/conditions.md` is the manual.
+
+mod expression;
+mod types;
+mod token;
+mod parse;
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use self::expression::Expression;
+pub use self::expression::Reference;
+pub use self::types::Type;
+
+/// The largest number of bytes of a condition's text.
+pub const CONDITION_BYTES_MAX: usize = 4096;
+
+/// The largest number of parentheses, lists, patterns and `not`s around one another.
+pub const CONDITION_DEPTH_MAX: usize = 32;
+
+/// A condition that is sound by itself. Its references haven't been compared with any types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    root: Expression,
+}
+
+/// Whether a condition holds, and why.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// Whether it holds.
+    pub holds: bool,
+    /// The condition's references as they are written, each once, with the values that they had.
+    /// The value of what isn't there is null.
+    pub saw: Vec<(String, Value)>,
+}
+
+/// The reason why a condition can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrongCondition {
+    /// The place in the condition's text: the number of bytes before it. In a pattern it is 0.
+    pub at: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl WrongCondition {
+    fn new(at: usize, message: impl Into<String>) -> WrongCondition {
+        WrongCondition { at, message: message.into() }
+    }
+}
+
+impl fmt::Display for WrongCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            0 => f.write_str(&self.message),
+            at => write!(f, "byte {}: {}", at + 1, self.message),
+        }
+    }
+}
+
+impl std::error::Error for WrongCondition {}
+
+impl Condition {
+    /// Reads a condition from its text.
+    ///
+    /// # Errors
+    /// With the place, if the text is no condition, has more than [`CONDITION_BYTES_MAX`] bytes, or
+    /// nests deeper than [`CONDITION_DEPTH_MAX`].
+    pub fn parse(text: &str) -> Result<Condition, WrongCondition> {
+        parse::expression(text).map(|root| Condition { root })
+    }
+
+    /// Makes a condition from a pattern, as `conditions` of a trigger has it: each key is a field
+    /// below `path`, and its value says what the field must be.
+    ///
+    /// ```
+    /// use pumphouse::listeners::condition::Condition;
+    /// use serde_json::json;
+    ///
+    /// let pattern = json!({"context": {"phase": "testing"}, "status": ["CODING", "TESTING"]});
+    /// let condition = Condition::matching(&pattern, "metadata", true)?;
+    /// let status = "metadata.status in ['CODING', 'TESTING']";
+    /// let text = format!("metadata.context.phase == 'testing' and {status}");
+    /// assert_eq!(condition.to_string(), Condition::parse(&text)?.to_string());
+    /// # Ok::<(), pumphouse::listeners::condition::WrongCondition>(())
+    /// ```
+    ///
+    /// A scalar is the field's value. A list has alternatives. A map is a pattern of the field's
+    /// own fields; other fields of it may have any value. The keys `all`, `any` and `not` combine
+    /// patterns. A text in place of a pattern is a condition. With `is_all` every key must match,
+    /// otherwise one is enough.
+    ///
+    /// # Errors
+    /// If the pattern is empty, has a part that can't match, or nests too deeply.
+    pub fn matching(
+        pattern: &Value,
+        path: &str,
+        is_all: bool,
+    ) -> Result<Condition, WrongCondition> {
+        pattern::expression(pattern, path, is_all).map(|root| Condition { root })
+    }
+
+    /// Compares the condition with the types of the values that it will see.
+    ///
+    /// # Errors
+    /// With the place, if a reference leads to nothing, if two types can't be compared, or if the
+    /// condition is neither true nor false.
+    pub fn check(&self, known: &Type) -> Result<(), WrongCondition> {
+        types::check(&self.root, known)
+    }
+
+    /// Decides whether the condition holds. `value` gives the value of a reference.
+    pub fn evaluate(&self, value: &dyn Fn(&Reference) -> Option<Value>) -> Verdict {
+        let mut saw = Vec::new();
+        for reference in self.references() {
+            let written = reference.to_string();
+            if !saw.iter().any(|(it, _)| *it == written) {
+                saw.push((written, value(reference).unwrap_or_default()));
+            }
+        }
+        let seen = |reference: &Reference| {
+            let written = reference.to_string();
+            let found = saw.iter().find(|(it, _)| *it == written);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        Verdict { holds: self.root.value(&seen) == Value::Bool(true), saw }
+    }
+
+    /// The references in the condition, in their order.
+    #[must_use]
+    pub fn references(&self) -> Vec<&Reference> {
+        let mut found = Vec::new();
+        self.root.references(&mut found);
+        found
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.root.fmt(f)
+    }
+}

@@ -1,0 +1,228 @@
+//! Triggers and what they decide. No clock and no log: a decision depends on the rules, on what was
+//! decided before, and on the change.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::prelude::*;
+use pumphouse::wire::Json;
+use serde_json::{Map, Value, json};
+
+use super::super::condition::{Condition, Reference, Type, Verdict, WrongCondition};
+use super::super::metadata::{Field, Fields, Kind, METADATA};
+use super::super::workflow::Workflow;
+use super::super::workflow::definition::Fire;
+use super::firings::Watch;
+use super::words::TriggerDecision;
+
+/// A rule that begins runs of a workflow when an agent's metadata change.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    /// The name of the trigger and of its workflow.
+    pub(super) name: String,
+    /// The payload that begins a run.
+    pub(super) root: Name,
+    condition: Condition,
+    /// The fields that the condition refers to.
+    fields: BTreeSet<String>,
+    fire: Fire,
+    priority: i64,
+    /// Whether its runs are cancelled when its condition ceases to hold.
+    pub(super) cancels_on_change: bool,
+}
+
+/// An agent with the rules that watch it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
+    fields: Fields,
+    /// The rules, those with a higher priority first.
+    rules: Vec<Rule>,
+}
+
+/// A change of metadata.
+pub(super) struct Change<'a> {
+    pub(super) turn: u64,
+    pub(super) fields: &'a Map<String, Value>,
+    /// The rules of which a run is at work.
+    pub(super) at_work: BTreeSet<&'a str>,
+}
+
+/// What a rule decided.
+pub(super) struct Decided<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) decision: TriggerDecision,
+}
+
+impl Rule {
+    /// The rule of a workflow. None if the workflow has no trigger.
+    pub(super) fn of(workflow: &Workflow) -> Option<Result<Rule, WrongCondition>> {
+        let trigger = workflow.definition().trigger.as_ref()?;
+        let made = trigger.condition().map(|condition| Rule {
+            name: workflow.name().to_owned(),
+            root: workflow.root(),
+            fields: fields_in(&condition),
+            condition,
+            fire: trigger.fire,
+            priority: trigger.priority,
+            cancels_on_change: trigger.cancel_on_change,
+        });
+        Some(made)
+    }
+
+    /// Decides what a change means. None if nothing about the rule has changed.
+    fn decide(
+        &self,
+        was: bool,
+        fired: Option<u64>,
+        (before, after): (&Values<'_>, &Values<'_>),
+        change: &Change<'_>,
+    ) -> Option<TriggerDecision> {
+        let is_touched = self.fields.iter().any(|it| change.fields.contains_key(it));
+        if !is_touched && self.fire != Fire::Level {
+            return None;
+        }
+        let verdict = after.verdict(&self.condition);
+        let why = match self.fire {
+            _ if !verdict.holds => None,
+            Fire::Edge => was.then_some("it held before"),
+            Fire::OnChange => {
+                let is_same = |it: &String| before.get(it) == after.get(it);
+                self.fields.iter().all(is_same).then_some("no field in it has changed")
+            }
+            Fire::Level if self.is_at_work(change) => Some("its last run is at work"),
+            Fire::Level => (fired == Some(change.turn)).then_some("it has fired in this turn"),
+        };
+        let Verdict { holds, saw, .. } = verdict;
+        let fires = holds && why.is_none();
+        let is_told = fires || holds != was || (holds && self.fire == Fire::Level);
+        is_told.then(|| TriggerDecision {
+            rule: self.name.clone(),
+            holds,
+            fires,
+            why: why.map(str::to_owned),
+            saw: Json(Value::Object(saw.into_iter().collect())),
+        })
+    }
+
+    fn is_at_work(&self, change: &Change<'_>) -> bool {
+        change.at_work.contains(&*self.name)
+    }
+}
+
+/// The names of the fields of metadata that a condition refers to.
+fn fields_in(condition: &Condition) -> BTreeSet<String> {
+    let of_metadata = condition.references().into_iter().filter(|it| it.name() == METADATA);
+    of_metadata.filter_map(|it| it.path().next().map(Cow::into_owned)).collect()
+}
+
+impl Watched {
+    pub(super) fn new(fields: Fields) -> Watched {
+        Watched { fields, rules: Vec::new() }
+    }
+
+    /// Adds a rule.
+    ///
+    /// # Errors
+    /// If the rule's condition doesn't fit the fields.
+    pub(super) fn add(&mut self, rule: Rule) -> Result<(), WrongCondition> {
+        rule.condition.check(&known(&self.fields))?;
+        let place = self.rules.partition_point(|it| it.priority >= rule.priority);
+        self.rules.insert(place, rule);
+        Ok(())
+    }
+
+    /// The names of the workflows that the rules begin.
+    pub(super) fn workflows(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|it| &*it.name)
+    }
+
+    /// Decides what a change means for each rule, in the order of the rules.
+    pub(super) fn decide(&self, watch: &Watch, change: &Change<'_>) -> Vec<Decided<'_>> {
+        let after: Map<String, Value> = {
+            let mut after = watch.values.clone();
+            after.extend(change.fields.clone());
+            after
+        };
+        let nothing = Map::new();
+        let at_first = Values { fields: &self.fields, set: &nothing };
+        let before = Values { fields: &self.fields, set: &watch.values };
+        let after = Values { fields: &self.fields, set: &after };
+        let mut decided = Vec::new();
+        for rule in &self.rules {
+            let held = watch.held.get(&rule.name).copied();
+            let was = held.unwrap_or_else(|| at_first.verdict(&rule.condition).holds);
+            let fired = watch.fired.get(&rule.name).copied();
+            let decision = rule.decide(was, fired, (&before, &after), change);
+            decided.extend(decision.map(|decision| Decided { rule, decision }));
+        }
+        decided
+    }
+
+    /// All fields with their values after a change, as the input of a run has them.
+    pub(super) fn values(&self, watch: &Watch, change: &Change<'_>) -> Value {
+        let value = |it: &Field| {
+            let set = change.fields.get(it.name()).or_else(|| watch.values.get(it.name()));
+            set.or(it.initial()).cloned().unwrap_or_default()
+        };
+        let each = self.fields.all().map(|it| (it.name().to_owned(), value(it)));
+        Value::Object(each.collect())
+    }
+}
+
+/// The values of metadata: those that are set, and the defaults of all others.
+struct Values<'a> {
+    fields: &'a Fields,
+    set: &'a Map<String, Value>,
+}
+
+impl Values<'_> {
+    fn get(&self, field: &str) -> Option<&Value> {
+        self.set.get(field).or_else(|| self.fields.get(field)?.initial())
+    }
+
+    fn verdict(&self, condition: &Condition) -> Verdict {
+        condition.evaluate(&|reference: &Reference| {
+            let mut path = reference.path();
+            let first = self.get(&path.next()?)?;
+            let step = |value: &'_ Value, step: Cow<'_, str>| match value {
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?).cloned(),
+                it => it.get(&*step).cloned(),
+            };
+            path.try_fold(first.clone(), |value, it| step(&value, it))
+        })
+    }
+}
+
+/// The types of what a condition may refer to.
+pub(super) fn known(fields: &Fields) -> Type {
+    let each = fields.all().map(|it| {
+        let kind = match it.kind() {
+            Kind::Enum(values) => Type::one_of(values.iter().cloned()),
+            Kind::String => Type::Text,
+            Kind::Number => Type::Number,
+            Kind::Boolean => Type::Boolean,
+            Kind::Object => Type::Map,
+            Kind::Array => Type::List,
+        };
+        (it.name().to_owned(), kind)
+    });
+    Type::record([(METADATA, Type::record(each))])
+}
+
+/// The input of a run that a rule begins.
+pub(super) fn input(rule: &Rule, agent: &str, turn: u64, metadata: &Value) -> Map<String, Value> {
+    let input = json!({
+        "type": "metadata_match",
+        "rule": rule.name,
+        "agent": agent,
+        "turn": turn,
+        "metadata": metadata,
+    });
+    match input {
+        Value::Object(input) => input,
+        _ => Map::new(),
+    }
+}
+
+/// The agents that triggers watch.
+pub(super) type Agents = BTreeMap<String, Watched>;

@@ -1,0 +1,380 @@
+//! Definitions of workflows: what a file of the kind `Workflow` says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::super::condition::{Condition, WrongCondition};
+use super::super::metadata::METADATA;
+
+/// What a workflow does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Always `Workflow`.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The name of the workflow and of its listener.
+    pub name: String,
+    /// The author's version of the file. It changes nothing.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// What the workflow is for. Prompts and people read it.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What begins runs by itself.
+    #[serde(default)]
+    pub trigger: Option<TriggerDefinition>,
+    /// The steps, in their order.
+    pub steps: Vec<Step>,
+    /// The values that the workflow answers with, by their names. They may have references.
+    #[serde(default)]
+    pub outputs: Map<String, Value>,
+    /// How long a run may take.
+    #[serde(default)]
+    pub timeout: Option<Seconds>,
+    /// What the failure of a step means that says nothing of it.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+    /// The variables of the pump's environment that `${agent.environment}` has.
+    #[serde(default)]
+    pub environment: Vec<String>,
+}
+
+/// What begins runs of a workflow by itself: changes of an agent's metadata.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TriggerDefinition {
+    /// What the trigger watches.
+    #[serde(rename = "type", default)]
+    pub kind: TriggerKind,
+    /// The pattern that the metadata must match, or a condition as a text.
+    pub conditions: Value,
+    /// Whether every key of the pattern must match. Otherwise one is enough.
+    #[serde(default = "yes")]
+    pub match_all: bool,
+    /// When the trigger fires.
+    #[serde(default)]
+    pub fire: Fire,
+    /// Of several triggers that fire at once, those with a higher priority start first.
+    #[serde(default)]
+    pub priority: i64,
+    /// Whether runs are cancelled when the condition ceases to hold.
+    #[serde(default)]
+    pub cancel_on_change: bool,
+}
+
+/// What a trigger watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TriggerKind {
+    /// An agent's metadata.
+    #[default]
+    MetadataMatch,
+}
+
+/// When a trigger fires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+// The enum is exhaustive, since what decides must know each word.
+pub enum Fire {
+    /// When its condition begins to hold.
+    #[default]
+    Edge,
+    /// At each change while its condition holds, but only once in a turn, and never while its last
+    /// run is at work.
+    Level,
+    /// When its condition holds, and one of the fields in it has another value than before.
+    OnChange,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TriggerDefinition {
+    /// The condition, whose references begin with `metadata`.
+    ///
+    /// # Errors
+    /// If the pattern can't match anything.
+    pub fn condition(&self) -> Result<Condition, WrongCondition> {
+        Condition::matching(&self.conditions, METADATA, self.match_all)
+    }
+}
+
+/// The `kind` of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A workflow.
+    #[default]
+    Workflow,
+}
+
+/// A step of a workflow.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Step {
+    /// The name, by which other steps refer to its result: `${steps.NAME}`.
+    pub name: String,
+    /// What the step does.
+    #[serde(rename = "type", default)]
+    pub kind: StepKind,
+    /// The listener to call, or `listener.payload`.
+    #[serde(default)]
+    pub target: Option<String>,
+    /// What it is sent. May have references.
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+    /// Whether the step runs. Without a condition it does.
+    #[serde(default)]
+    pub condition: Option<ConditionText>,
+    /// The steps that must have ended before. Without it, that is the step before this one.
+    #[serde(default)]
+    pub depends_on: Option<Vec<String>>,
+    /// Neighbouring steps with the same group run side by side.
+    #[serde(default)]
+    pub parallel_group: Option<String>,
+    /// How long an attempt may take.
+    #[serde(default)]
+    pub timeout: Option<Seconds>,
+    /// How often, and when, the step is tried again.
+    #[serde(default)]
+    pub retry_policy: Option<RetryPolicy>,
+    /// What the step's failure means for the run. The default is that of the workflow.
+    #[serde(default)]
+    pub on_failure: Option<OnFailure>,
+    /// The call that undoes the step, if a later step ends the run.
+    #[serde(default)]
+    pub compensate: Option<Call>,
+    /// Of a decision: the steps that run if its condition holds.
+    #[serde(default)]
+    pub then: Vec<Step>,
+    /// Of a decision: the steps that run otherwise.
+    #[serde(default, rename = "else")]
+    pub otherwise: Vec<Step>,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+// The enum is exhaustive, since a run must know what each kind does.
+pub enum StepKind {
+    /// Calls a listener that does one thing.
+    #[default]
+    Tool,
+    /// Gives an agent work.
+    Agent,
+    /// Calls a listener that stores data.
+    Relic,
+    /// Asks a model once.
+    Llm,
+    /// Runs another workflow.
+    Workflow,
+    /// Takes one of two branches.
+    Decision,
+    /// Waits until all steps before it have ended.
+    Barrier,
+}
+
+/// A call that undoes a step.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Call {
+    /// What is called.
+    #[serde(rename = "type", default)]
+    pub kind: StepKind,
+    /// The listener to call, or `listener.payload`.
+    pub target: String,
+    /// What it is sent. May have references.
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+}
+
+/// What the failure of a step means for its run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+// The enum is exhaustive, since a run must know what each word means.
+pub enum OnFailure {
+    /// The run ends: steps under way are cancelled, and what was done is undone.
+    #[default]
+    Abort,
+    /// The run goes on. Later steps see that `previous_steps_success` is false.
+    Continue,
+    /// The step is tried again, three times in all unless its policy says otherwise; then the run
+    /// ends.
+    Retry,
+    /// The run goes on as if the step had succeeded.
+    LogOnly,
+}
+
+/// How often, and when, a step is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct RetryPolicy {
+    /// The number of attempts, with the first one.
+    pub max_attempts: u32,
+    /// How the pauses grow.
+    pub backoff: Backoff,
+    /// The pause after the first attempt.
+    pub initial_delay: Seconds,
+    /// The longest pause.
+    pub max_delay: Seconds,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
+            max_attempts: 3,
+            backoff: Backoff::Exponential,
+            initial_delay: Seconds(1.0),
+            max_delay: Seconds(60.0),
+        }
+    }
+}
+
+/// How the pauses between attempts grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+// The enum is exhaustive, since a run must know how long each one waits.
+pub enum Backoff {
+    /// Each pause is twice the one before.
+    #[default]
+    Exponential,
+    /// Each pause is longer by the first one.
+    Linear,
+    /// All pauses are the same.
+    None,
+}
+
+/// A time in seconds: `90`, `1.5`, or a text with a unit, such as `"2m"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seconds(f64);
+
+impl Seconds {
+    /// The number of seconds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.0
+    }
+
+    /// The time as a duration.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        Duration::try_from_secs_f64(self.0).unwrap_or(Duration::MAX)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Seconds, D::Error> {
+        use serde::de::Error;
+
+        let value = Value::deserialize(from)?;
+        let seconds = match &value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => with_unit(text),
+            _ => None,
+        };
+        seconds.filter(|it| it.is_finite() && *it >= 0.0).map(Seconds).ok_or_else(|| {
+            D::Error::custom(format!("{value} is no time: write seconds, or \"500ms\", \"2m\""))
+        })
+    }
+}
+
+/// Reads a number with a unit.
+fn with_unit(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 5] =
+        [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+    let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+    Some(number * seconds)
+}
+
+/// A condition as a file has it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConditionText {
+    /// The text.
+    pub text: String,
+    /// The condition.
+    pub condition: Condition,
+}
+
+impl<'de> Deserialize<'de> for ConditionText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ConditionText, D::Error> {
+        let text = match Value::deserialize(from)? {
+            Value::String(it) => it,
+            scalar @ (Value::Bool(_) | Value::Number(_)) => scalar.to_string(),
+            _ => return Err(serde::de::Error::custom("a condition is a text")),
+        };
+        let condition = Condition::parse(&text).map_err(serde::de::Error::custom)?;
+        Ok(ConditionText { text, condition })
+    }
+}
+
+/// The reason why a definition can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrongDefinition {
+    /// The path in the file: `steps[2].condition`.
+    pub path: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl WrongDefinition {
+    pub(super) fn new(path: impl Into<String>, message: impl Into<String>) -> WrongDefinition {
+        WrongDefinition { path: path.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for WrongDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.path {
+            "" => f.write_str(&self.message),
+            path => write!(f, "{path}: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for WrongDefinition {}
+
+impl Definition {
+    /// All steps, those of decisions included, each with its path in the file.
+    pub(super) fn all_steps(&self) -> Vec<(String, &Step)> {
+        let mut found = Vec::new();
+        collect(&self.steps, "steps", &mut found);
+        found
+    }
+
+    /// The names of the listeners that the steps call, in their order.
+    #[must_use]
+    pub fn targets(&self) -> Vec<&str> {
+        let mut found: BTreeMap<&str, ()> = BTreeMap::new();
+        for (_, step) in self.all_steps() {
+            let undo = step.compensate.as_ref().map(|it| &*it.target);
+            for target in step.target.as_deref().into_iter().chain(undo) {
+                found.insert(target.split_once('.').map_or(target, |(name, _)| name), ());
+            }
+        }
+        found.into_keys().collect()
+    }
+}
+
+fn collect<'a>(steps: &'a [Step], path: &str, found: &mut Vec<(String, &'a Step)>) {
+    for (number, step) in steps.iter().enumerate() {
+        let path = format!("{path}[{number}]");
+        collect(&step.then, &format!("{path}.then"), found);
+        collect(&step.otherwise, &format!("{path}.else"), found);
+        found.push((path, step));
+    }
+}

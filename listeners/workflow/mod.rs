@@ -1,0 +1,424 @@
+//! Workflows: listeners that call other listeners, step by step, as a file says.
+//!
+//! ```
+//! use pumphouse::listeners::workflow::{Workflow, words::WorkflowResult};
+//! use pumphouse::listeners::{core, mind, tool::calculate::calculate};
+//! use pumphouse::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let workflow = Workflow::from_json(serde_json::json!({
+//!     "name": "halve",
+//!     "steps": [
+//!         {"name": "sum", "target": "calculate", "parameters": {"expression": "40 + 2"}},
+//!         {"name": "half", "target": "calculate", "condition": "previous_steps_success",
+//!          "parameters": {"expression": "${steps.sum} / 2"}},
+//!     ],
+//!     "outputs": {"half": "${steps.half}"},
+//! }))?;
+//! let run = workflow.run(&serde_json::Map::new())?;
+//! let all = (core(), mind(), calculate(), workflow.listener());
+//! let pump = pumphouse::builder().with(all).build()?.start();
+//! let result: WorkflowResult = pump.ask_element(run).await?.decode()?;
+//! assert_eq!(result.outputs.0, serde_json::json!({"half": "21"}));
+//! # pump.shutdown().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! A workflow runs in a thread of its own below its cause. Its calls are
+//! [actions](mod@super::action), so they are retried, timed out and cancelled like those of an
+//! agent. `definition` says what a file may have, `plan` which step comes behind which, and `run`
+//! what a run does next, which is a pure function of what the log says of it. `docs/workflows.md`
+//! is the manual.
+
+pub mod words;
+pub mod definition;
+mod agent_context;
+mod plan;
+mod references;
+mod run;
+mod runs;
+mod values;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pumphouse::listener::{Answer, FromContext, IntoEmit, Outcome, TreeHistory};
+use pumphouse::prelude::*;
+use pumphouse::schema::{Schema, json};
+use pumphouse::wire::{Json, Timestamp};
+use pumphouse::xml::{View, writable};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use self::agent_context::{Surroundings, agent_context};
+pub use self::definition::{Definition, WrongDefinition};
+use self::plan::{Plan, action_id};
+use self::run::{Failing, Next};
+use self::runs::OpenRun;
+pub use self::runs::Runs;
+use self::values::Values;
+use self::words::{
+    ConditionDecided, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult, WorkflowStarted,
+};
+use super::action::Actions;
+use super::action::call::json_payload;
+use super::condition::Reference;
+use super::metadata::Fields;
+use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
+
+/// The end of these namespaces.
+const VERSION: &str = "/v1";
+
+/// A workflow, before it is a listener.
+#[derive(Clone, Debug)]
+pub struct Workflow {
+    plan: Arc<Plan>,
+    json: Json,
+    digest: String,
+    surroundings: Surroundings,
+}
+
+impl Workflow {
+    /// Makes a workflow of a definition in JSON or, converted to JSON, in YAML.
+    ///
+    /// # Errors
+    /// All mistakes of the definition, each with its path.
+    pub fn from_json(definition: Value) -> Result<Workflow, WrongWorkflow> {
+        let text = definition.to_string();
+        let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let read = Definition::deserialize(&definition)
+            .map_err(|error| WrongWorkflow(vec![WrongDefinition::new("", error.to_string())]))?;
+        let plan = Plan::new(read).map_err(WrongWorkflow)?;
+        let surroundings = Surroundings::default();
+        Ok(Workflow { plan: Arc::new(plan), json: Json(definition), digest, surroundings })
+    }
+
+    /// Declares the metadata fields of an agent. `${agent.metadata}` has the defaults of fields
+    /// that the agent hasn't set.
+    #[must_use]
+    pub fn fields_of(mut self, agent: impl Into<String>, fields: Fields) -> Workflow {
+        self.surroundings.fields.insert(agent.into(), fields);
+        self
+    }
+
+    /// Sets `${agent.workspace_path}`.
+    #[must_use]
+    pub fn workspace_path(mut self, path: impl Into<String>) -> Workflow {
+        self.surroundings.workspace_path = Some(path.into());
+        self
+    }
+
+    /// Sets `${agent.manifest.organism}`, the name of the pump.
+    #[must_use]
+    pub fn organism(mut self, name: impl Into<String>) -> Workflow {
+        self.surroundings.organism = Some(name.into());
+        self
+    }
+
+    /// Adds a variable to `${agent.environment}`. What is added stands in the log.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Workflow {
+        self.surroundings.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// What the file says.
+    #[must_use]
+    pub fn definition(&self) -> &Definition {
+        &self.plan.definition
+    }
+
+    /// The name of the workflow and of its listener.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.plan.definition.name
+    }
+
+    /// The payload that begins a run.
+    #[must_use]
+    pub fn root(&self) -> Name {
+        let name = self.name();
+        Name::new(format!("{WORKFLOWS}{name}{VERSION}"), name)
+    }
+
+    /// The message that begins a run with this input.
+    ///
+    /// # Errors
+    /// If the input has a character that XML doesn't have.
+    pub fn run(&self, input: &Map<String, Value>) -> Result<Element, Fault> {
+        start(&self.root(), input)
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::any(self.root(), "The input of a workflow: a JSON object, or any elements.")
+    }
+
+    /// Builds the listener that the pump runs.
+    #[must_use]
+    pub fn listener(self) -> Listener {
+        let (name, schema) = (self.name().to_owned(), self.schema());
+        let definition = &self.plan.definition;
+        let targets: Vec<String> = definition.targets().into_iter().map(str::to_owned).collect();
+        let text =
+            definition.description.clone().unwrap_or_else(|| format!("The workflow {name}."));
+        Listener::with_state(name, Arc::new(self))
+            .on_named(schema, begin)
+            .on(due)
+            .on(refused)
+            .on_any_reply(go_on)
+            .fold::<Runs>()
+            .fold::<Actions>()
+            .kind("workflow")
+            .describe(text)
+            .peers(targets)
+            .relies_on([NAME])
+            .serial()
+            .shared()
+            .idempotent()
+            .settles()
+            .own_thread()
+            .grant::<Timers>()
+            .may_emit::<WorkflowStarted>()
+            .may_emit::<ConditionDecided>()
+            .may_emit::<StepRefused>()
+            .may_emit::<WorkflowResult>()
+            .may_emit::<WorkflowFailed>()
+            .may_emit::<WorkflowDue>()
+            .stateless()
+    }
+}
+
+/// The mistakes of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongWorkflow(Vec<WrongDefinition>);
+
+impl WrongWorkflow {
+    /// Each mistake.
+    #[must_use]
+    pub fn all(&self) -> &[WrongDefinition] {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for WrongWorkflow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, wrong) in self.0.iter().enumerate() {
+            let line = if number > 0 { "\n" } else { "" };
+            write!(f, "{line}{wrong}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for WrongWorkflow {}
+
+/// A message to a workflow, and the contexts of its handler.
+#[derive(FromContext)]
+struct Handling {
+    message: Message,
+    queue: Queue,
+    runs: Fold<Runs>,
+    actions: Fold<Actions>,
+    capabilities: Capabilities,
+    tree: TreeHistory,
+    workflow: State<Arc<Workflow>>,
+}
+
+/// The emissions of a workflow. They are sent in the order of these fields.
+#[derive(Default, IntoEmit)]
+struct Emissions {
+    started: Vec<Note<WorkflowStarted>>,
+    timeouts: Vec<Later<WorkflowDue>>,
+    decided: Vec<Note<ConditionDecided>>,
+    refused: Vec<Again<StepRefused>>,
+    calls: Vec<Request<To<Action>>>,
+    cancelled: Vec<To<CancelAction>>,
+    results: Vec<Answer<WorkflowResult>>,
+    failed: Vec<Answer<Result<WorkflowResult, WorkflowFailed>>>,
+}
+
+/// The message that begins a run of the workflow with this payload.
+///
+/// # Errors
+/// If the input has a character that XML doesn't have.
+pub fn start(root: &Name, input: &Map<String, Value>) -> Result<Element, Fault> {
+    json_payload(root, input).map_err(Fault::from)
+}
+
+/// The name of the workflow whose runs a payload begins. None for any other payload.
+#[must_use]
+pub fn name_of(payload: &Name) -> Option<&str> {
+    let version = payload.namespace().strip_prefix(WORKFLOWS)?.strip_prefix(payload.local())?;
+    (version == VERSION).then_some(payload.local())
+}
+
+/// Reads the input of a run: a JSON object, or elements, whose contents are texts.
+///
+/// # Errors
+/// If the input is neither.
+fn read_input(view: View<'_>) -> Result<Value, String> {
+    let text = view.text();
+    if view.elements().next().is_some() || text.trim().is_empty() {
+        return Ok(Value::Object(contents(view)));
+    }
+    // JSON can have characters that the log can't.
+    match json::read(&writable(&text)) {
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => Err("the input is JSON, but no object: write {\"name\": value}".to_owned()),
+        Err(error) => Err(format!("the input is no JSON object: {error}")),
+    }
+}
+
+/// The elements in an element, by their names. Several of one name become a list.
+fn contents(view: View<'_>) -> Map<String, Value> {
+    let mut all: Map<String, Value> = Map::new();
+    for element in view.elements() {
+        let value = match element.elements().next() {
+            Some(_) => Value::Object(contents(element)),
+            None => Value::String(element.text().into_owned()),
+        };
+        match all.get_mut(element.local()) {
+            Some(Value::Array(items)) => items.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+            None => drop(all.insert(element.local().to_owned(), value)),
+        }
+    }
+    all
+}
+
+/// Begins a run.
+async fn begin(handling: Handling, _: Element) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+/// Ends a run whose time is up.
+async fn due(handling: Handling, _: WorkflowDue) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+/// Goes on after a step that couldn't be called.
+async fn refused(handling: Handling, _: StepRefused) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+/// Goes on after the answer to a call.
+async fn go_on(handling: Handling, _: Element) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+impl Handling {
+    /// Handles the message at hand and those that wait behind it. The folds include them all, so
+    /// each run goes on once.
+    async fn handle(&self) -> Result<Emissions, Fault> {
+        let mut emissions = Emissions::default();
+        let mut runs = BTreeSet::new();
+        for message in std::iter::once(&self.message.0).chain(&self.queue.0) {
+            match name_of(message.name()) {
+                Some(_) => self.begin(message, &mut emissions).await?,
+                None => runs.extend(self.runs.of(message).map(|(run, _)| run)),
+            }
+        }
+        for run in runs {
+            if let Some(open) = self.runs.get(run) {
+                self.advance(run, open, &mut emissions);
+            }
+        }
+        Ok(emissions)
+    }
+
+    /// Begins the run of one message.
+    async fn begin(&self, message: &Entry, emissions: &mut Emissions) -> Result<(), Fault> {
+        let workflow = &self.workflow.0;
+        let input = match read_input(message.element()?.view()) {
+            Ok(it) => it,
+            Err(reason) => {
+                let failed = WorkflowFailed::before_steps(workflow.name(), reason);
+                let answer = Answer::new(vec![message.clone()], Err(failed));
+                emissions.failed.push(answer.outcome(Outcome::Failed));
+                return Ok(());
+            }
+        };
+        let wanted = workflow.plan.agent_fields();
+        let (tree, known) = (&self.tree, &workflow.surroundings);
+        let agent = agent_context(message, tree, &self.capabilities, known, &wanted).await?;
+        let at = i64::try_from(message.at_us()).ok();
+        let at = at.and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default();
+        emissions.started.push(Note(WorkflowStarted {
+            run: message.seq(),
+            workflow: workflow.name().to_owned(),
+            digest: workflow.digest.clone(),
+            at,
+            input: Some(Json(input.clone())),
+            agent: agent.clone().map(Json),
+            definition: workflow.json.clone(),
+        }));
+        if let Some(limit) = workflow.plan.definition.timeout {
+            let micros = u64::try_from(limit.duration().as_micros()).unwrap_or(u64::MAX);
+            let until = message.at_us().saturating_add(micros);
+            let due = WorkflowDue { run: message.seq() };
+            emissions.timeouts.push(Later::at(until, due).unawaited());
+        }
+        let plan = workflow.plan.clone();
+        let open = OpenRun::new(message.clone(), plan, input, agent, at.to_string());
+        self.advance(message.seq(), &open, emissions);
+        Ok(())
+    }
+
+    /// Adds the emissions of what a run does next.
+    fn advance(&self, run: u64, open: &OpenRun, emissions: &mut Emissions) {
+        let (actions, capabilities) = (&*self.actions, &self.capabilities);
+        let values = Values { open, actions, capabilities };
+        let of_condition = |reference: &Reference| {
+            let path: Vec<Cow<'_, str>> = reference.path().collect();
+            let path: Vec<&str> = path.iter().map(|it| &**it).collect();
+            values.find(reference.name(), &path)
+        };
+        for next in open.facts.next(&open.plan, &of_condition) {
+            match next {
+                Next::Decide { step, verdict } => {
+                    let step = &open.plan.steps[step].step;
+                    let condition = step.condition.as_ref().map(|it| it.text.clone());
+                    emissions.decided.push(Note(ConditionDecided {
+                        run,
+                        step: step.name.clone(),
+                        holds: verdict.holds,
+                        condition: condition.unwrap_or_default(),
+                        saw: Json(Value::Object(verdict.saw.into_iter().collect())),
+                    }));
+                }
+                Next::Call { step, is_undo } => {
+                    match values.call(run, &open.plan.steps[step], is_undo) {
+                        Ok(call) => emissions.calls.push(call),
+                        Err(refused) => emissions.refused.push(Again(refused)),
+                    }
+                }
+                Next::Cancel { step } => {
+                    let id = Some(action_id(run, &open.plan.steps[step].step.name));
+                    let reason = Some("the run of its workflow has failed".to_owned());
+                    let cancel = CancelAction { id, turn: None, agent: None, reason };
+                    emissions.cancelled.push(To(NAME, cancel));
+                }
+                Next::End => {
+                    let asked = vec![open.asked.clone()];
+                    emissions.results.push(Answer::new(asked, values.outputs()));
+                }
+                Next::Fail(failing) => emissions.failed.push(open.fail(failing)),
+            }
+        }
+    }
+}
+
+impl OpenRun {
+    /// The answer that the run has failed.
+    fn fail(&self, failing: Failing) -> Answer<Result<WorkflowResult, WorkflowFailed>> {
+        let Failing { step, reason, undone, not_undone } = failing;
+        let step = step.map(|it| self.plan.steps[it].step.name.clone());
+        let workflow = self.plan.definition.name.clone();
+        let failed = WorkflowFailed { workflow, step, reason, undone, not_undone };
+        Answer::new(vec![self.asked.clone()], Err(failed)).outcome(Outcome::Failed)
+    }
+}

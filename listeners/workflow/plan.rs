@@ -1,0 +1,433 @@
+//! The plan of a workflow: its steps as a list, each with the steps that must end before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pumphouse::limits::ActionLimits;
+use pumphouse::schema::nearest;
+use serde_json::{Map, Value};
+
+use super::super::action::variables::{self, Piece, Reference, pieces};
+use super::super::condition::Type;
+use super::super::metadata::METADATA;
+use super::agent_context;
+use super::definition::{Definition, OnFailure, Step, StepKind, WrongDefinition};
+
+/// The names that references begin with.
+pub(super) const TRIGGER: &str = "trigger";
+pub(super) const STEPS: &str = "steps";
+pub(super) const WORKFLOW: &str = "workflow";
+pub(super) const AGENT: &str = "agent";
+pub(super) const SUCCESS: &str = "previous_steps_success";
+
+/// The names that references in parameters and outputs may begin with.
+pub(super) const NAMES: [&str; 5] = [TRIGGER, STEPS, WORKFLOW, AGENT, METADATA];
+/// The fields of `workflow`.
+const WORKFLOW_FIELDS: [&str; 3] = ["name", "run", "started_at"];
+
+/// The end of the ids of actions that undo steps.
+const UNDO: &str = "-undo";
+
+/// A workflow whose definition is sound.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) definition: Definition,
+    pub(super) steps: Vec<Planned>,
+}
+
+/// A step and its place in the plan.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub(super) step: Step,
+    /// The numbers of the steps that must have ended before.
+    pub(super) after: Vec<usize>,
+    /// The decision whose branch the step is in, and whether it is the branch `then`.
+    pub(super) branch: Option<(usize, bool)>,
+    pub(super) on_failure: OnFailure,
+}
+
+impl Plan {
+    /// Makes the plan of a definition.
+    ///
+    /// # Errors
+    /// All mistakes of the definition, each with its path.
+    pub(super) fn new(definition: Definition) -> Result<Plan, Vec<WrongDefinition>> {
+        let mut planner = Planner { on_failure: definition.on_failure, ..Planner::default() };
+        planner.sequence(&definition.steps, "steps", &[], None);
+        planner.connect();
+        planner.check_circles();
+        let steps: Vec<Planned> = planner.planned.into_iter().map(|(_, it)| it).collect();
+        let mut wrong = planner.wrong;
+        if definition.steps.is_empty() {
+            wrong.push(WrongDefinition::new("steps", "a workflow needs a step"));
+        }
+        if let Some(Err(error)) = definition.trigger.as_ref().map(|it| it.condition()) {
+            wrong.push(WrongDefinition::new("trigger.conditions", error.to_string()));
+        }
+        let plan = Plan { definition, steps };
+        wrong.extend(plan.wrong_conditions(&planner.paths));
+        wrong.extend(plan.wrong_references(&planner.paths));
+        if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+    }
+
+    /// The types of what conditions may refer to.
+    pub(super) fn known(&self) -> Type {
+        let steps = self.steps.iter().map(|it| (it.step.name.clone(), Type::Any));
+        Type::record([
+            (TRIGGER, Type::Any),
+            (STEPS, Type::record(steps)),
+            (WORKFLOW, Type::record(WORKFLOW_FIELDS.map(|it| (it, Type::Text)))),
+            (AGENT, Type::record(agent_context::FIELDS.map(|it| (it, Type::Any)))),
+            (METADATA, Type::Any),
+            (SUCCESS, Type::Boolean),
+        ])
+    }
+
+    /// The fields of the agent's context that the workflow refers to.
+    pub(super) fn agent_fields(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut add = |name: &str, field: Option<&str>| match (name, field) {
+            (METADATA, _) => drop(found.insert(METADATA.to_owned())),
+            (AGENT, Some(field)) => drop(found.insert(field.to_owned())),
+            (AGENT, None) => found.extend(agent_context::FIELDS.map(str::to_owned)),
+            _ => {}
+        };
+        for (_, parameters) in self.texts(&[]) {
+            each_reference(parameters, &mut |it| {
+                let path = variables::steps(it.path).unwrap_or_default();
+                add(it.name, path.first().copied());
+            });
+        }
+        let conditions = self.steps.iter().filter_map(|it| it.step.condition.as_ref());
+        for reference in conditions.flat_map(|it| it.condition.references()) {
+            add(reference.name(), reference.path().next().as_deref());
+        }
+        found
+    }
+
+    /// The maps with references, each with its path in the file.
+    fn texts<'a>(&'a self, paths: &'a [String]) -> Vec<(String, &'a Map<String, Value>)> {
+        let mut all = vec![("outputs".to_owned(), &self.definition.outputs)];
+        for (number, planned) in self.steps.iter().enumerate() {
+            let path = paths.get(number).map_or("", String::as_str);
+            all.push((format!("{path}.parameters"), &planned.step.parameters));
+            if let Some(undo) = &planned.step.compensate {
+                all.push((format!("{path}.compensate.parameters"), &undo.parameters));
+            }
+        }
+        all
+    }
+
+    /// The references that can't lead to anything.
+    fn wrong_references(&self, paths: &[String]) -> Vec<WrongDefinition> {
+        let mut wrong = Vec::new();
+        for (path, map) in self.texts(paths) {
+            for (key, value) in map {
+                each_reference_in(value, &mut |it| {
+                    let path = format!("{path}.{key}");
+                    let message = self.wrong_reference(it);
+                    wrong.extend(message.map(|it| WrongDefinition::new(path, it)));
+                });
+            }
+        }
+        for (number, path) in paths.iter().enumerate() {
+            self.wrong_order(number, path, &mut wrong);
+        }
+        wrong
+    }
+
+    /// Adds a mistake for each step that a step refers to although it doesn't come before it.
+    fn wrong_order(&self, number: usize, path: &str, wrong: &mut Vec<WrongDefinition>) {
+        let (mut before, mut open) = (BTreeSet::new(), self.steps[number].after.clone());
+        while let Some(next) = open.pop() {
+            if before.insert(next) {
+                open.extend(&self.steps[next].after);
+            }
+        }
+        let step = &self.steps[number].step;
+        let mut check = |key: &str, name: &str| {
+            let known = self.steps.iter().position(|it| it.step.name == name);
+            if known.is_some_and(|it| !before.contains(&it)) {
+                let text =
+                    format!("`{name}` doesn't come before `{}`, so it has no result", step.name);
+                wrong.push(WrongDefinition::new(format!("{path}.{key}"), text));
+            }
+        };
+        each_reference(&step.parameters, &mut |it| {
+            if let (STEPS, Some([step, ..])) = (it.name, variables::steps(it.path).as_deref()) {
+                check("parameters", step);
+            }
+        });
+        let conditions = step.condition.iter().flat_map(|it| it.condition.references());
+        for reference in conditions.filter(|it| it.name() == STEPS) {
+            if let Some(step) = reference.path().next() {
+                check("condition", &step);
+            }
+        }
+    }
+
+    /// What is wrong with a reference. None if it may have a value.
+    fn wrong_reference(&self, reference: &Reference<'_>) -> Option<String> {
+        let Reference { name, path, whole, .. } = *reference;
+        let path = variables::steps(path).unwrap_or_default();
+        let steps: Vec<&str> = self.steps.iter().map(|it| &*it.step.name).collect();
+        let (what, said, right): (&str, &str, &[&str]) = match (name, &path[..]) {
+            (STEPS, [step, ..]) => ("there is no step", step, &steps),
+            (WORKFLOW, [field, ..]) => ("`workflow` has no", field, &WORKFLOW_FIELDS),
+            (AGENT, [field, ..]) => ("`agent` has no", field, &agent_context::FIELDS),
+            // A word behind a dollar without braces may be any text.
+            _ if NAMES.contains(&name) || !whole.starts_with("${") => return None,
+            _ => ("references don't begin with", name, &NAMES),
+        };
+        if right.contains(&said) {
+            return None;
+        }
+        let near = nearest(said, right.iter().copied());
+        let advice = match near {
+            Some(it) => format!("did you mean `{it}`?"),
+            None => format!("there is {}", right.join(", ")),
+        };
+        Some(format!("{whole}: {what} `{said}`; {advice}"))
+    }
+
+    fn wrong_conditions(&self, paths: &[String]) -> Vec<WrongDefinition> {
+        let known = self.known();
+        let check = |(planned, path): (&Planned, &String)| {
+            let condition = planned.step.condition.as_ref()?;
+            let wrong = condition.condition.check(&known).err()?;
+            Some(WrongDefinition::new(format!("{path}.condition"), wrong.to_string()))
+        };
+        self.steps.iter().zip(paths).filter_map(check).collect()
+    }
+}
+
+/// Makes a list of nested steps.
+#[derive(Default)]
+struct Planner {
+    on_failure: OnFailure,
+    /// The steps, each with the names in its `depends_on`.
+    planned: Vec<(Option<Vec<String>>, Planned)>,
+    paths: Vec<String>,
+    wrong: Vec<WrongDefinition>,
+}
+
+impl Planner {
+    /// Adds steps that run one after another, behind those in `after`. Returns the steps behind
+    /// which the next one runs.
+    fn sequence(
+        &mut self,
+        steps: &[Step],
+        path: &str,
+        after: &[usize],
+        branch: Option<(usize, bool)>,
+    ) -> Vec<usize> {
+        let begin = self.planned.len();
+        let mut before = after.to_vec();
+        let mut group: Option<(&str, Vec<usize>, Vec<usize>)> = None;
+        for (number, step) in steps.iter().enumerate() {
+            let path = format!("{path}[{number}]");
+            let own = step.parallel_group.as_deref();
+            // A step of another group ends the group before it.
+            if let Some((name, _, ends)) = &group
+                && own != Some(*name)
+            {
+                before = ends.clone();
+                group = None;
+            }
+            let starts = match (&group, step.kind) {
+                (Some((_, starts, _)), _) => starts.clone(),
+                (None, StepKind::Barrier) => {
+                    (begin..self.planned.len()).chain(before.iter().copied()).collect()
+                }
+                (None, _) => before.clone(),
+            };
+            let ends = self.step(step, &path, &starts, branch);
+            match (&mut group, own) {
+                (Some((_, _, all)), _) => all.extend(ends),
+                (None, Some(name)) => group = Some((name, starts, ends)),
+                (None, None) => before = ends,
+            }
+        }
+        group.map_or(before, |(_, _, ends)| ends)
+    }
+
+    /// Adds one step with the steps of its branches. Returns the steps behind which the next one
+    /// runs.
+    fn step(
+        &mut self,
+        step: &Step,
+        path: &str,
+        after: &[usize],
+        branch: Option<(usize, bool)>,
+    ) -> Vec<usize> {
+        self.check(step, path);
+        let number = self.planned.len();
+        let on_failure = step.on_failure.unwrap_or(self.on_failure);
+        let planned = Planned { step: step.clone(), after: after.to_vec(), branch, on_failure };
+        self.planned.push((step.depends_on.clone(), planned));
+        self.paths.push(path.to_owned());
+        if step.kind != StepKind::Decision {
+            return vec![number];
+        }
+        let mut ends = vec![number];
+        for (steps, key, is_then) in [(&step.then, "then", true), (&step.otherwise, "else", false)]
+        {
+            let path = format!("{path}.{key}");
+            ends.extend(self.sequence(steps, &path, &[number], Some((number, is_then))));
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// Checks what a step says by itself.
+    fn check(&mut self, step: &Step, path: &str) {
+        let mut wrong = |key: &str, message: &str| {
+            let path = if key.is_empty() { path.to_owned() } else { format!("{path}.{key}") };
+            self.wrong.push(WrongDefinition::new(path, message));
+        };
+        let name = &step.name;
+        let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+        if !name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+            || !name.chars().all(is_word)
+        {
+            let text = format!(
+                "{name:?} is no name of a step: it has letters, digits, _ and -, and begins with a \
+                 letter or _"
+            );
+            wrong("name", &text);
+        } else if name.ends_with(UNDO) {
+            wrong("name", &format!("names that end in {UNDO} are those of calls that undo a step"));
+        }
+        let calls = !matches!(step.kind, StepKind::Decision | StepKind::Barrier);
+        if calls && step.target.is_none() {
+            wrong("", "the step needs the key `target`, the listener that it calls");
+        }
+        if !calls && step.target.is_some() {
+            wrong("target", "a decision and a barrier call nobody");
+        }
+        if step.kind == StepKind::Decision {
+            if step.condition.is_none() {
+                wrong("", "a decision needs the key `condition`");
+            }
+            if step.then.is_empty() && step.otherwise.is_empty() {
+                wrong("", "a decision needs steps under `then` or `else`");
+            }
+        } else if !step.then.is_empty() || !step.otherwise.is_empty() {
+            wrong("", "only a step of the type `decision` has `then` and `else`");
+        }
+        let limits = ActionLimits::default();
+        if let Some(policy) = step.retry_policy {
+            let max = u32::try_from(limits.retry_max).unwrap_or(u32::MAX).saturating_add(1);
+            if policy.max_attempts == 0 || policy.max_attempts > max {
+                wrong("retry_policy.max_attempts", &format!("it is from 1 to {max}"));
+            }
+        }
+        let most = limits.timeout_max;
+        if step.timeout.is_some_and(|it| it.duration().is_zero() || it.duration() > most) {
+            wrong("timeout", &format!("it is more than 0 s and at most {} s", most.as_secs()));
+        }
+        if !calls {
+            for (key, is_there) in [
+                ("parameters", !step.parameters.is_empty()),
+                ("timeout", step.timeout.is_some()),
+                ("retry_policy", step.retry_policy.is_some()),
+                ("on_failure", step.on_failure.is_some()),
+                ("compensate", step.compensate.is_some()),
+            ] {
+                if is_there {
+                    wrong(key, "a decision and a barrier can't fail, and call nobody");
+                }
+            }
+        }
+        if self.planned.iter().any(|(_, it)| it.step.name == *name) {
+            wrong("name", &format!("there is another step `{name}`"));
+        }
+    }
+
+    /// Replaces what a step waits for by its `depends_on`.
+    fn connect(&mut self) {
+        let names: BTreeMap<String, usize> = self
+            .planned
+            .iter()
+            .enumerate()
+            .map(|(number, (_, it))| (it.step.name.clone(), number))
+            .collect();
+        for ((needed, planned), path) in self.planned.iter_mut().zip(&self.paths) {
+            let Some(needed) = needed else { continue };
+            // A step of a branch still waits for its decision.
+            let mut after: Vec<usize> =
+                planned.branch.map(|(decision, _)| decision).into_iter().collect();
+            for (place, name) in needed.iter().enumerate() {
+                match names.get(name) {
+                    Some(number) => after.push(*number),
+                    None => {
+                        let near = nearest(name, names.keys().map(String::as_str));
+                        let near = near.map(|it| format!("; did you mean `{it}`?"));
+                        let text = format!("there is no step `{name}`{}", near.unwrap_or_default());
+                        self.wrong.push(WrongDefinition::new(
+                            format!("{path}.depends_on[{place}]"),
+                            &text,
+                        ));
+                    }
+                }
+            }
+            planned.after = after;
+        }
+    }
+
+    /// Refuses steps that wait for themselves.
+    fn check_circles(&mut self) {
+        let mut settled = vec![false; self.planned.len()];
+        loop {
+            let ready = |number: &usize| {
+                !settled[*number] && self.planned[*number].1.after.iter().all(|it| settled[*it])
+            };
+            let Some(next) = (0..settled.len()).find(ready) else { break };
+            settled[next] = true;
+        }
+        let names: Vec<&str> = settled
+            .iter()
+            .zip(&self.planned)
+            .filter(|(is_settled, _)| !**is_settled)
+            .map(|(_, (_, it))| &*it.step.name)
+            .collect();
+        if !names.is_empty() {
+            let text = format!("these steps wait for each other: {}", names.join(", "));
+            self.wrong.push(WrongDefinition::new("steps", &text));
+        }
+    }
+}
+
+/// Calls a function for each reference in the values of a map.
+fn each_reference(map: &Map<String, Value>, found: &mut dyn FnMut(&Reference<'_>)) {
+    map.values().for_each(|it| each_reference_in(it, found));
+}
+
+fn each_reference_in(value: &Value, found: &mut dyn FnMut(&Reference<'_>)) {
+    match value {
+        Value::String(text) => {
+            for piece in pieces(text) {
+                if let Piece::Reference(reference) = piece {
+                    found(&reference);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|it| each_reference_in(it, found)),
+        Value::Object(map) => each_reference(map, found),
+        _ => {}
+    }
+}
+
+/// The id of the action that undoes a step.
+pub(super) fn undo_of(step: &str) -> String {
+    format!("{step}{UNDO}")
+}
+
+/// The id of the action that a step is. Pushes into one thread begin several runs there, whose
+/// actions have different ids.
+pub(super) fn action_id(run: u64, step: &str) -> String {
+    match run {
+        1 => step.to_owned(),
+        run => format!("{step}.{run}"),
+    }
+}

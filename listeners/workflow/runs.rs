@@ -1,0 +1,210 @@
+//! The fold of a thread's runs of workflows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::prelude::*;
+use pumphouse::wire::core::Huh;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::schedule::CurrentThread;
+use super::super::words::action::{Action, ActionResult, CancelAction, NAME, Status};
+use super::definition::Definition;
+use super::name_of;
+use super::plan::{Plan, action_id};
+use super::run::Facts;
+use super::words::{
+    ConditionDecided, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult, WorkflowStarted,
+};
+
+/// The runs of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// The messages to workflows that haven't begun a run yet, by their numbers.
+    asked: BTreeMap<u64, Entry>,
+    /// The runs that aren't over, by the numbers of the messages that began them.
+    open: BTreeMap<u64, OpenRun>,
+    /// Maps the number of an action's entry to the call.
+    calls: BTreeMap<u64, CallName>,
+    thread: CurrentThread,
+}
+
+/// A run that isn't over.
+#[derive(Clone, Debug)]
+pub(super) struct OpenRun {
+    pub(super) asked: Entry,
+    pub(super) plan: Arc<Plan>,
+    pub(super) input: Value,
+    /// What is known of the agent that the run works for.
+    pub(super) agent: Option<Value>,
+    pub(super) started_at: String,
+    pub(super) facts: Facts,
+    /// Whether the message about the end of the run's time is in the log.
+    waits_for_timeout: bool,
+}
+
+/// The call of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CallName {
+    run: u64,
+    step: String,
+    is_undo: bool,
+}
+
+impl OpenRun {
+    /// A run that has done nothing yet.
+    pub(super) fn new(
+        asked: Entry,
+        plan: Arc<Plan>,
+        input: Value,
+        agent: Option<Value>,
+        started_at: String,
+    ) -> OpenRun {
+        let facts = Facts::default();
+        OpenRun { asked, plan, input, agent, started_at, facts, waits_for_timeout: false }
+    }
+}
+
+impl Runs {
+    /// The run that a message to its workflow is about. None if it is about no open run.
+    pub(super) fn of(&self, message: &Entry) -> Option<(u64, &OpenRun)> {
+        let run = if let Some(due) = message.decode_if::<WorkflowDue>() {
+            due.run
+        } else if let Some(refused) = message.decode_if::<StepRefused>() {
+            refused.run
+        } else {
+            self.calls.get(&message.reply_to()?.seq)?.run
+        };
+        self.open.get(&run).map(|it| (run, it))
+    }
+
+    /// The open run with this number.
+    pub(super) fn get(&self, run: u64) -> Option<&OpenRun> {
+        self.open.get(&run)
+    }
+
+    fn start(&mut self, entry: &Entry, started: &WorkflowStarted) {
+        let Some(asked) = self.asked.remove(&started.run) else { return };
+        let definition = Definition::deserialize(&started.definition.0).ok();
+        let Some(plan) = definition.and_then(|it| Plan::new(it).ok()) else { return };
+        debug_assert_eq!(entry.to(), Some(entry.from()), "a workflow notes this for itself");
+        let input = started.input.as_ref().map(|it| it.0.clone()).unwrap_or_default();
+        let agent = started.agent.as_ref().map(|it| it.0.clone());
+        let open = OpenRun::new(asked, Arc::new(plan), input, agent, started.at.to_string());
+        self.open.insert(started.run, open);
+    }
+
+    /// The open run with this number, if it is one of the workflow that an entry is from.
+    fn own(&mut self, run: u64, entry: &Entry) -> Option<&mut OpenRun> {
+        self.open.get_mut(&run).filter(|it| it.asked.to() == Some(entry.from()))
+    }
+
+    /// Records what a workflow did.
+    fn observe(&mut self, entry: &Entry) {
+        if let Some(started) = entry.decode_if::<WorkflowStarted>() {
+            self.start(entry, &started);
+        } else if let Some(decided) = entry.decode_if::<ConditionDecided>() {
+            if let Some(open) = self.own(decided.run, entry) {
+                open.facts.decided.insert(decided.step, decided.holds);
+            }
+        } else if let Some(refused) = entry.decode_if::<StepRefused>() {
+            if let Some(open) = self.own(refused.run, entry) {
+                let why = Some(refused.reason);
+                open.facts.end(&refused.step, refused.undo, Status::Failed, why);
+            }
+        } else if entry.to() == Some(NAME) && entry.is::<Action>() {
+            self.observe_call(entry);
+        } else if entry.to() == Some(NAME) && entry.is::<CancelAction>() {
+            self.observe_cancel(entry);
+        } else if entry.is::<WorkflowResult>() || entry.is::<WorkflowFailed>() {
+            self.observe_end(entry);
+        }
+    }
+
+    fn observe_call(&mut self, entry: &Entry) {
+        let Some(call) = entry.key().as_deref().and_then(CallName::parse) else { return };
+        let Some(open) = self.own(call.run, entry) else { return };
+        open.facts.call(&call.step, call.is_undo, entry.seq());
+        self.calls.insert(entry.seq(), call);
+    }
+
+    fn observe_cancel(&mut self, entry: &Entry) {
+        let Some(CancelAction { id: Some(id), .. }) = entry.decode_if() else { return };
+        for (run, open) in &mut self.open {
+            let is_own = open.asked.to() == Some(entry.from());
+            let mut steps = open.facts.calls.keys();
+            let step = steps.find(|it| is_own && action_id(*run, it) == id).cloned();
+            open.facts.cancelled.extend(step);
+        }
+    }
+
+    fn observe_end(&mut self, entry: &Entry) {
+        let Some(asked) = entry.reply_to() else { return };
+        if self.open.get(&asked.seq).is_some_and(|it| it.asked.to() == Some(entry.from())) {
+            self.open.remove(&asked.seq);
+            self.calls.retain(|_, call| call.run != asked.seq);
+        }
+    }
+
+    /// Records how a call ended.
+    fn observe_result(&mut self, entry: &Entry) {
+        let Some(call) = entry.reply_to().and_then(|it| self.calls.get(&it.seq)) else { return };
+        let Some(open) = self.open.get_mut(&call.run) else { return };
+        let (status, why) = if let Some(result) = entry.decode_if::<ActionResult>() {
+            (result.status, result.why())
+        } else if let Some(huh) = entry.decode_if::<Huh>() {
+            (Status::Failed, Some(format!("{}: {}: {}", huh.code, huh.message, huh.advice)))
+        } else {
+            return;
+        };
+        open.facts.end(&call.step, call.is_undo, status, why);
+    }
+}
+
+impl Apply for Runs {
+    fn apply(&mut self, entry: &Entry) {
+        if self.thread.enter(entry) {
+            // Runs go on in the thread in which they began, and not in its forks.
+            *self = Runs { thread: std::mem::take(&mut self.thread), ..Runs::default() };
+        }
+        if entry.is_refused() {
+            return;
+        }
+        if name_of(entry.name()).is_some() && entry.receivers() > 0 {
+            self.asked.insert(entry.seq(), entry.clone());
+            return;
+        }
+        if let Some(due) = entry.decode_if::<WorkflowDue>() {
+            // The message is in the log twice: when it begins to wait, and when it is due.
+            if let Some(open) = self.own(due.run, entry) {
+                open.facts.is_due = std::mem::replace(&mut open.waits_for_timeout, true);
+            }
+            return;
+        }
+        if entry.reply_to().is_some() && (entry.from() == NAME || entry.from() == "core") {
+            self.observe_result(entry);
+        } else if !entry.is_from_identity() {
+            self.observe(entry);
+        }
+    }
+}
+
+impl CallName {
+    /// Reads the key of a step's call.
+    fn parse(key: &str) -> Option<CallName> {
+        let mut parts = key.splitn(3, '/');
+        let run = parts.next()?.parse().ok()?;
+        let is_undo = match parts.next()? {
+            "do" => false,
+            "undo" => true,
+            _ => return None,
+        };
+        Some(CallName { run, step: parts.next()?.to_owned(), is_undo })
+    }
+}
+
+/// The key of a step's call.
+pub(super) fn key(run: u64, step: &str, is_undo: bool) -> String {
+    format!("{run}/{}/{step}", if is_undo { "undo" } else { "do" })
+}

@@ -1,0 +1,151 @@
+//! The values that a run's references stand for, and the calls that are made of them.
+
+use pumphouse::prelude::*;
+use pumphouse::wire::{Json, SignedDuration};
+use pumphouse::xml::writable;
+use serde_json::{Value, json};
+
+use super::super::action::Actions;
+use super::super::action::call::lookup;
+use super::super::action::variables::{KnownValue, Lookup, step_into};
+use super::super::metadata::METADATA;
+use super::super::words::action::{self, Action, ActionKind, Mode, NAME};
+use super::super::words::agent::RULES;
+use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
+use super::plan::{AGENT, NAMES, Planned, STEPS, TRIGGER, WORKFLOW, action_id, undo_of};
+use super::references::{escaped, filled};
+use super::runs::{OpenRun, key};
+use super::words::{StepRefused, WorkflowResult};
+
+/// The values of a run's references.
+pub(super) struct Values<'a> {
+    pub(super) open: &'a OpenRun,
+    pub(super) actions: &'a Actions,
+    pub(super) capabilities: &'a Capabilities,
+}
+
+impl Values<'_> {
+    /// The value that a name and the path from there lead to.
+    pub(super) fn find(&self, name: &str, path: &[&str]) -> Option<Value> {
+        match (name, path) {
+            (TRIGGER, path) => along(&self.open.input, path).cloned(),
+            (WORKFLOW, path) => {
+                let workflow = json!({
+                    "name": self.open.plan.definition.name,
+                    "run": self.open.asked.thread().to_string(),
+                    "started_at": self.open.started_at,
+                });
+                along(&workflow, path).cloned()
+            }
+            (AGENT, path) => along(self.open.agent.as_ref()?, path).cloned(),
+            (METADATA, path) => along(self.open.agent.as_ref()?.get(METADATA)?, path).cloned(),
+            (STEPS, [step, path @ ..]) => {
+                let known = self.result(step)?;
+                along(known.root(path.first().copied()), path).cloned()
+            }
+            _ => None,
+        }
+    }
+
+    /// The result of a step that ended well. None for any other step.
+    fn result(&self, step: &str) -> Option<KnownValue> {
+        let call = self.open.facts.calls.get(step)?;
+        let value = self.actions.graph().resolved(call.action?)?;
+        match lookup(self.capabilities, &value, Some(RULES)) {
+            Lookup::Value(known) => Some(known.into_owned()),
+            Lookup::Failed | Lookup::Unavailable | Lookup::Unknown => None,
+        }
+    }
+
+    /// The action that a step is, or the one that undoes it.
+    ///
+    /// # Errors
+    /// If a reference in its parameters leads to nothing.
+    pub(super) fn call(
+        &self,
+        run: u64,
+        planned: &Planned,
+        is_undo: bool,
+    ) -> Result<Request<To<Action>>, StepRefused> {
+        let step = &planned.step;
+        let undo = step.compensate.as_ref().filter(|_| is_undo);
+        let (kind, target, parameters) = match undo {
+            Some(it) => (it.kind, Some(&*it.target), &it.parameters),
+            None => (step.kind, step.target.as_deref(), &step.parameters),
+        };
+        let parameters = self.filled(&Value::Object(parameters.clone())).map_err(|reason| {
+            StepRefused { run, step: step.name.clone(), undo: is_undo, reason }
+        })?;
+        let retry = retry_policy(planned).filter(|_| !is_undo);
+        let action = Action {
+            id: action_id(run, &if is_undo { undo_of(&step.name) } else { step.name.clone() }),
+            turn: None,
+            kind: action_kind(kind),
+            mode: Mode::Async,
+            dialect: None,
+            show: None,
+            output_key: None,
+            timeout: step.timeout.filter(|_| !is_undo).map(signed),
+            retry: retry.map(|it| it.max_attempts.saturating_sub(1)),
+            retry_delay: retry.map(|it| signed(it.initial_delay)),
+            retry_delay_max: retry.map(|it| signed(it.max_delay)),
+            backoff: retry.map(|it| backoff(it.backoff)),
+            on_error: None,
+            name: target.unwrap_or_default().to_owned(),
+            depends_on: Vec::new(),
+            parameters: Some(writable(&escaped(parameters).to_string())),
+            elements: None,
+        };
+        Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
+    }
+
+    /// The result of the run. An output whose reference leads to nothing is null, such as the
+    /// result of a step that was passed over.
+    pub(super) fn outputs(&self) -> WorkflowResult {
+        let definition = &self.open.plan.definition;
+        let outputs = Value::Object(definition.outputs.clone());
+        let (outputs, _) = filled(&outputs, &NAMES, &|name, path| self.find(name, path));
+        WorkflowResult { workflow: definition.name.clone(), outputs: Json(outputs) }
+    }
+
+    fn filled(&self, value: &Value) -> Result<Value, String> {
+        let (value, missing) = filled(value, &NAMES, &|name, path| self.find(name, path));
+        match &missing[..] {
+            [] => Ok(value),
+            [one] => Err(format!("{one} has no value")),
+            several => Err(format!("{} have no values", several.join(", "))),
+        }
+    }
+}
+
+/// The part of a value that a path leads to.
+fn along<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| step_into(value, step))
+}
+
+fn retry_policy(planned: &Planned) -> Option<RetryPolicy> {
+    let by_default = (planned.on_failure == OnFailure::Retry).then(RetryPolicy::default);
+    planned.step.retry_policy.or(by_default)
+}
+
+fn action_kind(kind: StepKind) -> ActionKind {
+    match kind {
+        StepKind::Agent => ActionKind::Agent,
+        StepKind::Relic => ActionKind::Relic,
+        StepKind::Llm => ActionKind::Llm,
+        StepKind::Workflow => ActionKind::Workflow,
+        StepKind::Tool | StepKind::Decision | StepKind::Barrier => ActionKind::Tool,
+    }
+}
+
+fn backoff(backoff: Backoff) -> action::Backoff {
+    match backoff {
+        Backoff::Exponential => action::Backoff::Exponential,
+        Backoff::Linear => action::Backoff::Linear,
+        Backoff::None => action::Backoff::None,
+    }
+}
+
+fn signed(seconds: Seconds) -> SignedDuration {
+    SignedDuration::try_from(seconds.duration()).unwrap_or(SignedDuration::MAX)
+}

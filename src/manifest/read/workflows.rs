@@ -1,0 +1,273 @@
+//! Reads the workflows of a manifest, and the triggers that watch its agents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::listener::Listener;
+use crate::listeners::metadata::Fields;
+use crate::listeners::trigger::{self, Triggers};
+use crate::listeners::workflow::Workflow;
+use crate::listeners::workflow::definition::Definition;
+use crate::manifest::key_table::AGENT;
+use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
+use crate::manifest::read::Reader;
+use crate::manifest::read::includes::WORKFLOWS;
+use crate::manifest::settings::{At, Findings, Wrong};
+use crate::manifest::yaml::{self, Node, Value};
+use crate::xml;
+
+/// The workflows of a manifest that have no mistakes, each with the content of its file.
+#[derive(Default)]
+pub(super) struct Workflows<'a>(Vec<(&'a Node, Workflow)>);
+
+impl<'a> Workflows<'a> {
+    fn get(&self, name: &str) -> Option<&(&'a Node, Workflow)> {
+        self.0.iter().find(|(_, it)| it.name() == name)
+    }
+
+    /// Whether a trigger of any of these workflows may watch an agent.
+    pub(super) fn watch(&self, item: &Node) -> bool {
+        let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
+        let mut named = named.iter().filter_map(|it| self.get(it.text()?));
+        named.any(|(_, it)| it.definition().trigger.is_some())
+    }
+}
+
+impl Reader<'_> {
+    /// Reads the included workflows.
+    pub(super) fn workflows<'b>(&self, nodes: &'b [Node], root: &Node) -> Workflows<'b> {
+        let read = |node: &'b Node| Some((node, self.workflow(node, root)?));
+        let all = Workflows(nodes.iter().filter_map(read).collect());
+        self.wrong_circles(&all);
+        all
+    }
+
+    fn workflow(&self, node: &Node, root: &Node) -> Option<Workflow> {
+        match read(self.file, node) {
+            Ok(it) => Some(self.with_surroundings(it, node, root)),
+            Err(all) => {
+                all.into_iter().for_each(|it| self.wrong(it));
+                None
+            }
+        }
+    }
+
+    /// The workflow, with what it may know of the agents that it works for.
+    fn with_surroundings(&self, workflow: Workflow, node: &Node, root: &Node) -> Workflow {
+        let folder = match self.folder().as_os_str().is_empty() {
+            true => ".".into(),
+            false => self.folder().to_owned(),
+        };
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let mut workflow = workflow.workspace_path(folder.display().to_string());
+        if let Some(name) = root.key("name").and_then(Node::text) {
+            workflow = workflow.organism(name);
+        }
+        for at in node.key("environment").map(Node::items).unwrap_or_default() {
+            let Some(name) = at.text() else { continue };
+            if let Some(value) = (self.environment)(name) {
+                workflow = workflow.variable(name, value);
+            }
+        }
+        for (name, fields) in self.agents_fields(root) {
+            workflow = workflow.fields_of(name, fields);
+        }
+        workflow
+    }
+
+    /// The metadata fields of the manifest's agents, by the agents' names.
+    fn agents_fields(&self, root: &Node) -> Vec<(String, Fields)> {
+        let items = self.items(root);
+        let agents =
+            items.iter().filter(|(_, it)| it.key("use").and_then(Node::text) == Some(AGENT));
+        let named = agents.filter_map(|(path, item)| {
+            let name = item.key("name")?.text()?.to_owned();
+            Some((name, self.surroundings(item, "metadata", path)?))
+        });
+        named.collect()
+    }
+
+    /// The listeners of the workflows, and the listener `trigger` if a trigger watches an agent.
+    pub(super) fn workflow_listeners<'b>(
+        &self,
+        all: &Workflows<'b>,
+        root: &'b Node,
+    ) -> Vec<(&'b Node, String, Listener)> {
+        let listeners =
+            all.0.iter().map(|(node, it)| (*node, String::new(), it.clone().listener()));
+        let triggers = self.triggers(all, root);
+        let triggers = (!triggers.is_empty()).then(|| (root, String::new(), triggers.listener()));
+        listeners.chain(triggers).collect()
+    }
+
+    fn triggers(&self, all: &Workflows<'_>, root: &Node) -> Triggers {
+        let (mut triggers, mut watching) = (Triggers::default(), BTreeSet::new());
+        for (path, item) in self.items(root) {
+            let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
+            let named: Vec<_> = named.iter().filter_map(|it| all.get(it.text()?)).collect();
+            if named.is_empty() {
+                continue;
+            }
+            watching.extend(named.iter().map(|(_, it)| it.name().to_owned()));
+            let Some(agent) = item.key("name").and_then(Node::text) else { continue };
+            let Some(fields) = self.surroundings::<Fields>(item, "metadata", &path) else {
+                continue;
+            };
+            for (node, workflow) in &named {
+                let alone = Triggers::default().watch(agent, fields.clone(), [workflow]);
+                if let Err(error) = alone {
+                    let text = format!("for the agent `{agent}`: {}", error.wrong);
+                    let path = "trigger.conditions";
+                    self.wrong(Mistake::new(along(node, path).place, text).at(path));
+                }
+            }
+            let workflows = named.iter().map(|(_, it)| it);
+            let _ = triggers.watch(agent, fields, workflows);
+        }
+        let idle = all.0.iter().filter(|(_, it)| it.definition().trigger.is_some());
+        for (node, workflow) in idle.filter(|(_, it)| !watching.contains(it.name())) {
+            let text = format!("the trigger of `{}` watches no agent", workflow.name());
+            let mistake = Mistake::new(along(node, "trigger").place, text).at("trigger");
+            let advice =
+                format!("name the workflow at an agent: `workflows: [{}]`", workflow.name());
+            self.wrong(mistake.advice(advice));
+        }
+        triggers
+    }
+
+    /// Adds a mistake for each step that calls a listener that isn't there.
+    pub(super) fn targets(
+        &self,
+        nodes: &[Node],
+        names: &BTreeMap<&str, Option<Place>>,
+        known: &[&str],
+    ) {
+        for node in nodes {
+            let mut found = Vec::new();
+            targets(node.key("steps"), "steps", &mut found);
+            for (at, path) in found {
+                let Some(said) = at.text() else { continue };
+                let points = said.match_indices('.').map(|(at, _)| &said[..at]);
+                if points.chain([said]).any(|it| names.contains_key(it)) {
+                    continue;
+                }
+                let text = format!("there is no listener `{}`", cut(said));
+                let mistake = Mistake::new(at.place, text).at(&path);
+                let mistake = mistake.or_nearest(said, known.iter().copied());
+                self.wrong(mistake.advice(format!("there is {}", known.join(", "))));
+            }
+        }
+    }
+
+    /// Adds a mistake for workflows that run each other in a circle.
+    fn wrong_circles(&self, all: &Workflows<'_>) {
+        let calls: BTreeMap<&str, Vec<&str>> =
+            all.0.iter().map(|(_, it)| (it.name(), it.definition().targets())).collect();
+        for (node, workflow) in &all.0 {
+            let name = workflow.name();
+            let (mut reached, mut open) = (BTreeSet::new(), calls[name].clone());
+            while let Some(next) = open.pop() {
+                if reached.insert(next) {
+                    open.extend(calls.get(next).into_iter().flatten());
+                }
+            }
+            if reached.contains(name) {
+                let text = format!("a run of `{name}` would begin another run of `{name}`");
+                let through: Vec<&str> = reached
+                    .into_iter()
+                    .filter(|it| *it != name && calls.contains_key(it))
+                    .collect();
+                let mistake = Mistake::new(along(node, "steps").place, text).at("steps");
+                self.wrong(match through.is_empty() {
+                    true => mistake.advice("a step can't call its own workflow"),
+                    false => mistake.advice(format!("it runs {}", through.join(", "))),
+                });
+            }
+        }
+    }
+}
+
+/// Reads a workflow from a file that is read alone.
+///
+/// # Errors
+/// All mistakes of the file.
+pub(crate) fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> {
+    let wrong = |all| Mistakes::new(&file.display().to_string(), all);
+    let node = yaml::read(bytes).map_err(|it| wrong(vec![it]))?;
+    read(file, &node).map_err(wrong)
+}
+
+/// Reads a workflow. `file` is the file in whose folder paths start.
+fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
+    let (read, mistakes) = whole::<Definition>(file, node);
+    let read = match read {
+        Ok(read) if mistakes.is_empty() => read,
+        Err(error) if mistakes.is_empty() => {
+            return Err(vec![Mistake::new(node.place, error.to_string())]);
+        }
+        _ => return Err(mistakes),
+    };
+    if !xml::is_name(&read.name) {
+        let at = node.key("name").unwrap_or(node);
+        let text = format!(
+            "a workflow's payload has its name, and no element can be <{}>",
+            cut(&read.name)
+        );
+        let mistake = Mistake::new(at.place, text).at("name");
+        return Err(vec![mistake.advice("begin it with a letter, as in `name: finalization`")]);
+    }
+    if read.name == trigger::NAME {
+        let at = node.key("name").unwrap_or(node);
+        let text = format!("`{}` is a word of the pump's own", read.name);
+        let mistake = Mistake::new(at.place, text).at("name");
+        return Err(vec![mistake.advice("give it another `name:`")]);
+    }
+    let (json, _) = whole::<serde_json::Value>(file, node);
+    let json = json.map_err(|it| vec![Mistake::new(node.place, it.to_string())])?;
+    Workflow::from_json(json).map_err(|all| {
+        let placed = all.all().iter();
+        placed
+            .map(|it| Mistake::new(along(node, &it.path).place, &*it.message).at(&it.path))
+            .collect()
+    })
+}
+
+/// Reads the content of a file into a type. Returns also the mistakes with their places.
+fn whole<T: DeserializeOwned>(file: &Path, node: &Node) -> (Result<T, Wrong>, Vec<Mistake>) {
+    let findings = Findings::of(file);
+    let read = T::deserialize(At { node, path: String::new(), findings: &findings });
+    (read, findings.all())
+}
+
+/// The targets of steps, each with its path.
+fn targets<'a>(steps: Option<&'a Node>, path: &str, found: &mut Vec<(&'a Node, String)>) {
+    for (number, step) in steps.map(Node::items).unwrap_or_default().iter().enumerate() {
+        let path = format!("{path}[{number}]");
+        found.extend(step.key("target").map(|it| (it, format!("{path}.target"))));
+        let undo = step.key("compensate").and_then(|it| it.key("target"));
+        found.extend(undo.map(|it| (it, format!("{path}.compensate.target"))));
+        for branch in ["then", "else"] {
+            targets(step.key(branch), &format!("{path}.{branch}"), found);
+        }
+    }
+}
+
+/// The value at a path such as `steps[2].condition`, or the nearest one around it.
+fn along<'a>(node: &'a Node, path: &str) -> &'a Node {
+    let mut found = node;
+    for part in path.split(['.', '[']).filter(|it| !it.is_empty()) {
+        let below = match (&found.value, part.strip_suffix(']')) {
+            (Value::List(items), Some(number)) => {
+                number.parse().ok().and_then(|it: usize| items.get(it))
+            }
+            _ => found.key(part),
+        };
+        match below {
+            Some(it) => found = it,
+            None => break,
+        }
+    }
+    found
+}

@@ -1,0 +1,101 @@
+//! Mistakes in included files: each is told with its place in its own file.
+
+use crate::program::Scene;
+
+/// Checks a manifest that includes one file.
+#[track_caller]
+fn check(file: &str, listeners: &str, expected: &[&str]) {
+    let scene = Scene::new();
+    scene.write("file.yml", file);
+    let models = "models: {m: {use: scripted, file: r.txt}}\ndefault_model: m\n";
+    scene.write("r.txt", "%% reply\nx\n");
+    scene.write("organism.yaml", format!("{models}include: [file.yml]\nlisteners: {listeners}\n"));
+    scene.run(&["check"]).code(1).says(expected);
+}
+
+/// A workflow with these lines behind its name.
+fn workflow(lines: &str) -> String {
+    format!("kind: Workflow\nname: report\n{lines}\n")
+}
+
+#[test]
+fn the_nearest_right_word_is_told() {
+    let tools = "[{use: calculate}]";
+    let step = |it: &str| workflow(&format!("steps: [{{name: a, target: calculate, {it}}}]"));
+    check("kind: Workfow\n", tools, &["file.yml:1:7: `Workfow` is no kind of file", "`Workflow`"]);
+    check("name: x\n", tools, &["file.yml:1:1: an included file needs `kind:"]);
+    check(
+        &step("paramters: {}"),
+        tools,
+        &["file.yml:3:", "here is no key `paramters`", "`parameters`"],
+    );
+    check(&step("type: tol"), tools, &["`tool`"]);
+    let reference = step("parameters: {expression: \"${step.b}\"}");
+    check(&reference, tools, &["references don't begin with `step`; did you mean `steps`?"]);
+    let reference = step("parameters: {expression: \"${agent.nmae}\"}");
+    check(&reference, tools, &["`agent` has no `nmae`"]);
+    let target = workflow("steps: [{name: a, target: calcualte}]");
+    check(
+        &target,
+        tools,
+        &["file.yml:3:27: there is no listener `calcualte`; did you mean `calculate`?"],
+    );
+    let agent = "kind: Agent\nname: coder\nimprot: {tools: [calculate]}\n";
+    check(
+        agent,
+        tools,
+        &["file.yml:3:1: an agent's file has no key `improt`; did you mean `import`?"],
+    );
+    let agent = "kind: Agent\nname: coder\nimport: {tools: [calcualte]}\n";
+    check(agent, tools, &["file.yml:3:18: there is no listener `calcualte`"]);
+    let agent = "kind: Agent\nname: coder\nimport: {workflows: [./none.yml]}\n";
+    check(agent, tools, &["file.yml:3:22: ", "none.yml"]);
+}
+
+#[test]
+fn what_a_step_can_not_do_is_told() {
+    let tools = "[{use: calculate}]";
+    let step = |it: &str| workflow(&format!("steps: [{{name: a, {it}}}]"));
+    let retry = step("target: calculate, retry_policy: {max_attempts: 7}");
+    check(&retry, tools, &["file.yml:3:", "it is from 1 to 6"]);
+    let long = step("target: calculate, timeout: 2d");
+    check(&long, tools, &["it is more than 0 s and at most 86400 s"]);
+    let own = step("target: calculate, parameters: {expression: \"${steps.a}\"}");
+    check(&own, tools, &["`a` doesn't come before `a`, so it has no result"]);
+    let decision =
+        step("type: decision, condition: true, timeout: 1s, then: [{name: b, target: calculate}]");
+    check(&decision, tools, &["a decision and a barrier can't fail, and call nobody"]);
+    let name = "kind: Workflow\nname: trigger\nsteps: [{name: a, target: calculate}]\n";
+    check(name, tools, &["file.yml:2:7: `trigger` is a word of the pump's own"]);
+}
+
+#[test]
+fn a_trigger_must_fit_the_fields_of_the_agents_that_it_watches() {
+    let file =
+        workflow("trigger: {conditions: {status: CODIGN}}\nsteps: [{name: a, target: calculate}]");
+    let agent = |more: &str| {
+        format!(
+            "[{{use: calculate}}, {{use: agent, name: coder, {more}metadata: {{fields: {{status: \
+             {{values: [IDLE, CODING], default: IDLE}}}}}}}}]"
+        )
+    };
+    let watching = agent("workflows: [report], ");
+    check(&file, &watching, &["file.yml:3:23: for the agent `coder`", "did you mean \"CODING\"?"]);
+    check(&file, &agent(""), &["file.yml:3:10: the trigger of `report` watches no agent"]);
+    let unknown = agent("workflows: [reprot], ");
+    check(&file, &unknown, &["there is no workflow `reprot`; did you mean `report`?"]);
+}
+
+#[test]
+fn workflows_that_run_each_other_are_refused() {
+    let file = workflow("steps: [{name: a, type: workflow, target: report}]");
+    check(&file, "[{use: calculate}]", &["a run of `report` would begin another run of `report`"]);
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_told() {
+    let scene = Scene::new();
+    scene.write("organism.yaml", "include: [none/*.yml, \"*/x.yml\", \"w*.yml\"]\n");
+    let ran = scene.run(&["check"]).code(1);
+    ran.says(&["organism.yaml:1:11: ", "none", "only the file name", "no file matches"]);
+}

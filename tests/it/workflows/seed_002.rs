@@ -1,0 +1,217 @@
+//! The examples of the document *LLM-Driven Metadata & Workflow Triggering System*.
+
+use std::time::{Duration, Instant};
+
+use crate::program::{Ran, Scene, Server};
+
+const AGENT: &str = include_str!("seed_002/coding_agent.yml");
+const FINALIZATION: &str = include_str!("seed_002/code_finalization.yml");
+const REPLY: &str = include_str!("seed_002/reply.txt");
+
+/// A listener that returns its parameters as JSON.
+fn cat(name: &str, fields: &[&str]) -> String {
+    let each: Vec<String> = fields.iter().map(|it| format!("{it}: {{}}")).collect();
+    let takes = format!("{{type: object, properties: {{{}}}}}", each.join(", "));
+    format!("  - {{use: command, name: {name}, settings: {{run: [cat], takes: {takes}}}}}\n")
+}
+
+/// The document's agent and workflow, with the listeners that it names. The agent replies so.
+fn scene(replies: &str) -> Scene {
+    let scene = Scene::new();
+    for folder in ["agents", "workflows"] {
+        std::fs::create_dir(scene.path(folder)).unwrap();
+    }
+    scene.write("agents/coding_agent.yml", AGENT);
+    scene.write("workflows/code_finalization.yml", FINALIZATION);
+    let trigger = "\
+trigger:
+  type: \"metadata_match\"
+  conditions:
+    priority: \"HIGH\"
+    status: \"DEBUGGING\"
+  match_all: true
+";
+    let alert = "steps: [{name: alert, target: pager, parameters: {text: urgent}}]\n";
+    let alert = format!("kind: Workflow\nname: high_priority_alert\n{trigger}{alert}");
+    scene.write("workflows/high_priority_alert.yml", alert);
+    let listeners = [
+        cat("changelog_updater", &["workspace", "status"]),
+        cat("git", &["message"]),
+        cat("pager", &["text"]),
+    ];
+    scene.write(
+        "organism.yaml",
+        format!(
+            "models: {{m: {{use: scripted, file: replies.txt}}, docs: {{use: scripted, file: \
+             docs.txt}}}}\ndefault_model: m\ninclude: [agents/*.yml, workflows/*.yml]\n\
+             listeners:\n  - {{use: agent, name: doc_generator, model: docs}}\n{}",
+            listeners.concat()
+        ),
+    );
+    scene.write("docs.txt", "%% reply\n<response>Documented.</response>\n".repeat(5));
+    scene.write("replies.txt", replies);
+    scene.run(&["check"]).code(0);
+    scene
+}
+
+/// Asks the agent, and waits for the end of everything that comes of it. Returns the session.
+#[track_caller]
+fn ask(scene: &Scene, server: &Server) -> String {
+    let root =
+        "<coding_agent xmlns=\"https://xml-pipeline.org/ns/coding_agent/v1\">Go.</coding_agent>";
+    let verb = ["send", "--connect", &server.address, "--json"];
+    let ran = scene.pipe(&verb, root).code(0);
+    let session = ran.objects().iter().find_map(|it| Some(it["thread"].as_str()?.to_owned()));
+    session.unwrap()
+}
+
+/// A thread as text, once it has these words.
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+#[track_caller]
+fn shown(scene: &Scene, thread: &str, words: &[&str]) -> Ran {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let ran = scene.run(&["show", thread]);
+        let is_there = words.iter().all(|it| ran.out.contains(it));
+        if is_there || Instant::now() > until {
+            assert!(is_there, "{thread} has not {words:?}:\n{}", ran.out);
+            return ran;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn replies(all: &[&str]) -> String {
+    all.iter().map(|it| format!("%% reply\n{it}\n")).collect()
+}
+
+/// A reply that sets the status.
+fn set(status: &str) -> String {
+    let metadata = format!("<metadata>{{\"status\": \"{status}\"}}</metadata>");
+    format!("{metadata}<response final=\"false\">x</response>")
+}
+
+const DONE: &str = "<response>Done.</response>";
+
+#[test]
+fn the_coding_agent_triggers_its_workflow_with_its_whole_context() {
+    let scene = scene(&replies(&[REPLY, DONE]));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let run = format!("{session}.code_finalization");
+    let project =
+        "\"current_phase\":\"implementation\",\"iteration\":1,\"project_name\":\"cortex-prime\"";
+    let message = format!("Auto-commit from coding_agent session {session}");
+    let folder = scene.path("").canonicalize().unwrap();
+    let changelog = format!("{{\"status\":\"CODING\",\"workspace\":\"{}\"}}", folder.display());
+    let words = [project, &*changelog, &*message, "<workflow-result", "Documented."];
+    shown(&scene, &run, &words);
+    // The last step leads back to the user's first message, through the metadata.
+    let why = scene.run(&["why", &format!("{run}/1")]).code(0);
+    why.says(&["Go.", "metadata-changed", "code_finalization"]);
+    scene.run(&["replay", &session]).code(0);
+}
+
+#[test]
+fn a_trigger_fires_on_the_edge_and_not_while_its_condition_holds() {
+    let all = ["CODING", "CODING", "TESTING", "CODING"].map(set);
+    let all: Vec<&str> = all.iter().map(String::as_str).chain([DONE]).collect();
+    let scene = scene(&replies(&all));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let ran = shown(&scene, &session, &["<response", "Done."]);
+    assert_eq!(ran.out.matches("fires=\"true\"").count(), 2, "{}", ran.out);
+    assert_eq!(ran.out.matches("holds=\"false\"").count(), 1, "{}", ran.out);
+}
+
+#[test]
+fn changes_in_one_reply_are_decided_one_after_another() {
+    let one = |status: &str| format!("<metadata>{{\"status\": \"{status}\"}}</metadata>\n");
+    let all: String = ["CODING", "CODING", "TESTING", "CODING"].map(one).concat();
+    let all = all + "<response final=\"false\">x</response>";
+    let scene = scene(&replies(&[&all, DONE]));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let ran = shown(&scene, &session, &["<response", "Done."]);
+    assert_eq!(ran.out.matches("fires=\"true\"").count(), 2, "{}", ran.out);
+}
+
+#[test]
+fn several_fields_must_match_together() {
+    let urgent = "<metadata>{\"status\": \"DEBUGGING\", \"priority\": \"HIGH\"}</metadata>";
+    let high = "<metadata>{\"priority\": \"HIGH\"}</metadata>";
+    let first = format!("{high}<response final=\"false\">x</response>");
+    let second = format!("{urgent}<response final=\"false\">y</response>");
+    let scene = scene(&replies(&[&first, &second, DONE]));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    shown(&scene, &format!("{session}.high_priority_alert"), &["<workflow-result"]);
+}
+
+#[test]
+fn metadata_that_do_not_fit_trigger_nothing() {
+    let wrong =
+        "<metadata>\n{\n  \"status\": \"COMPILING\",  \"priority\": \"CRITICAL\"\n}\n</metadata>";
+    let wrong = format!("{wrong}<response final=\"false\">x</response>");
+    let scene = scene(&replies(&[&wrong, DONE]));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let ran = shown(&scene, &session, &["Done.", "\"COMPILING\" not in"]);
+    assert!(!ran.out.contains("triggers-decided"), "{}", ran.out);
+}
+
+#[test]
+fn a_killed_pump_begins_each_run_once() {
+    let scene = scene(&replies(&[REPLY, DONE]));
+    let mut server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    server.signal("-KILL");
+    drop(server);
+    server = scene.serve(&[]);
+    let run = format!("{session}.code_finalization");
+    shown(&scene, &run, &["<workflow-result"]);
+    let ran = scene.run(&["show", &session]).code(0);
+    let began = format!("assigned_id=\"{session}.code_finalization");
+    assert_eq!(ran.out.matches(&began).count(), 1, "{}", ran.out);
+    drop(server);
+}
+
+#[test]
+fn a_run_is_cancelled_when_its_condition_ceases_to_hold() {
+    let scene = scene(&replies(&[&set("CODING"), &set("TESTING"), DONE]));
+    let slow =
+        "  - {use: command, name: slow, settings: {run: [sleep, \"60\"], takes: {type: object}}}\n";
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", manifest + slow);
+    let trigger = "{conditions: {status: CODING}, cancel_on_change: true}";
+    let steps = "[{name: a, target: slow}]";
+    let head = "kind: Workflow\nname: code_finalization";
+    let workflow = format!("{head}\ntrigger: {trigger}\nsteps: {steps}\n");
+    scene.write("workflows/code_finalization.yml", workflow);
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let cancelled = "the condition of the trigger code_finalization holds no longer";
+    shown(&scene, &format!("{session}.code_finalization"), &["thread-cancelled", cancelled]);
+    drop(server);
+}
+
+#[test]
+fn a_circle_of_triggers_ends_at_the_depth_of_threads() {
+    let coding = "<metadata>{\"status\": \"CODING\"}</metadata><response>x</response>";
+    let scene = scene(&replies(&[coding; 20]));
+    let workflow = "\
+kind: Workflow
+name: code_finalization
+trigger: {conditions: {status: CODING}}
+steps: [{name: again, type: agent, target: coding_agent, parameters: {text: again}}]
+";
+    scene.write("workflows/code_finalization.yml", workflow);
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", manifest + "limits: {thread_depth_max: 2}\n");
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let inner = format!("{session}.code_finalization.coding_agent");
+    shown(&scene, &inner, &["fires=\"true\"", "the limit is 2"]);
+    assert!(scene.run(&["show", &session]).code(0).out.contains("final=\"true\""));
+    drop(server);
+}
