@@ -1,5 +1,5 @@
 //! An agent's process, killed at each entry of scenes in which answers are held, waited for,
-//! withdrawn and interrupted: each asker hears the same last word.
+//! withdrawn and interrupted, and of a run of a workflow: each asker hears the same last word.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write as _};
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pumphouse::clock;
 use pumphouse::listeners::agent::words::{Response, Stopped};
+use pumphouse::listeners::workflow::words::WorkflowFailed;
 use pumphouse::log::{Entry as Logged, Log as _, SqliteLog};
 use pumphouse::prelude::*;
 
@@ -42,6 +43,7 @@ struct Scene {
 /// A message, said once there is an entry of a name.
 struct Push {
     who: &'static str,
+    to: &'static str,
     payload: String,
     after: &'static str,
 }
@@ -49,7 +51,7 @@ struct Push {
 fn asks(who: &'static str, text: &str) -> Push {
     let payload =
         format!("<oracle xmlns=\"https://xml-pipeline.org/ns/oracle/v1\">{text}</oracle>");
-    Push { who, payload, after: "" }
+    Push { who, to: "oracle", payload, after: "" }
 }
 
 fn all_scenes() -> Vec<Scene> {
@@ -66,7 +68,7 @@ fn all_scenes() -> Vec<Scene> {
         turns: vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("For bob.")],
         pushes: vec![
             asks("ann", "Go."),
-            Push { who: "ann", payload: interrupt, after: "cognition_out" },
+            Push { payload: interrupt, after: "cognition_out", ..asks("ann", "") },
             Push { after: "agent-stopped", ..asks("bob", "And I?") },
         ],
         words: 2,
@@ -79,6 +81,9 @@ fn all_scenes() -> Vec<Scene> {
         ],
         words: 1,
     });
+    let order = "<order xmlns=\"https://xml-pipeline.org/ns/workflow/order/v1\">{\"n\": 5}</order>";
+    let order = Push { to: "order", payload: order.to_owned(), ..asks("ann", "") };
+    all.push(Scene { turns: vec![answers("Never.")], pushes: vec![order], words: 1 });
     all
 }
 
@@ -177,8 +182,8 @@ impl Speaking {
         let thread = thread.map(|it| format!("<thread>{it}</thread>")).unwrap_or_default();
         let message = format!(
             "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>{thread}\
-             <to>oracle</to><id>push{number}</id></meta>{}</message>\n",
-            push.payload
+             <to>{}</to><id>push{number}</id></meta>{}</message>\n",
+            push.to, push.payload
         );
         client.write_all(message.as_bytes()).unwrap();
         accepted(&mut BufReader::new(&*client)).expect("it is acknowledged").thread
@@ -192,7 +197,10 @@ fn last_words(all: &[Entry]) -> Vec<String> {
         let text = match (it.decode_if::<Response>(), it.decode_if::<Stopped>()) {
             (Some(it), _) => it.is_final.then_some(it.text)?,
             (_, Some(it)) => it.reason,
-            _ => return None,
+            _ => {
+                let WorkflowFailed { reason, undone, not_undone, .. } = it.decode_if()?;
+                format!("{reason}; undone {undone:?}, not {not_undone:?}")
+            }
         };
         Some(format!("{to}: {text}"))
     };
