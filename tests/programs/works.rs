@@ -84,7 +84,9 @@ async fn start() -> Result<Pump, Box<dyn Error>> {
 /// A workflow that retries, takes a branch, goes on after a failure, fails, and undoes.
 fn order() -> serde_json::Value {
     let step = |name: &str, ms: u64| {
-        let undo = json!({"target": "tool", "parameters": {"what": "undo", "ms": 5}});
+        // Equal calls one after another would be taken for a loop.
+        let undo = json!({"what": format!("undo {name}"), "ms": 5});
+        let undo = json!({"target": "tool", "parameters": undo});
         let parameters = json!({"what": name, "ms": ms});
         json!({"name": name, "target": "tool", "parameters": parameters, "compensate": undo})
     };
