@@ -96,7 +96,7 @@ impl Run {
                 Some(_) => {}
                 None => {
                     let text = format!("the connection ended before the run {thread} did");
-                    let advice = format!("`pumphouse show {thread}` has what came of it");
+                    let advice = format!("`pumphouse show {thread}` shows its entries");
                     return Err(Failure::Wrong(format!("{text}; {advice}")));
                 }
             }
