@@ -61,6 +61,7 @@ pub mod sink;
 pub mod scene;
 #[path = "../listeners/mod.rs"]
 pub mod listeners;
+pub mod trigger_source;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod manifest;

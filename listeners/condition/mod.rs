@@ -64,6 +64,14 @@ pub struct Verdict {
     pub saw: Vec<(String, Value)>,
 }
 
+impl Verdict {
+    /// The verdict where there is no condition: it holds, and saw all of a value.
+    #[must_use]
+    pub fn without_condition(name: &str, value: &Value) -> Verdict {
+        Verdict { holds: true, saw: vec![(name.to_owned(), value.clone())] }
+    }
+}
+
 /// The reason why a condition can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

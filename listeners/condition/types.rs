@@ -47,6 +47,28 @@ impl Type {
         Type::Record(fields.into_iter().map(|(name, it)| (name.into(), it)).collect())
     }
 
+    /// The type of what fits a JSON Schema, as far as `type`, `enum` and `properties` say.
+    #[must_use]
+    pub fn of_json_schema(schema: &Value) -> Type {
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            let texts: Option<Vec<&str>> = values.iter().map(Value::as_str).collect();
+            return texts.map_or(Type::Any, Type::one_of);
+        }
+        match schema.get("type").and_then(Value::as_str) {
+            Some("string") => Type::Text,
+            Some("number" | "integer") => Type::Number,
+            Some("boolean") => Type::Boolean,
+            Some("array") => Type::List,
+            Some("object") => match schema.get("properties").and_then(Value::as_object) {
+                Some(fields) => Type::record(
+                    fields.iter().map(|(name, it)| (&**name, Type::of_json_schema(it))),
+                ),
+                None => Type::Map,
+            },
+            _ => Type::Any,
+        }
+    }
+
     fn of(value: &Value) -> Type {
         match value {
             Value::Null => Type::Null,

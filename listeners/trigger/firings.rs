@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pumphouse::prelude::*;
+use pumphouse::wire::Json;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 use serde_json::{Map, Value};
 
@@ -31,6 +32,8 @@ pub(super) struct Watch {
     pub(super) held: BTreeMap<String, bool>,
     /// The turn in which each trigger last fired.
     pub(super) fired: BTreeMap<String, u64>,
+    /// The number of the message with which the condition of each trigger that holds began to hold.
+    pub(super) since: BTreeMap<String, u64>,
     /// The newest change that the agent has recorded and not told of. While no trigger watches an
     /// agent, it tells of none.
     untold: Map<String, Value>,
@@ -62,16 +65,24 @@ impl Firings {
     }
 
     pub(super) fn decided(&mut self, decided: TriggersDecided) {
-        let watch = self.agents.entry(decided.agent).or_default();
-        if let Value::Object(fields) = decided.fields.0 {
+        let TriggersDecided { agent, turn, of, fields, decision } = decided;
+        let fired = decision.iter().filter(|it| it.fires).map(|it| it.rule.clone());
+        self.fired.extend(fired);
+        let Some(agent) = agent else { return };
+        let watch = self.agents.entry(agent).or_default();
+        if let Some(Json(Value::Object(fields))) = fields {
             watch.values.extend(fields);
         }
-        for decision in decided.decision {
+        for decision in decision {
             if decision.fires {
-                self.fired.push_back(decision.rule.clone());
-                watch.fired.insert(decision.rule.clone(), decided.turn);
+                watch.fired.insert(decision.rule.clone(), turn.unwrap_or_default());
             }
-            watch.held.insert(decision.rule, decision.holds);
+            let held = watch.held.insert(decision.rule.clone(), decision.holds);
+            if !decision.holds {
+                watch.since.remove(&decision.rule);
+            } else if held != Some(true) {
+                watch.since.insert(decision.rule, of);
+            }
         }
     }
 }

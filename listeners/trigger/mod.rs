@@ -21,44 +21,60 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An agent with the setting `has_triggers` tells `trigger` of each change. `trigger` records what
-//! it decides, and begins the runs in the same batch. A run has a thread of its own below the
-//! agent's, and the agent doesn't wait for it. `docs/workflows.md` is the manual.
+//! An agent with the setting `has_triggers` tells `trigger` of each change. Triggers of the whole
+//! organism, [`EventRule`]s, are told of entries and times by a
+//! [`TriggerSource`](pumphouse::trigger_source::TriggerSource), and of events by those who push the
+//! payload `trigger`. The listener records what it decides, and begins the runs in the same batch.
+//! A run has a thread of its own below the thread of the message, and an agent doesn't wait for it.
+//! `docs/workflows.md` is the manual.
 
 pub mod words;
+mod event;
 mod firings;
 mod rule;
+mod switches;
+mod emissions;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pumphouse::listener::{EmitCore, FromContext, IntoEmit, ThreadControl, Threads};
+use pumphouse::listener::{EmitCore, FromContext, Organism, OrganismThread, Threads, Timers};
 use pumphouse::prelude::*;
+use pumphouse::schema::{json, nearest};
 use pumphouse::wire::Json;
-use pumphouse::wire::core::ThreadCancelled;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use self::emissions::Emissions;
+pub use self::event::EventRule;
+use self::event::EventRules;
 pub use self::firings::Firings;
 use self::firings::{Watch, changed_fields};
-use self::rule::{Agents, Change, Decided, Rule, Watched};
-use self::words::{TriggerDecision, TriggersDecided};
+use self::rule::{Agents, Change, Rule, Watched};
+use self::switches::{SwitchedOff, switch};
+use self::words::{
+    HeldLongEnough, Trigger, TriggerDecision, TriggerDue, TriggerRefused, Triggered,
+    TriggersDecided,
+};
 use super::condition::WrongCondition;
 use super::metadata::Fields;
 use super::metadata::words::MetadataChanged;
-use super::workflow::{self, Workflow};
+use super::workflow::Workflow;
 
 /// The listener's name.
 pub const NAME: &str = "trigger";
 
-/// The triggers of an organism: which agents they watch, and which workflows they begin.
+/// The triggers of an organism: what they watch, and which workflows they begin.
 #[derive(Clone, Debug, Default)]
-pub struct Triggers(Agents);
+pub struct Triggers {
+    agents: Agents,
+    events: EventRules,
+}
 
 impl Triggers {
     /// Lets the triggers of some workflows watch an agent with these metadata fields. A workflow
-    /// without a trigger changes nothing.
+    /// without a trigger on metadata changes nothing.
     ///
     /// # Errors
     /// If a condition refers to a field that the agent doesn't have, or can't hold. The error names
@@ -73,31 +89,49 @@ impl Triggers {
         for workflow in workflows {
             let Some(rule) = Rule::of(workflow) else { continue };
             let added = rule.and_then(|it| watched.add(it));
-            added.map_err(|wrong| WrongTrigger { workflow: workflow.name().to_owned(), wrong })?;
+            added.map_err(|wrong| WrongTrigger::of(workflow, wrong))?;
         }
         if watched.workflows().next().is_some() {
-            self.0.insert(agent.into(), watched);
+            self.agents.insert(agent.into(), watched);
         }
         Ok(())
     }
 
-    /// Whether no trigger watches any agent.
+    /// Adds the trigger of a workflow that watches the whole organism: its entries, pushed events,
+    /// or the time. A workflow without such a trigger changes nothing.
+    ///
+    /// # Errors
+    /// If the condition can't hold. The error names the workflow.
+    pub fn add(&mut self, workflow: &Workflow) -> Result<(), WrongTrigger> {
+        if let Some(rule) = EventRule::of(workflow) {
+            let rule = rule.map_err(|wrong| WrongTrigger::of(workflow, wrong))?;
+            self.events.insert(rule.name().to_owned(), rule);
+        }
+        Ok(())
+    }
+
+    /// Whether there is no trigger.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.agents.is_empty() && self.events.is_empty()
     }
 
     /// Whether any trigger watches this agent.
     #[must_use]
     pub fn has(&self, agent: &str) -> bool {
-        self.0.contains_key(agent)
+        self.agents.contains_key(agent)
+    }
+
+    /// The triggers that watch the whole organism.
+    pub fn events(&self) -> impl Iterator<Item = &EventRule> {
+        self.events.values()
     }
 
     /// What the triggers decide when an agent that has set nothing yet sets these fields. A field
     /// that isn't set has its default.
     #[must_use]
     pub fn test(&self, agent: &str, set: &Value) -> Vec<TriggerDecision> {
-        let (Some(watched), Value::Object(fields)) = (self.0.get(agent), set) else {
+        let (Some(watched), Value::Object(fields)) = (self.agents.get(agent), set) else {
             return Vec::new();
         };
         let change = Change { turn: 1, fields, at_work: BTreeSet::new() };
@@ -105,13 +139,22 @@ impl Triggers {
         decided.into_iter().map(|it| it.decision).collect()
     }
 
+    /// The names of all triggers, which are those of their workflows.
+    fn names(&self) -> BTreeSet<String> {
+        let watching = self.agents.values().flat_map(Watched::workflows);
+        watching.map(str::to_owned).chain(self.events.keys().cloned()).collect()
+    }
+
     /// Builds the listener that the pump runs.
     #[must_use]
     pub fn listener(self) -> Listener {
-        let workflows = self.0.values().flat_map(Watched::workflows);
-        let workflows: BTreeSet<String> = workflows.map(str::to_owned).collect();
-        Listener::with_state(NAME, Arc::new(self))
+        let workflows = self.names();
+        Listener::with_state(NAME, Arc::new(TriggerState::new(self)))
             .on(changed)
+            .on(held)
+            .on(due)
+            .on(pushed)
+            .on(switch)
             .on_any_reply(ended)
             .fold::<Firings>()
             .peers(workflows)
@@ -120,10 +163,27 @@ impl Triggers {
             .idempotent()
             .settles()
             .grant::<Threads>()
+            .grant::<Timers>()
+            .grant::<Organism>()
             .grant::<EmitCore>()
             .may_emit::<TriggersDecided>()
-            .describe("Begins runs of workflows when agents change their metadata.")
+            .may_emit::<HeldLongEnough>()
+            .describe("Begins runs of workflows for what agents, clients and clocks report.")
             .stateless()
+    }
+}
+
+/// The state of the listener.
+#[derive(Debug)]
+struct TriggerState {
+    triggers: Triggers,
+    names: BTreeSet<String>,
+    off: SwitchedOff,
+}
+
+impl TriggerState {
+    fn new(triggers: Triggers) -> TriggerState {
+        TriggerState { names: triggers.names(), triggers, off: SwitchedOff::default() }
     }
 }
 
@@ -145,89 +205,242 @@ impl std::fmt::Display for WrongTrigger {
 
 impl std::error::Error for WrongTrigger {}
 
+impl WrongTrigger {
+    fn of(workflow: &Workflow, wrong: WrongCondition) -> WrongTrigger {
+        WrongTrigger { workflow: workflow.name().to_owned(), wrong }
+    }
+}
+
 /// A message to the listener, and the contexts of its handler.
 #[derive(FromContext)]
 struct Handling {
     message: Message,
     queue: Queue,
     firings: Fold<Firings>,
-    triggers: State<Arc<Triggers>>,
+    organism: OrganismThread,
+    limits: Limits,
+    state: State<Arc<TriggerState>>,
 }
 
-/// The emissions of the listener. They are sent in the order of these fields.
-#[derive(Default, IntoEmit)]
-struct Emissions {
-    decided: Vec<Note<TriggersDecided>>,
-    cancelled: Vec<ThreadControl<ThreadCancelled>>,
-    runs: Vec<To<Element, String>>,
-}
-
-/// Decides what changes mean, and begins the runs.
+/// Decides what a change of metadata means, and begins the runs.
 async fn changed(handling: Handling, _: MetadataChanged) -> Result<Emissions, Fault> {
-    handling.handle()
+    handling.handle().await
+}
+
+/// Begins the run of a trigger whose condition has held long enough.
+async fn held(handling: Handling, _: HeldLongEnough) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+/// Begins the run of a trigger whose entry or time has come.
+async fn due(handling: Handling, _: TriggerDue) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
+/// Begins the runs of the triggers that wait for an event.
+async fn pushed(handling: Handling, _: Trigger) -> Result<Emissions, Fault> {
+    handling.handle().await
 }
 
 /// Takes the result of a run. The fold has what there is to know of it.
 async fn ended(handling: Handling, _: Element) -> Result<Emissions, Fault> {
-    handling.handle()
+    handling.handle().await
 }
 
 impl Handling {
     /// Decides what the message at hand and those that wait behind it mean. The fold includes all
     /// earlier decisions.
-    fn handle(&self) -> Result<Emissions, Fault> {
-        let (mut emissions, mut firings) = (Emissions::default(), (*self.firings).clone());
+    async fn handle(&self) -> Result<Emissions, Fault> {
+        let state = &self.state.0;
+        let off = state.off.names(&self.organism).await?;
+        let (triggers, chain_max) = (&state.triggers, self.limits.thread_depth_max);
+        let firings = (*self.firings).clone();
+        let mut deciding =
+            Deciding { triggers, off, chain_max, firings, emissions: Emissions::default() };
         for message in std::iter::once(&self.message.0).chain(&self.queue.0) {
-            // A client can't report changes of an agent's metadata.
-            let changed = message.decode_if().filter(|_| !message.is_from_identity());
-            let watched = self.triggers.0.0.get(message.from());
-            if let (Some(changed), Some(watched)) = (changed, watched) {
-                let decided = decide(message, &changed, watched, &firings, &mut emissions)?;
-                firings.decided(decided.clone());
-                emissions.decided.push(Note(decided));
+            deciding.decide(message)?;
+        }
+        Ok(deciding.emissions)
+    }
+}
+
+/// The decisions on some messages.
+struct Deciding<'a> {
+    triggers: &'a Triggers,
+    /// The triggers that are switched off.
+    off: BTreeSet<String>,
+    /// How many triggers may begin one another.
+    chain_max: usize,
+    firings: Firings,
+    emissions: Emissions,
+}
+
+impl Deciding<'_> {
+    /// Decides what one message means.
+    fn decide(&mut self, message: &Entry) -> Result<(), Fault> {
+        if let Some(pushed) = message.decode_if::<Trigger>() {
+            return self.pushed(message, pushed);
+        }
+        // A client can't report anything else.
+        if let Some(due) = message.decode_if::<TriggerDue>() {
+            return self.due(message, due);
+        }
+        if message.is_from_identity() {
+            return Ok(());
+        }
+        if let Some(changed) = message.decode_if::<MetadataChanged>() {
+            return self.changed(message, &changed);
+        }
+        match message.decode_if::<HeldLongEnough>() {
+            Some(held) => self.held(message, &held),
+            None => Ok(()),
+        }
+    }
+
+    /// Records what was decided. Later messages see it.
+    fn record(&mut self, decided: TriggersDecided) {
+        self.firings.decided(decided.clone());
+        self.emissions.decided.push(Note(decided));
+    }
+
+    /// A trigger that is switched off doesn't fire.
+    fn switch_off(&self, decision: &mut TriggerDecision) {
+        if decision.fires && self.off.contains(&decision.rule) {
+            decision.fires = false;
+            decision.why = Some("it is switched off".to_owned());
+        }
+    }
+
+    /// Decides what a change of an agent's metadata means.
+    fn changed(&mut self, message: &Entry, changed: &MetadataChanged) -> Result<(), Fault> {
+        let (agent, turn) = (message.from(), changed.turn);
+        let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
+        let (watch, fields) = (self.firings.of(agent), changed_fields(changed));
+        let change = Change { turn, fields: &fields, at_work: self.firings.at_work() };
+        let mut decided = watched.decide(&watch, &change);
+        let metadata = watched.values(&watch, &change);
+        for it in &mut decided {
+            self.switch_off(&mut it.decision);
+            let (rule, decision) = (it.rule, &it.decision);
+            if rule.cancels_on_change && !decision.holds {
+                self.emissions.cancel(&rule.name, self.firings.threads_of(&rule.name));
+            }
+            if decision.fires {
+                self.emissions.begin(rule, &rule::input(rule, agent, turn, &metadata))?;
+            }
+            let begins = decision.holds && watch.held.get(&rule.name) != Some(&true);
+            if let Some(time) = rule.lasts.filter(|_| begins) {
+                let since = message.seq();
+                let (rule, agent) = (rule.name.clone(), agent.to_owned());
+                let held = HeldLongEnough { rule, agent, turn, since };
+                self.emissions.wait(message, time, held);
             }
         }
-        Ok(emissions)
+        let decision: Vec<TriggerDecision> = decided.into_iter().map(|it| it.decision).collect();
+        self.record(TriggersDecided {
+            agent: Some(agent.to_owned()),
+            turn: Some(turn),
+            of: message.seq(),
+            fields: Some(Json(Value::Object(fields))),
+            decision,
+        });
+        Ok(())
     }
-}
 
-/// Decides what one change means. Adds the runs to begin and those to cancel.
-fn decide(
-    message: &Entry,
-    changed: &MetadataChanged,
-    watched: &Watched,
-    firings: &Firings,
-    emissions: &mut Emissions,
-) -> Result<TriggersDecided, Fault> {
-    let agent = message.from();
-    let (watch, fields) = (firings.of(agent), changed_fields(changed));
-    let change = Change { turn: changed.turn, fields: &fields, at_work: firings.at_work() };
-    let decided = watched.decide(&watch, &change);
-    let metadata = watched.values(&watch, &change);
-    for Decided { rule, decision } in &decided {
-        if rule.cancels_on_change && !decision.holds {
-            let threads = firings.threads_of(&rule.name);
-            emissions.cancelled.extend(threads.map(|it| cancel(it, &rule.name)));
+    /// Begins the run of a trigger whose condition has held since it began to.
+    fn held(&mut self, message: &Entry, held: &HeldLongEnough) -> Result<(), Fault> {
+        let HeldLongEnough { rule, agent, turn, since } = held;
+        let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
+        let Some(rule) = watched.rule(rule) else { return Ok(()) };
+        let watch = self.firings.of(agent);
+        if watch.since.get(&rule.name) != Some(since) {
+            return Ok(());
         }
+        let mut decision = rule.decide_held(&watched.known(&watch));
+        self.switch_off(&mut decision);
         if decision.fires {
-            let input: Map<String, Value> = rule::input(rule, agent, changed.turn, &metadata);
-            let run = workflow::start(&rule.root, &input)?;
-            emissions.runs.push(To(rule.name.clone(), run));
+            let no_change = serde_json::Map::new();
+            let change = Change { turn: *turn, fields: &no_change, at_work: BTreeSet::new() };
+            let metadata = watched.values(&watch, &change);
+            self.emissions.begin(rule, &rule::input(rule, agent, *turn, &metadata))?;
         }
+        self.record(TriggersDecided {
+            agent: Some(agent.clone()),
+            turn: Some(*turn),
+            of: message.seq(),
+            fields: None,
+            decision: vec![decision],
+        });
+        Ok(())
     }
-    let decision = decided.into_iter().map(|it| it.decision).collect();
-    Ok(TriggersDecided {
-        agent: agent.to_owned(),
-        turn: changed.turn,
-        of: message.seq(),
-        fields: Json(Value::Object(fields)),
-        decision,
-    })
+
+    /// Decides what an entry or a time means for one trigger.
+    fn due(&mut self, message: &Entry, due: TriggerDue) -> Result<(), Fault> {
+        let TriggerDue { rule: name, of, from, depth, value } = due;
+        let Some(rule) = self.triggers.events.get(&name) else { return Ok(()) };
+        let chain_max = self.chain_max;
+        let is_deep = usize::try_from(depth).is_ok_and(|it| it > chain_max);
+        let why_not = is_deep.then(|| {
+            format!("{depth} triggers have begun one another; thread_depth_max is {chain_max}")
+        });
+        let mut decision = rule.decide(&value.0, why_not);
+        self.switch_off(&mut decision);
+        if decision.fires {
+            self.emissions.begin_event(rule, of.as_deref(), from.as_deref(), &value.0)?;
+        }
+        self.record(about(message, vec![decision]));
+        Ok(())
+    }
+
+    /// Decides what an event means that was pushed.
+    fn pushed(&mut self, message: &Entry, pushed: Trigger) -> Result<(), Fault> {
+        let Trigger { name, input } = pushed;
+        let waits = |it: &&EventRule| it.event.as_deref() == Some(&name);
+        let mut rules: Vec<&EventRule> = self.triggers.events.values().filter(waits).collect();
+        if rules.is_empty() {
+            let events = self.triggers.events.values().filter_map(|it| it.event.as_deref());
+            let near = nearest(&name, events).map(|it| format!("; did you mean {it}?"));
+            let text = format!("no trigger waits for {name}{}", near.unwrap_or_default());
+            self.emissions.refuse(message, TriggerRefused { message: text });
+            return Ok(());
+        }
+        let value = match input.trim() {
+            "" => Ok(Value::Object(serde_json::Map::new())),
+            text => json::read(text),
+        };
+        let value = match value {
+            Ok(value @ Value::Object(_)) => value,
+            Ok(_) => {
+                let message_text = "the input is JSON, but no object: write {\"name\": value}";
+                let refused = TriggerRefused { message: message_text.to_owned() };
+                self.emissions.refuse(message, refused);
+                return Ok(());
+            }
+            Err(error) => {
+                let text = format!("the input is no JSON object: {error}");
+                self.emissions.refuse(message, TriggerRefused { message: text });
+                return Ok(());
+            }
+        };
+        rules.sort_by_key(|it| std::cmp::Reverse(it.priority));
+        let mut decisions = Vec::new();
+        for rule in rules {
+            let mut decision = rule.decide(&value, None);
+            self.switch_off(&mut decision);
+            if decision.fires {
+                let of = message.id().to_string();
+                self.emissions.begin_event(rule, Some(&of), Some(message.from()), &value)?;
+            }
+            decisions.push(decision);
+        }
+        self.emissions.answer(message, Triggered { name, decision: decisions.clone() });
+        self.record(about(message, decisions));
+        Ok(())
+    }
 }
 
-/// Ends a run whose trigger's condition has ceased to hold.
-fn cancel(thread: ThreadId, rule: &str) -> ThreadControl<ThreadCancelled> {
-    let reason = Some(format!("the condition of the trigger {rule} holds no longer"));
-    let why = ThreadCancelled { thread: thread.to_string(), by: NAME.to_owned(), reason };
-    ThreadControl::cancel(thread, why)
+/// What was decided about something other than metadata.
+fn about(message: &Entry, decision: Vec<TriggerDecision>) -> TriggersDecided {
+    let of = message.seq();
+    TriggersDecided { agent: None, turn: None, of, fields: None, decision }
 }

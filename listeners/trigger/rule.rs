@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::condition::{Condition, Reference, Type, Verdict, WrongCondition};
 use super::super::metadata::{Field, Fields, Kind, METADATA};
 use super::super::workflow::Workflow;
-use super::super::workflow::definition::Fire;
+use super::super::workflow::definition::{Fire, Seconds, TriggerKind};
 use super::firings::Watch;
 use super::words::TriggerDecision;
 
@@ -29,6 +29,8 @@ pub(super) struct Rule {
     priority: i64,
     /// Whether its runs are cancelled when its condition ceases to hold.
     pub(super) cancels_on_change: bool,
+    /// How long the condition must hold before the rule fires.
+    pub(super) lasts: Option<Seconds>,
 }
 
 /// An agent with the rules that watch it.
@@ -54,19 +56,30 @@ pub(super) struct Decided<'a> {
 }
 
 impl Rule {
-    /// The rule of a workflow. None if the workflow has no trigger.
+    /// The rule of a workflow. None if the workflow has no trigger on metadata.
     pub(super) fn of(workflow: &Workflow) -> Option<Result<Rule, WrongCondition>> {
         let trigger = workflow.definition().trigger.as_ref()?;
-        let made = trigger.condition().map(|condition| Rule {
+        if trigger.kind() != TriggerKind::MetadataMatch {
+            return None;
+        }
+        let made = |condition| Rule {
             name: workflow.name().to_owned(),
             root: workflow.root(),
             fields: fields_in(&condition),
             condition,
-            fire: trigger.fire,
+            fire: trigger.fire(),
             priority: trigger.priority,
-            cancels_on_change: trigger.cancel_on_change,
-        });
-        Some(made)
+            cancels_on_change: trigger.cancels_on_change(),
+            lasts: trigger.lasts,
+        };
+        Some(trigger.condition().transpose()?.map(made))
+    }
+
+    /// Decides once the condition has held long enough.
+    pub(super) fn decide_held(&self, values: &Values<'_>) -> TriggerDecision {
+        let Verdict { saw, .. } = values.verdict(&self.condition);
+        let saw = Json(Value::Object(saw.into_iter().collect()));
+        TriggerDecision { rule: self.name.clone(), holds: true, fires: true, why: None, saw }
     }
 
     /// Decides what a change means. None if nothing about the rule has changed.
@@ -84,13 +97,18 @@ impl Rule {
         let verdict = after.verdict(&self.condition);
         let why = match self.fire {
             _ if !verdict.holds => None,
-            Fire::Edge => was.then_some("it held before"),
+            Fire::Edge if was => Some("it held before".to_owned()),
+            Fire::Edge => self.lasts.map(|it| format!("it must hold for {} s", it.seconds())),
             Fire::OnChange => {
                 let is_same = |it: &String| before.get(it) == after.get(it);
-                self.fields.iter().all(is_same).then_some("no field in it has changed")
+                let is_same = self.fields.iter().all(is_same);
+                is_same.then(|| "no field in it has changed".to_owned())
             }
-            Fire::Level if self.is_at_work(change) => Some("its last run is at work"),
-            Fire::Level => (fired == Some(change.turn)).then_some("it has fired in this turn"),
+            Fire::Level if self.is_at_work(change) => Some("its last run is at work".to_owned()),
+            Fire::Level => {
+                let has_fired = fired == Some(change.turn);
+                has_fired.then(|| "it has fired in this turn".to_owned())
+            }
         };
         let Verdict { holds, saw, .. } = verdict;
         let fires = holds && why.is_none();
@@ -99,7 +117,7 @@ impl Rule {
             rule: self.name.clone(),
             holds,
             fires,
-            why: why.map(str::to_owned),
+            why,
             saw: Json(Value::Object(saw.into_iter().collect())),
         })
     }
@@ -136,6 +154,16 @@ impl Watched {
         self.rules.iter().map(|it| &*it.name)
     }
 
+    /// The rule with this name.
+    pub(super) fn rule(&self, name: &str) -> Option<&Rule> {
+        self.rules.iter().find(|it| it.name == name)
+    }
+
+    /// The values that the fields have, as far as a watch knows.
+    pub(super) fn known<'a>(&'a self, watch: &'a Watch) -> Values<'a> {
+        Values { fields: &self.fields, set: &watch.values }
+    }
+
     /// Decides what a change means for each rule, in the order of the rules.
     pub(super) fn decide(&self, watch: &Watch, change: &Change<'_>) -> Vec<Decided<'_>> {
         let after: Map<String, Value> = {
@@ -170,7 +198,7 @@ impl Watched {
 }
 
 /// The values of metadata: those that are set, and the defaults of all others.
-struct Values<'a> {
+pub(super) struct Values<'a> {
     fields: &'a Fields,
     set: &'a Map<String, Value>,
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::metadata::{Field, Fields, Kind};
 use super::super::workflow::Workflow;
 use super::firings::Watch;
-use super::rule::Change;
+use super::rule::{Change, Decided};
 use super::*;
 
 fn fields() -> Fields {
@@ -26,7 +26,7 @@ fn workflow(name: &str, trigger: &Value) -> Workflow {
 fn play(workflows: &[Workflow], changes: &[Value]) -> Vec<Vec<String>> {
     let mut triggers = Triggers::default();
     triggers.watch("coder", fields(), workflows).unwrap();
-    let watched = &triggers.0["coder"];
+    let watched = &triggers.agents["coder"];
     let (mut watch, mut all) = (Watch::default(), Vec::new());
     for (turn, fields) in (1..).zip(changes) {
         let Value::Object(fields) = fields else { panic!("{fields} is no object") };

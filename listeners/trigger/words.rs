@@ -3,23 +3,127 @@
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 
-/// What a change of an agent's metadata means for the triggers that watch the agent. It names each
-/// trigger that fires, and each whose condition begins or ceases to hold.
+/// The namespace of these payloads.
+pub(super) const TRIGGER_NS: &str = "https://xml-pipeline.org/ns/trigger/v1";
+
+/// An event that triggers of the type `event` wait for. The runs go below the thread of this
+/// message. The answer is `triggered`.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1")]
+pub struct Trigger {
+    /// The event, which triggers name by `event`.
+    #[payload(attribute, example = "deploy")]
+    pub name: String,
+    /// The input, a JSON object; default {}. Triggers refer to it as `event`.
+    #[payload(text, example = "{\"branch\":\"main\"}")]
+    pub input: String,
+}
+
+/// What an event has begun.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]
+pub struct Triggered {
+    /// The event.
+    #[payload(attribute, example = "deploy")]
+    pub name: String,
+    /// What was decided of each trigger that waits for it.
+    pub decision: Vec<TriggerDecision>,
+}
+
+/// An event that no trigger waits for, or whose input can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]
+pub struct TriggerRefused {
+    /// What is wrong, and what would be right.
+    #[payload(attribute, example = "no trigger waits for deplyo; did you mean deploy?")]
+    pub message: String,
+}
+
+/// Something that a trigger of the whole organism waits for has happened: an entry was recorded, or
+/// a time has come. The pump itself sends it.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
-pub struct TriggersDecided {
+pub struct TriggerDue {
+    /// The trigger.
+    #[payload(attribute, example = "archive_invoice")]
+    pub rule: String,
+    /// The entry.
+    #[payload(attribute, no_example)]
+    pub of: Option<String>,
+    /// The sender of the entry.
+    #[payload(attribute, no_example)]
+    pub from: Option<String>,
+    /// How many triggers began one another, up to this one.
+    #[payload(attribute)]
+    pub depth: u32,
+    /// What conditions and the run refer to, as JSON.
+    #[payload(text, example = "{\"due\":\"2026-12-24T18:00:00Z\"}")]
+    pub value: Json,
+}
+
+/// The time is up for which the condition of a trigger must hold. Internal to the listener.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
+pub struct HeldLongEnough {
+    /// The trigger.
+    #[payload(attribute, example = "code_finalization")]
+    pub rule: String,
     /// The agent.
     #[payload(attribute, example = "coding_agent")]
     pub agent: String,
-    /// The agent's turn.
+    /// The agent's turn in which the condition began to hold.
     #[payload(attribute)]
     pub turn: u64,
-    /// The number of the message about the change.
+    /// The number of the message with which the condition began to hold.
+    #[payload(attribute)]
+    pub since: u64,
+}
+
+/// Switches a trigger off or on, for the whole organism. Operators may send it.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1")]
+pub struct SwitchTrigger {
+    /// The trigger, which has the name of its workflow.
+    #[payload(attribute, example = "code_finalization")]
+    pub name: String,
+    /// Whether it may fire.
+    #[payload(attribute)]
+    pub on: bool,
+}
+
+/// A trigger was switched off or on.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]
+pub struct TriggerSwitched {
+    /// The trigger.
+    #[payload(attribute, example = "code_finalization")]
+    pub name: String,
+    /// Whether it may fire.
+    #[payload(attribute)]
+    pub on: bool,
+    /// Who switched it.
+    #[payload(attribute, example = "ada")]
+    pub by: String,
+}
+
+/// What something means for the triggers that watch it: a change of an agent's metadata, an entry,
+/// an event or a time. It names each trigger that fires, and each whose condition begins or ceases
+/// to hold.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
+pub struct TriggersDecided {
+    /// The agent, if its metadata changed.
+    #[payload(attribute, example = "coding_agent")]
+    pub agent: Option<String>,
+    /// The agent's turn.
+    #[payload(attribute)]
+    pub turn: Option<u64>,
+    /// The number of the message about it.
     #[payload(attribute)]
     pub of: u64,
     /// The changed fields, as a JSON object.
     #[payload(example = "{\"status\":\"CODING\"}")]
-    pub fields: Json,
+    pub fields: Option<Json>,
     /// What was decided of each trigger.
     pub decision: Vec<TriggerDecision>,
 }

@@ -1,14 +1,14 @@
 //! Definitions of workflows: what a file of the kind `Workflow` says.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::super::condition::{Condition, WrongCondition};
-use super::super::metadata::METADATA;
+use super::super::condition::Condition;
+pub use super::mistake::WrongDefinition;
+pub use super::seconds::Seconds;
+pub use super::trigger_definition::{Fire, Missed, Times, TriggerDefinition, TriggerKind};
 
 /// What a workflow does.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,69 +43,6 @@ pub struct Definition {
     /// The variables of the pump's environment that `${agent.environment}` has.
     #[serde(default)]
     pub environment: Vec<String>,
-}
-
-/// What begins runs of a workflow by itself: changes of an agent's metadata.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TriggerDefinition {
-    /// What the trigger watches.
-    #[serde(rename = "type", default)]
-    pub kind: TriggerKind,
-    /// The pattern that the metadata must match, or a condition as a text.
-    pub conditions: Value,
-    /// Whether every key of the pattern must match. Otherwise one is enough.
-    #[serde(default = "yes")]
-    pub match_all: bool,
-    /// When the trigger fires.
-    #[serde(default)]
-    pub fire: Fire,
-    /// Of several triggers that fire at once, those with a higher priority start first.
-    #[serde(default)]
-    pub priority: i64,
-    /// Whether runs are cancelled when the condition ceases to hold.
-    #[serde(default)]
-    pub cancel_on_change: bool,
-}
-
-/// What a trigger watches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TriggerKind {
-    /// An agent's metadata.
-    #[default]
-    MetadataMatch,
-}
-
-/// When a trigger fires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since what decides must know each word.
-pub enum Fire {
-    /// When its condition begins to hold.
-    #[default]
-    Edge,
-    /// At each change while its condition holds, but only once in a turn, and never while its last
-    /// run is at work.
-    Level,
-    /// When its condition holds, and one of the fields in it has another value than before.
-    OnChange,
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl TriggerDefinition {
-    /// The condition, whose references begin with `metadata`.
-    ///
-    /// # Errors
-    /// If the pattern can't match anything.
-    pub fn condition(&self) -> Result<Condition, WrongCondition> {
-        Condition::matching(&self.conditions, METADATA, self.match_all)
-    }
 }
 
 /// The `kind` of the file.
@@ -236,8 +173,8 @@ impl Default for RetryPolicy {
         RetryPolicy {
             max_attempts: 3,
             backoff: Backoff::Exponential,
-            initial_delay: Seconds(1.0),
-            max_delay: Seconds(60.0),
+            initial_delay: Seconds::new(1.0),
+            max_delay: Seconds::new(60.0),
         }
     }
 }
@@ -254,49 +191,6 @@ pub enum Backoff {
     Linear,
     /// All pauses are the same.
     None,
-}
-
-/// A time in seconds: `90`, `1.5`, or a text with a unit, such as `"2m"`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seconds(f64);
-
-impl Seconds {
-    /// The number of seconds.
-    #[must_use]
-    pub fn seconds(self) -> f64 {
-        self.0
-    }
-
-    /// The time as a duration.
-    #[must_use]
-    pub fn duration(self) -> Duration {
-        Duration::try_from_secs_f64(self.0).unwrap_or(Duration::MAX)
-    }
-}
-
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Seconds, D::Error> {
-        use serde::de::Error;
-
-        let value = Value::deserialize(from)?;
-        let seconds = match &value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => with_unit(text),
-            _ => None,
-        };
-        seconds.filter(|it| it.is_finite() && *it >= 0.0).map(Seconds).ok_or_else(|| {
-            D::Error::custom(format!("{value} is no time: write seconds, or \"500ms\", \"2m\""))
-        })
-    }
-}
-
-/// Reads a number with a unit.
-fn with_unit(text: &str) -> Option<f64> {
-    const UNITS: [(&str, f64); 5] =
-        [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
-    let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| text.ends_with(unit))?;
-    let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-    Some(number * seconds)
 }
 
 /// A condition as a file has it.
@@ -320,33 +214,6 @@ impl<'de> Deserialize<'de> for ConditionText {
         Ok(ConditionText { text, condition })
     }
 }
-
-/// The reason why a definition can't be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WrongDefinition {
-    /// The path in the file: `steps[2].condition`.
-    pub path: String,
-    /// What is wrong, and what would be right.
-    pub message: String,
-}
-
-impl WrongDefinition {
-    pub(super) fn new(path: impl Into<String>, message: impl Into<String>) -> WrongDefinition {
-        WrongDefinition { path: path.into(), message: message.into() }
-    }
-}
-
-impl fmt::Display for WrongDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.path {
-            "" => f.write_str(&self.message),
-            path => write!(f, "{path}: {}", self.message),
-        }
-    }
-}
-
-impl std::error::Error for WrongDefinition {}
 
 impl Definition {
     /// All steps, those of decisions included, each with its path in the file.

@@ -32,6 +32,9 @@
 //! is the manual.
 
 pub mod words;
+mod mistake;
+mod seconds;
+mod trigger_definition;
 pub mod definition;
 mod agent_context;
 mod plan;

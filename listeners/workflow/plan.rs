@@ -60,8 +60,8 @@ impl Plan {
         if definition.steps.is_empty() {
             wrong.push(WrongDefinition::new("steps", "a workflow needs a step"));
         }
-        if let Some(Err(error)) = definition.trigger.as_ref().map(|it| it.condition()) {
-            wrong.push(WrongDefinition::new("trigger.conditions", error.to_string()));
+        if let Some(trigger) = &definition.trigger {
+            wrong.extend(trigger.mistakes());
         }
         let plan = Plan { definition, steps };
         wrong.extend(plan.wrong_conditions(&planner.paths));

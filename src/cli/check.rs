@@ -55,6 +55,8 @@ impl Check {
             Ok(plan) => plan,
             Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
+        let checked = organism.trigger_source.check(plan.capabilities());
+        checked.map_err(|it| Failure::Wrong(it.to_string()))?;
         let listeners = plan.listeners().to_vec();
         let is_taken = |it: &Schema| plan.capabilities().takers(&it.name).next().is_some();
         let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());

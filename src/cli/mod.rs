@@ -247,7 +247,7 @@ impl Command {
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Workflow(it) => it.run(screen).await,
-                Verb::Trigger(it) => it.run(screen),
+                Verb::Trigger(it) => it.run(screen).await,
                 Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,
                 Verb::Pause(it) => it.run(screen).await,

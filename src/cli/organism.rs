@@ -15,6 +15,7 @@ use crate::log::Durability;
 use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Overrides, Places};
 use crate::model::Models;
 use crate::sink::{Return, Sink};
+use crate::trigger_source::TriggerSource;
 
 /// The default address to listen on, and to connect to.
 const LISTEN: &str = "127.0.0.1:8765";
@@ -33,6 +34,8 @@ pub(crate) struct Organism {
     pub(crate) otel: Option<manifest::Otel>,
     /// The sinks of entries and live payloads.
     pub(crate) sinks: Vec<Sink>,
+    /// What tells triggers of entries and times.
+    pub(crate) trigger_source: TriggerSource,
     /// Sinks of the type `return`, which only a program that embeds the pump can read.
     pub(crate) returns: Vec<Return>,
     /// Probable mistakes in files that the manifest names.
@@ -159,6 +162,7 @@ impl Organism {
             doors: says.and_then(|it| it.doors.clone()).unwrap_or_else(usual),
             otel: says.and_then(|it| it.otel.clone()),
             sinks: says.map(Manifest::all_sinks).unwrap_or_default(),
+            trigger_source: says.map(|it| it.trigger_source.clone()).unwrap_or_default(),
             returns: says.map(Manifest::all_returns).unwrap_or_default(),
             warnings: says.map(|it| it.warnings.clone()).unwrap_or_default(),
             places: says.map(|it| it.places.clone()),

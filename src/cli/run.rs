@@ -111,7 +111,8 @@ impl Run {
             lag: Arc::default(),
         };
         let sinks = sinks(&organism)?;
-        let Organism { mut builder, data, durability, tokens, doors, name, .. } = organism;
+        let Organism { mut builder, data, durability, tokens, doors, name, trigger_source, .. } =
+            organism;
         let (places, context) = (organism.places, organism.context);
         let models = builder.models().clone();
         let tls = doors.iter().filter_map(Door::tls).cloned().collect();
@@ -147,9 +148,15 @@ impl Run {
                 }
             }
         }
-        let (builder, place) = log(builder.with(sinks), &data, durability)?;
+        let source = match durability {
+            Durability::Memory => trigger_source,
+            _ => trigger_source.keep_position_beside(&data.join(data::LOG)).map_err(untried)?,
+        };
+        let (builder, place) = log(builder.with((sinks, source.clone())), &data, durability)?;
         agent_feeds::write(&context)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
+        source.check(plan.capabilities()).map_err(untried)?;
+        source.begin_at_end_of(plan.log()).await.map_err(untried)?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };
         serve(plan, spans, &greeting, &mut reload, &mut signals, to).await
@@ -300,6 +307,11 @@ fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
     let log = organism.data.join(data::LOG);
     let kept = organism.sinks.iter().map(|it| it.clone().keep_position_beside(&log));
     kept.collect::<Result<_, _>>().map_err(|it| Failure::Untried(it.to_string()))
+}
+
+/// A failure that keeps the pump from starting.
+fn untried(error: impl std::fmt::Display) -> Failure {
+    Failure::Untried(error.to_string())
 }
 
 /// Adds a sink's lag to a door for metrics.

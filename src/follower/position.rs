@@ -79,6 +79,28 @@ impl KeptPosition {
         Ok(KeptPosition { log: uuid, file, kept, kept_us: 0 })
     }
 
+    /// Reads the position for this log from the file. Without a file, or if the file is for another
+    /// log, the position is `first`, which is kept at once.
+    ///
+    /// # Errors
+    /// The file can't be read or holds no position, or the log can't be read.
+    pub(crate) async fn read_or(
+        log: &dyn Log,
+        file: Option<PathBuf>,
+        first: u64,
+    ) -> Result<KeptPosition, NoPosition> {
+        let there = file.as_deref().map_or(Ok(None), position_in).map_err(NoPosition::File)?;
+        let uuid = log.identity().uuid.to_string();
+        if there.is_some_and(|it| it.log == uuid) {
+            return KeptPosition::read(log, file).await;
+        }
+        // No position is kept yet, not even 0.
+        let mut position = KeptPosition { log: uuid, file, kept: u64::MAX, kept_us: 0 };
+        position.keep(first);
+        position.kept = first;
+        Ok(position)
+    }
+
     /// A position without a file.
     pub(crate) fn unkept(log: &dyn Log, position: u64) -> KeptPosition {
         let log = log.identity().uuid.to_string();

@@ -45,6 +45,7 @@ use crate::log::Durability;
 use crate::model::{Models, ProviderEvents, Secret};
 use crate::schema::Schema;
 use crate::sink::{Return, Sink};
+use crate::trigger_source::TriggerSource;
 
 pub(crate) use document::Document;
 pub use editor_schema::json_schema;
@@ -82,6 +83,8 @@ pub struct Manifest {
     pub otel: Option<Otel>,
     /// The sinks, which get copies of entries and live payloads.
     pub sinks: Vec<Sink>,
+    /// What tells triggers of entries and times.
+    pub trigger_source: TriggerSource,
     /// Sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
     /// Who may ask `describe` for what. None without the key `meta`, which adds the listener

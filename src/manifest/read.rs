@@ -14,8 +14,8 @@ mod sinks;
 mod workflows;
 
 pub(super) use sinks::SinksOf;
-use workflows::Workflows;
 pub(crate) use workflows::workflow;
+use workflows::{Workflows, workflow_listeners};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,7 @@ use crate::manifest::{Context, DATA, Manifest, Overrides, Places, UsedProvider, 
 use crate::model::{Models, Prices, ProviderEvents};
 use crate::name::Name;
 use crate::schema::{Schema, nearest};
+use crate::trigger_source::TriggerSource;
 
 impl Manifest {
     /// Reads a manifest, and the files that it names: tokens, certificates, prompts, schemas,
@@ -212,7 +213,9 @@ impl Reader<'_> {
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
         let workflows = self.workflows(&self.includes.workflows, root);
         let mut services = self.services(root);
-        services.extend(self.workflow_listeners(&workflows, root));
+        let triggers = self.triggers(&workflows, root);
+        let trigger_source = TriggerSource::new(&triggers);
+        services.extend(workflow_listeners(&workflows, triggers, root));
         if let Some(it) = root.key("default_model") {
             self.mind(it, "", "default_model");
         }
@@ -233,6 +236,7 @@ impl Reader<'_> {
             models: Models::default(),
             otel: root.key("otel").and_then(|it| self.otel(it)),
             sinks,
+            trigger_source,
             returns,
             meta: root.key("meta").map(meta),
             providers: self.providers.take(),

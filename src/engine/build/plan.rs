@@ -62,6 +62,12 @@ impl Plan {
         &self.routes.capabilities
     }
 
+    /// The log.
+    #[must_use]
+    pub fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+
     /// The limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {

@@ -133,6 +133,11 @@ impl Pump {
         Pump { to: Some(listener.into()), ..self.clone() }
     }
 
+    /// The listener that messages of this handle are for, if it names one.
+    pub(crate) fn receiver(&self) -> Option<Arc<str>> {
+        self.to.clone()
+    }
+
     /// Sends a payload and waits until it is in the log.
     ///
     /// # Errors
@@ -150,12 +155,8 @@ impl Pump {
     }
 
     async fn tell_checked(&self, payload: Result<Checked, Fault>) -> Result<EntryId, Fault> {
-        let (first, heard) = First::of(|news| match news {
-            PushEvent::Accepted { id, .. } => Some(Ok(id)),
-            PushEvent::Refused(fault) => Some(Err(fault)),
-            PushEvent::Lost(_) | PushEvent::Reply(_) | PushEvent::Settled => None,
-        });
-        self.send(payload, Flags::NONE, first).await;
+        let (observer, heard) = acceptance();
+        self.send(payload, Flags::NONE, observer).await;
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -450,7 +451,16 @@ impl Pump {
     }
 }
 
-fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
+/// An observer of a push, and what it hears: the entry of the push, or why the push is refused.
+pub(crate) fn acceptance() -> (Arc<dyn PushObserver>, oneshot::Receiver<Result<EntryId, Fault>>) {
+    First::of(|news| match news {
+        PushEvent::Accepted { id, .. } => Some(Ok(id)),
+        PushEvent::Refused(fault) => Some(Err(fault)),
+        PushEvent::Lost(_) | PushEvent::Reply(_) | PushEvent::Settled => None,
+    })
+}
+
+pub(crate) fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
     payload.encode().map(|element| Checked::typed(P::NAME, element))
 }
 
@@ -466,7 +476,7 @@ fn failed(answer: Entry) -> Result<Entry, AskError> {
     Ok(answer)
 }
 
-fn stopped() -> Fault {
+pub(crate) fn stopped() -> Fault {
     Fault::new(Code::Stopping, "the pump has stopped")
 }
 

@@ -9,16 +9,17 @@ use tokio::sync::watch;
 use tracing::{Instrument as _, Span};
 
 use crate::engine::common::shared::Shared;
-use crate::engine::handle::pump::{Destination, Identity, Pump};
+use crate::engine::handle::pump::{Destination, Identity, Pump, acceptance, stopped, typed};
 use crate::engine::read_fault::unread;
-use crate::engine::tree::event::{ClientId, Push, Pusher};
+use crate::engine::tree::event::{CORE_NAME, ClientId, Push, Pusher};
 use crate::engine::tree::lineage::Source;
 use crate::engine::tree::observer::{PushEvent, PushObserver, tell};
 use crate::engine::tree::route::Addressed;
+use crate::id::EntryId;
 use crate::log;
 use crate::log::Flags;
 use crate::name::Name;
-use crate::wire::{Code, Envelope, Fault, quoted};
+use crate::wire::{Code, Envelope, Fault, Payload, quoted};
 
 /// A push whose payload fits its schema and whose receivers are known. Its client id isn't claimed
 /// yet. If the push opens a fork, the entry that the fork continues from isn't looked up yet.
@@ -154,6 +155,33 @@ impl Pump {
                 self.finish_later(report, async move { pump.claim_id(checked, None).await }),
             ),
         }
+    }
+
+    /// Sends a payload of the pump itself, which `id` names among those of the pump, and waits
+    /// until it is in the log. A payload that the log has under this id isn't sent again.
+    ///
+    /// # Errors
+    /// The fault with which the payload was refused.
+    pub(crate) async fn tell_as_core(
+        &self,
+        payload: &impl Payload,
+        id: &str,
+    ) -> Result<EntryId, Fault> {
+        let (observer, heard) = acceptance();
+        let who = Identity { name: CORE_NAME.into(), operator: true };
+        let by = who.pusher(true, observer, 0);
+        let checked = typed(payload)?;
+        let is_given = matches!(self.destination, Destination::Thread(_));
+        let flags = Flags::FROM_OPERATOR.with(Flags::TO_GIVEN);
+        let flags = if is_given { flags.with(Flags::THREAD_GIVEN) } else { flags };
+        let message = self.route(checked, self.receiver(), flags)?;
+        let span = tracing::debug_span!("push", id);
+        let (destination, id) = (self.destination.clone(), Some(id.into()));
+        let push = CheckedPush { destination, by, message, meta: None, id, span };
+        if let Some(routed) = self.claim_id(push, None).await? {
+            self.go(routed);
+        }
+        heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     /// The second half of a push: posts it.

@@ -9,7 +9,7 @@ use crate::listener::Listener;
 use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
 use crate::listeners::workflow::Workflow;
-use crate::listeners::workflow::definition::Definition;
+use crate::listeners::workflow::definition::{Definition, TriggerKind};
 use crate::manifest::key_table::AGENT;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
@@ -31,7 +31,7 @@ impl<'a> Workflows<'a> {
     pub(super) fn watch(&self, item: &Node) -> bool {
         let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
         let mut named = named.iter().filter_map(|it| self.get(it.text()?));
-        named.any(|(_, it)| it.definition().trigger.is_some())
+        named.any(|(_, it)| watches_metadata(it))
     }
 }
 
@@ -89,21 +89,16 @@ impl Reader<'_> {
         named.collect()
     }
 
-    /// The listeners of the workflows, and the listener `trigger` if a trigger watches an agent.
-    pub(super) fn workflow_listeners<'b>(
-        &self,
-        all: &Workflows<'b>,
-        root: &'b Node,
-    ) -> Vec<(&'b Node, String, Listener)> {
-        let listeners =
-            all.0.iter().map(|(node, it)| (*node, String::new(), it.clone().listener()));
-        let triggers = self.triggers(all, root);
-        let triggers = (!triggers.is_empty()).then(|| (root, String::new(), triggers.listener()));
-        listeners.chain(triggers).collect()
-    }
-
-    fn triggers(&self, all: &Workflows<'_>, root: &Node) -> Triggers {
+    /// The triggers of the workflows.
+    pub(super) fn triggers(&self, all: &Workflows<'_>, root: &Node) -> Triggers {
         let (mut triggers, mut watching) = (Triggers::default(), BTreeSet::new());
+        for (node, workflow) in &all.0 {
+            if let Err(error) = triggers.add(workflow) {
+                let path = "trigger.conditions";
+                let mistake = Mistake::new(along(node, path).place, error.wrong.to_string());
+                self.wrong(mistake.at(path));
+            }
+        }
         for (path, item) in self.items(root) {
             let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
             let named: Vec<_> = named.iter().filter_map(|it| all.get(it.text()?)).collect();
@@ -126,7 +121,7 @@ impl Reader<'_> {
             let workflows = named.iter().map(|(_, it)| it);
             let _ = triggers.watch(agent, fields, workflows);
         }
-        let idle = all.0.iter().filter(|(_, it)| it.definition().trigger.is_some());
+        let idle = all.0.iter().filter(|(_, it)| watches_metadata(it));
         for (node, workflow) in idle.filter(|(_, it)| !watching.contains(it.name())) {
             let text = format!("the trigger of `{}` watches no agent", workflow.name());
             let mistake = Mistake::new(along(node, "trigger").place, text).at("trigger");
@@ -187,6 +182,23 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether a workflow has a trigger on the metadata of agents.
+fn watches_metadata(workflow: &Workflow) -> bool {
+    let trigger = workflow.definition().trigger.as_ref();
+    trigger.is_some_and(|it| it.kind() == TriggerKind::MetadataMatch)
+}
+
+/// The listeners of the workflows, and the listener `trigger` if there is a trigger.
+pub(super) fn workflow_listeners<'b>(
+    all: &Workflows<'b>,
+    triggers: Triggers,
+    root: &'b Node,
+) -> Vec<(&'b Node, String, Listener)> {
+    let listeners = all.0.iter().map(|(node, it)| (*node, String::new(), it.clone().listener()));
+    let triggers = (!triggers.is_empty()).then(|| (root, String::new(), triggers.listener()));
+    listeners.chain(triggers).collect()
 }
 
 /// Reads a workflow from a file that is read alone.

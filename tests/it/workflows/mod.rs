@@ -3,6 +3,7 @@
 
 mod mistakes;
 mod seed_002;
+mod triggers;
 
 use serde_json::Value;
 

@@ -215,3 +215,27 @@ steps: [{name: again, type: agent, target: coding_agent, parameters: {text: agai
     assert!(scene.run(&["show", &session]).code(0).out.contains("final=\"true\""));
     drop(server);
 }
+
+#[test]
+fn a_condition_may_have_to_hold_for_a_time() {
+    let served = |all: &[&str]| {
+        let scene = scene(&replies(all));
+        let trigger = "{conditions: {status: CODING}, for: 1s}";
+        let steps = "[{name: alert, target: pager, parameters: {text: still coding}}]";
+        let head = "kind: Workflow\nname: code_finalization";
+        let workflow = format!("{head}\ntrigger: {trigger}\nsteps: {steps}\n");
+        scene.write("workflows/code_finalization.yml", workflow);
+        let server = scene.serve(&[]);
+        let session = ask(&scene, &server);
+        (scene, server, session)
+    };
+    let (short, _server, session) = served(&[&set("CODING"), &set("TESTING"), DONE]);
+    shown(&short, &session, &["it must hold for 1 s", "Done."]);
+    let (long, _other, held) = served(&[&set("CODING"), DONE]);
+    shown(&long, &format!("{held}.code_finalization"), &["still coding", "<workflow-result"]);
+    shown(&long, &held, &["it must hold for 1 s", "fires=\"true\""]);
+    long.run(&["replay", &held]).code(0);
+    // By now the time of the other one is up as well.
+    let ran = shown(&short, &session, &["answers", "<held-long-enough"]);
+    assert!(!ran.out.contains("fires=\"true\""), "{}", ran.out);
+}

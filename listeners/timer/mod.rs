@@ -1,11 +1,11 @@
 //! The listener `timer` sends a `tick` after a delay, at a time, at intervals, or by a cron
 //! pattern. A timer is a message that waits in the log, so it survives a stop of the pump.
 
+pub mod cron;
+
 use std::collections::BTreeSet;
-use std::str::FromStr;
 use std::time::Duration;
 
-use croner::Cron;
 use jiff::tz::TimeZone;
 use pumphouse::prelude::*;
 use pumphouse::wire::{SignedDuration, Timestamp};
@@ -14,16 +14,6 @@ use pumphouse::wire::{SignedDuration, Timestamp};
 const MISSED_MAX: usize = 10_000;
 /// The error for a time that no timer can wait for.
 const LATE: &str = "that is before now, or behind the year 9999";
-
-/// The fields of a cron pattern, and the values that each takes.
-const FIELDS: [(&str, &str); 6] = [
-    ("second", "0 to 59"),
-    ("minute", "0 to 59"),
-    ("hour", "0 to 23"),
-    ("day", "1 to 31"),
-    ("month", "1 to 12 or JAN to DEC"),
-    ("weekday", "0 to 7 or SUN to SAT"),
-];
 
 /// Sets a timer: one of `in`, `at`, `every` and `cron`. The answer is `timer-set`; a `tick`
 /// follows each time it is due.
@@ -249,10 +239,10 @@ async fn set(
         (Some(after), ..) => now_us.saturating_add(after),
         (_, Some(at), ..) => u64::try_from(at.as_microsecond()).unwrap_or(0),
         (_, _, Some(every), _) => now_us.saturating_add(every),
-        (.., Some(pattern)) => match Cron::from_str(pattern) {
-            Ok(_) => fits(pattern, wall_us).ok_or_else(|| refused("the pattern never fits"))?,
-            Err(_) => return Err(refused(&misfit(pattern))),
-        },
+        (.., Some(pattern)) => {
+            cron::check(pattern).map_err(|text| refused(&text))?;
+            fits(pattern, wall_us).ok_or_else(|| refused("the pattern never fits"))?
+        }
         _ => return Err(refused("set one of in, at, every and cron")),
     };
     let by_clock = asked.at.is_some() || asked.cron.is_some();
@@ -350,37 +340,9 @@ fn wakes(waiting: &Entry, came: &Entry) -> bool {
         }
 }
 
-/// The error for text that is no cron pattern. It names the first wrong field.
-fn misfit(pattern: &str) -> String {
-    let words: Vec<&str> = pattern.split_whitespace().collect();
-    let fields = match words.len() {
-        5 => &FIELDS[1..],
-        6 => &FIELDS[..],
-        many => {
-            let five = "minute, hour, day, month and weekday, as in */5 * * * *";
-            return format!("cron takes five fields, {five}, or a second first; it has {many}");
-        }
-    };
-    let fits_alone = |at: usize| {
-        let alone = (0..words.len()).map(|it| if it == at { words[it] } else { "*" });
-        Cron::from_str(&alone.collect::<Vec<_>>().join(" ")).is_ok()
-    };
-    let wrong = (0..words.len()).find(|at| !fits_alone(*at));
-    wrong.map_or_else(
-        || format!("cron: {pattern} is no pattern; say one such as */5 * * * *"),
-        |at| {
-            let (name, range) = fields[at];
-            let what = "with lists, ranges and steps such as 1,2 or 1-5 or */2";
-            format!("cron: {} is no {name}; it takes {range}, or *, {what}", words[at])
-        },
-    )
-}
-
 /// The first time after `now_us` that a cron pattern matches, in UTC.
 fn fits(pattern: &str, now_us: u64) -> Option<u64> {
-    let now = stamp(now_us)?.to_zoned(TimeZone::UTC);
-    let next = Cron::from_str(pattern).ok()?.find_next_occurrence(&now, false).ok()?;
-    u64::try_from(next.timestamp().as_microsecond()).ok()
+    cron::after(pattern, now_us, &TimeZone::UTC)
 }
 
 fn stamp(us: u64) -> Option<Timestamp> {

@@ -1,0 +1,94 @@
+//! Follows the log, and reports the entries that fire triggers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{chain, is_of_pump, push};
+use crate::engine::{LiveQueue, Pump};
+use crate::follower::{Sent, Target, Unreachable};
+use crate::id::ThreadId;
+use crate::listener;
+use crate::listeners::trigger::EventRule;
+use crate::listeners::trigger::words::TriggerDue;
+use crate::log::{Entry, Error};
+use crate::wire::Json;
+
+/// The thread of the organism itself. No message can be pushed into it.
+const ORGANISM: &str = "organism";
+
+/// Pushes a message for each entry that fires a trigger.
+pub(super) struct EntryTarget {
+    pump: Pump,
+    rules: Vec<EventRule>,
+    /// The triggers that fire and aren't reported yet: the number of each, its entry and its value.
+    waiting: VecDeque<(usize, Arc<Entry>, Value)>,
+    /// Tells when the log has grown.
+    grown: Arc<LiveQueue>,
+}
+
+impl EntryTarget {
+    pub(super) fn new(pump: Pump, rules: Vec<EventRule>) -> EntryTarget {
+        let grown = pump.live_queue(false);
+        EntryTarget { pump, rules, waiting: VecDeque::new(), grown }
+    }
+
+    /// Reports that an entry fires a trigger.
+    async fn report(&self, rule: &EventRule, entry: &Entry, value: &Value) -> Result<(), String> {
+        let depth = chain(&self.pump, entry).await.map_err(|it| it.to_string())?;
+        let due = TriggerDue {
+            rule: rule.name().to_owned(),
+            of: Some(entry.id.to_string()),
+            from: Some(entry.from.to_string()),
+            depth: depth + 1,
+            value: Json(value.clone()),
+        };
+        let session = entry.id.thread.tree();
+        let session = Some(&session).filter(|it: &&ThreadId| it.as_str() != ORGANISM);
+        let id = format!("{}/{}", rule.name(), entry.id);
+        match push(&self.pump, session, &due, &id).await {
+            Err(fault) if is_of_pump(&fault) => Err(fault.to_string()),
+            Err(fault) => {
+                let (rule, entry) = (rule.name(), &entry.id);
+                tracing::warn!(rule, %entry, %fault, "a trigger's message was refused");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+impl Target for EntryTarget {
+    async fn take(&mut self, entry: Arc<Entry>) -> Result<(), Error> {
+        let seen = listener::Entry::kept(&entry);
+        let all = self.pump.capabilities();
+        for (number, rule) in self.rules.iter().enumerate() {
+            let value = rule.fired_by(&seen, all);
+            self.waiting.extend(value.map(|it| (number, entry.clone(), it)));
+        }
+        Ok(())
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    async fn send(&mut self) -> Result<Sent, Unreachable> {
+        while let Some((number, entry, value)) = self.waiting.front() {
+            self.report(&self.rules[*number], entry, value).await.map_err(Unreachable)?;
+            self.waiting.pop_front();
+        }
+        Ok(Sent::All)
+    }
+
+    async fn wake(&mut self) {
+        self.grown.grown().await;
+    }
+
+    fn report_unreachable(&self, reason: &str) {
+        tracing::debug!(reason, "the pump takes no messages of triggers");
+    }
+
+    fn report_reachable(&self) {}
+}

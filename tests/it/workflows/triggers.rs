@@ -1,0 +1,254 @@
+//! Triggers of the whole organism: on payloads, faults, threads, pushed events and times.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Ran, Scene, Server};
+
+/// A workflow that adds one and one, with this trigger.
+fn workflow(name: &str, trigger: &str) -> String {
+    let steps = "[{name: sum, target: calculate, parameters: {expression: \"1 + 1\"}}]";
+    format!("kind: Workflow\nname: {name}\ntrigger: {trigger}\nsteps: {steps}\n")
+}
+
+/// A folder with these workflows, and with the listeners `echo` and `calculate`.
+fn scene(workflows: &[(&str, &str)]) -> Scene {
+    let scene = Scene::new();
+    for (name, trigger) in workflows {
+        scene.write(&format!("{name}.yml"), workflow(name, trigger));
+    }
+    let listeners = "listeners: [{use: calculate}, {use: echo}]\n";
+    scene.write("organism.yaml", format!("include: [\"*.yml\"]\n{listeners}"));
+    scene
+}
+
+/// Sends messages, each in a session of its own. Returns what the command says.
+#[track_caller]
+fn send(scene: &Scene, server: &Server, messages: &str) -> Ran {
+    scene.pipe(&["send", "--connect", &server.address, "--json"], messages)
+}
+
+/// All entries of the log.
+fn entries(scene: &Scene) -> Ran {
+    scene.run(&["tail", "--json", "-n", "100000"]).code(0)
+}
+
+fn echo(text: &str) -> String {
+    format!("<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>{text}</text></echo>")
+}
+
+fn event(name: &str, input: &str) -> String {
+    let ns = "https://xml-pipeline.org/ns/trigger/v1";
+    format!("<trigger xmlns=\"{ns}\" name=\"{name}\">{input}</trigger>")
+}
+
+/// The threads of the log whose first message is for this workflow.
+fn runs(scene: &Scene, workflow: &str) -> usize {
+    let threads = scene.run(&["threads", "--json"]).code(0).objects();
+    let is_run = |it: &&Value| {
+        let id = it["thread"].as_str().unwrap_or_default();
+        id.rsplit('.').next().is_some_and(|label| label.split('-').next() == Some(workflow))
+            && id.contains('.')
+    };
+    threads.iter().filter(is_run).count()
+}
+
+/// Waits until a workflow has this many runs, and then whether it gets more.
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+#[track_caller]
+fn has_runs(scene: &Scene, workflow: &str, expected: usize) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while runs(scene, workflow) < expected && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(runs(scene, workflow), expected, "{}", scene.run(&["threads"]).out);
+}
+
+#[test]
+fn a_payload_triggers_a_run_in_its_tree_when_its_fields_match() {
+    let scene = scene(&[("archive", "{payload: echo, from: console, conditions: {text: fire}}")]);
+    let server = scene.serve(&[]);
+    let sent = send(&scene, &server, &(echo("calm") + &echo("fire"))).code(0);
+    has_runs(&scene, "archive", 1);
+    let sent = sent.objects();
+    let sessions: Vec<&str> = sent.iter().filter_map(|it| it["thread"].as_str()).collect();
+    let run = sessions.iter().find_map(|session| {
+        let ran = scene.run(&["show", &format!("{session}.archive")]);
+        ran.out.contains("<workflow-result").then_some(ran)
+    });
+    run.expect("the run is below one of the sessions").says(&["\"text\":\"fire\""]);
+    drop(server);
+}
+
+#[test]
+fn each_message_fires_once_where_the_pump_is_killed() {
+    let scene = scene(&[("archive", "{payload: echo, from: console}")]);
+    let mut messages = 0;
+    for _ in 0..4 {
+        let server = scene.serve(&[]);
+        let sent = send(&scene, &server, &echo("x").repeat(5)).code(0);
+        drop(sent);
+        messages += 5;
+        server.signal("-KILL");
+    }
+    let server = scene.serve(&[]);
+    has_runs(&scene, "archive", messages);
+    drop(server);
+}
+
+#[test]
+fn a_chain_of_triggers_ends_at_the_depth_of_threads() {
+    let scene = scene(&[
+        ("after", "{type: thread_state, conditions: \"thread.status == 'completed'\"}"),
+        ("first", "{event: begin}"),
+    ]);
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", manifest + "limits: {thread_depth_max: 3}\n");
+    let server = scene.serve(&[]);
+    send(&scene, &server, &event("begin", "")).code(0);
+    // The end of `first` begins `after`, whose end begins `after`, and so on.
+    has_runs(&scene, "after", 3);
+    entries(&scene).says(&["4 triggers have begun one another"]);
+    drop(server);
+}
+
+#[test]
+fn a_fault_triggers_a_run() {
+    let scene = scene(&[("alarm", "{type: fault, conditions: {code: P0043}}")]);
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let repeated = "steps: [{name: a, target: echo, parameters: {text: x}}, \
+                    {name: b, target: echo, parameters: {text: x}}]";
+    scene.write("twice.yml", format!("kind: Workflow\nname: twice\n{repeated}\n"));
+    scene.write("organism.yaml", manifest + "limits: {repeats_max: 1}\n");
+    let server = scene.serve(&[]);
+    scene.run(&["workflow", "run", "twice.yml", "--connect", &server.address]).code(1);
+    has_runs(&scene, "alarm", 1);
+    drop(server);
+}
+
+#[test]
+fn an_event_triggers_the_runs_that_wait_for_it_and_tells_who_pushed_it() {
+    let trigger = "{event: deploy, conditions: \"event.branch == 'main'\"}";
+    let scene = scene(&[("deploy", trigger)]);
+    let server = scene.serve(&[]);
+    let main = send(&scene, &server, &event("deploy", "{\"branch\": \"main\"}")).code(0);
+    main.says(&["fires=\\\"true\\\"", "event.branch"]);
+    has_runs(&scene, "deploy", 1);
+    let other = send(&scene, &server, &event("deploy", "{\"branch\": \"x\"}")).code(0);
+    other.says(&["fires=\\\"false\\\""]);
+    let unknown = send(&scene, &server, &event("deplo", ""));
+    unknown.says(&["no trigger waits for deplo; did you mean deploy?"]);
+    let broken = send(&scene, &server, &event("deploy", "{branch}"));
+    broken.says(&["the input is no JSON object"]);
+    let list = send(&scene, &server, &event("deploy", "[1]"));
+    list.says(&["is JSON, but no object"]);
+    has_runs(&scene, "deploy", 1);
+    drop(server);
+}
+
+#[test]
+fn an_event_with_a_client_id_begins_one_run() {
+    let scene = scene(&[("deploy", "{event: deploy}")]);
+    let server = scene.serve(&[]);
+    let envelope = "https://xml-pipeline.org/ns/envelope/v1";
+    let message = format!(
+        "<message xmlns=\"{envelope}\"><meta><id>push-7</id></meta>{}</message>",
+        event("deploy", "{}")
+    );
+    for _ in 0..3 {
+        send(&scene, &server, &message).code(0);
+    }
+    has_runs(&scene, "deploy", 1);
+    drop(server);
+}
+
+#[test]
+fn a_time_that_passes_while_the_pump_is_down_begins_one_run_or_none() {
+    let scene = scene(&[
+        ("often", "{every: 1s}"),
+        ("soon", "{at: \"2999-01-01T00:00:00\", time_zone: Europe/Berlin}"),
+    ]);
+    let server = scene.serve(&[]);
+    let until = |count: usize| {
+        while runs(&scene, "often") < count {
+            std::thread::yield_now();
+        }
+    };
+    until(2);
+    server.signal("-TERM");
+    drop(server);
+    let before = runs(&scene, "often");
+    let down = Instant::now();
+    while down.elapsed() < Duration::from_secs(3) {
+        std::thread::yield_now();
+    }
+    let server = scene.serve(&[]);
+    until(before + 2);
+    let messages = entries(&scene).out;
+    let missed = messages
+        .lines()
+        .filter(|it| it.contains("trigger-due") && !it.contains("\\\"missed\\\":0"));
+    assert_eq!(missed.count(), 1, "{messages}");
+    assert_eq!(runs(&scene, "soon"), 0);
+    drop(server);
+}
+
+#[test]
+fn a_trigger_that_is_switched_off_begins_nothing_until_it_is_switched_on() {
+    let scene = scene(&[("archive", "{payload: echo, from: console}")]);
+    let operator = ["--connect", "unix:pump.sock"];
+    let switch =
+        |verb: &str, name: &str| scene.run(&[&["trigger", verb, name][..], &operator].concat());
+    let server = scene.serve(&["--unix", "pump.sock"]);
+    switch("disable", "archive").code(0).says(&["archive is switched off by"]);
+    switch("disable", "archiv")
+        .code(1)
+        .says(&["there is no trigger archiv; did you mean archive?"]);
+    send(&scene, &server, &echo("x")).code(0);
+    has_runs(&scene, "archive", 0);
+    // It stays off when the pump is started anew.
+    server.signal("-TERM");
+    drop(server);
+    let server = scene.serve(&["--unix", "pump.sock"]);
+    send(&scene, &server, &echo("x")).code(0);
+    has_runs(&scene, "archive", 0);
+    assert!(entries(&scene).out.contains("it is switched off"));
+    switch("enable", "archive").code(0).says(&["archive is switched on by"]);
+    send(&scene, &server, &echo("x")).code(0);
+    has_runs(&scene, "archive", 1);
+    let refused = scene.run(&["trigger", "disable", "archive", "--connect", &server.address]);
+    refused.code(1).says(&["console may not switch triggers; operators may"]);
+    drop(server);
+}
+
+#[test]
+fn a_trigger_of_the_organism_is_compared_with_its_payloads() {
+    let check = |trigger: &str, expected: &str| {
+        scene(&[("archive", trigger)]).run(&["check"]).code(1).says(&[expected]);
+    };
+    check("{payload: ecko}", "no listener takes or sends a payload `ecko`; did you mean `echo`?");
+    check("{payload: echo, conditions: {txt: x}}", "`payload` has no `txt`; did you mean `text`?");
+    check("{payload: trigger-due}", "`trigger-due` is a payload of the triggers' own");
+    let wrong = "`thread.status` is one of completed, empty, failed, cancelled, never \"done\"";
+    check("{type: thread_state, conditions: {status: done}}", wrong);
+    check("{payload: echo, fire: level}", "a trigger of the type payload has no `fire`");
+    check("{type: event}", "a trigger of the type event needs `event`");
+    check("{every: 1s, cron: \"* * * * *\"}", "one of `at`, `every` and `cron`");
+    check("{cron: \"0 25 * * *\"}", "25 is no hour; it takes 0 to 23");
+    check("{cron: \"0 9 * * *\", time_zone: Europe/Berln}", "there is no time zone `Europe/Berln`");
+    check("{at: soon}", "`soon` is no time");
+    check("{every: 10ms}", "the least is 1 s");
+    check("{conditions: {a: 1}, fire: level, for: 3s}", "`for` goes with `fire: edge` only");
+}
+
+#[test]
+fn the_next_times_of_a_schedule_are_shown_in_its_zone() {
+    let scene = scene(&[("nightly", "{cron: \"30 2 * * *\", time_zone: Europe/Berlin}")]);
+    let ran = scene.run(&["trigger", "test", "nightly.yml"]).code(0);
+    assert_eq!(ran.out.matches("T02:30:00+0").count(), 3, "{}", ran.out);
+    let past = workflow("past", "{at: \"2020-01-01T00:00:00Z\"}");
+    scene.write("past.yml", past);
+    scene.run(&["trigger", "test", "past.yml"]).code(1).says(&["its time has passed"]);
+}
