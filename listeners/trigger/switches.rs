@@ -8,8 +8,9 @@ use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 
+use super::super::words::operator::SwitchTrigger;
 use super::TriggerState;
-use super::words::{SwitchTrigger, TriggerRefused, TriggerSwitched};
+use super::words::{TriggerRefused, TriggerSwitched};
 
 /// The triggers that are switched off, as the thread `organism` has them.
 #[derive(Debug, Default)]

@@ -79,18 +79,6 @@ pub struct HeldLongEnough {
     pub since: u64,
 }
 
-/// Switches a trigger off or on, for the whole organism. Operators may send it.
-#[derive(Clone, Debug, PartialEq, Eq, Payload)]
-#[payload(ns = "https://xml-pipeline.org/ns/trigger/v1")]
-pub struct SwitchTrigger {
-    /// The trigger, which has the name of its workflow.
-    #[payload(attribute, example = "code_finalization")]
-    pub name: String,
-    /// Whether it may fire.
-    #[payload(attribute)]
-    pub on: bool,
-}
-
 /// A trigger was switched off or on.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved)]

@@ -15,6 +15,7 @@ pub use super::action_limits::Limited;
 pub use super::model::{
     AnswerForm, CognitionReasoning, ModelDown, ModelFailed, ModelUp, ReasoningSigned,
 };
+use super::operator::{RetryRun, SwitchTrigger};
 
 /// The newest version of the rules for agents. `cognition_in` records the version that a turn goes
 /// by, and turns of older versions keep their rules:
@@ -477,7 +478,9 @@ pub fn is_offered(schema: &Schema) -> bool {
 /// Whether a payload is for operators and clients, or is written in the form of the protocol.
 #[must_use]
 pub fn is_for_others(name: &Name) -> bool {
-    [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME].contains(name)
+    let of_operators = [RetryRun::NAME, SwitchTrigger::NAME];
+    let others = [Action::NAME, ForkThread::NAME, Interrupt::NAME, RaiseBudget::NAME];
+    others.contains(name) || of_operators.contains(name)
 }
 
 /// An agent stops without a final response.

@@ -42,6 +42,7 @@ mod references;
 mod run;
 mod runs;
 mod values;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +61,7 @@ use serde_json::{Map, Value};
 use self::agent_context::{Surroundings, agent_context};
 pub use self::definition::{Definition, WrongDefinition};
 use self::plan::{Plan, action_id};
+use self::retry::{PastRun, Started};
 use self::run::{Failing, Next};
 use self::runs::OpenRun;
 pub use self::runs::Runs;
@@ -72,6 +74,7 @@ use super::action::call::json_payload;
 use super::condition::Reference;
 use super::metadata::Fields;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
+use super::words::operator::RetryRun;
 
 /// The end of these namespaces.
 const VERSION: &str = "/v1";
@@ -172,6 +175,7 @@ impl Workflow {
             .on_named(schema, begin)
             .on(due)
             .on(refused)
+            .on(repeat)
             .on_any_reply(go_on)
             .fold::<Runs>()
             .fold::<Actions>()
@@ -308,6 +312,11 @@ async fn refused(handling: Handling, _: StepRefused) -> Result<Emissions, Fault>
     handling.handle().await
 }
 
+/// Begins a run anew where another one failed.
+async fn repeat(handling: Handling, _: RetryRun) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
 /// Goes on after the answer to a call.
 async fn go_on(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
@@ -320,9 +329,12 @@ impl Handling {
         let mut emissions = Emissions::default();
         let mut runs = BTreeSet::new();
         for message in std::iter::once(&self.message.0).chain(&self.queue.0) {
-            match name_of(message.name()) {
-                Some(_) => self.begin(message, &mut emissions).await?,
-                None => runs.extend(self.runs.of(message).map(|(run, _)| run)),
+            if name_of(message.name()).is_some() {
+                self.begin(message, &mut emissions).await?;
+            } else if let Some(asked) = message.decode_if::<RetryRun>() {
+                self.repeat(message, &asked, &mut emissions).await?;
+            } else {
+                runs.extend(self.runs.of(message).map(|(run, _)| run));
             }
         }
         for run in runs {
@@ -348,27 +360,60 @@ impl Handling {
         let wanted = workflow.plan.agent_fields();
         let (tree, known) = (&self.tree, &workflow.surroundings);
         let agent = agent_context(message, tree, &self.capabilities, known, &wanted).await?;
-        let at = i64::try_from(message.at_us()).ok();
-        let at = at.and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default();
-        emissions.started.push(Note(WorkflowStarted {
-            run: message.seq(),
-            workflow: workflow.name().to_owned(),
+        let open = OpenRun::new(message.clone(), workflow.plan.clone(), input, agent, at(message));
+        let started = Started {
+            open,
             digest: workflow.digest.clone(),
-            at,
-            input: Some(Json(input.clone())),
-            agent: agent.clone().map(Json),
             definition: workflow.json.clone(),
+            repeats: None,
+            taken: None,
+        };
+        self.start(started, emissions);
+        Ok(())
+    }
+
+    /// Begins a run anew where another one failed.
+    async fn repeat(
+        &self,
+        message: &Entry,
+        asked: &RetryRun,
+        emissions: &mut Emissions,
+    ) -> Result<(), Fault> {
+        let name = self.workflow.0.name();
+        let past = PastRun::read(name, asked, &self.tree, &self.capabilities).await?;
+        match past.map(|it| it.started(message.clone(), at(message))) {
+            Ok(started) => self.start(started, emissions),
+            Err(reason) => {
+                let failed = WorkflowFailed::before_steps(name, reason);
+                let answer = Answer::new(vec![message.clone()], Err(failed));
+                emissions.failed.push(answer.outcome(Outcome::Failed));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that a run has begun, and begins its first steps.
+    fn start(&self, started: Started, emissions: &mut Emissions) {
+        let Started { open, digest, definition, repeats, taken } = started;
+        let message = &open.asked;
+        let run = message.seq();
+        emissions.started.push(Note(WorkflowStarted {
+            run,
+            workflow: open.plan.definition.name.clone(),
+            digest,
+            at: open.started_at.parse().unwrap_or_default(),
+            repeats,
+            input: Some(Json(open.input.clone())),
+            agent: open.agent.clone().map(Json),
+            taken,
+            definition,
         }));
-        if let Some(limit) = workflow.plan.definition.timeout {
+        if let Some(limit) = open.plan.definition.timeout {
             let micros = u64::try_from(limit.duration().as_micros()).unwrap_or(u64::MAX);
             let until = message.at_us().saturating_add(micros);
-            let due = WorkflowDue { run: message.seq() };
-            emissions.timeouts.push(Later::at(until, due).unawaited());
+            emissions.timeouts.push(Later::at(until, WorkflowDue { run }).unawaited());
         }
-        let plan = workflow.plan.clone();
-        let open = OpenRun::new(message.clone(), plan, input, agent, at.to_string());
-        self.advance(message.seq(), &open, emissions);
-        Ok(())
+        self.advance(run, &open, emissions);
     }
 
     /// Adds the emissions of what a run does next.
@@ -413,6 +458,13 @@ impl Handling {
             }
         }
     }
+}
+
+/// When a run begins.
+fn at(message: &Entry) -> String {
+    let at = i64::try_from(message.at_us()).ok();
+    let at = at.and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default();
+    at.to_string()
 }
 
 impl OpenRun {

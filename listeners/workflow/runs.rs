@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use pumphouse::prelude::*;
 use pumphouse::wire::core::Huh;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::action::variables::KnownValue;
 use super::super::schedule::CurrentThread;
 use super::super::words::action::{Action, ActionResult, CancelAction, NAME, Status};
+use super::super::words::operator::RetryRun;
 use super::definition::Definition;
 use super::name_of;
 use super::plan::{Plan, action_id};
@@ -40,8 +42,20 @@ pub(super) struct OpenRun {
     pub(super) agent: Option<Value>,
     pub(super) started_at: String,
     pub(super) facts: Facts,
+    /// The results that the run has taken over from the one that it repeats, by the steps' names.
+    pub(super) taken: BTreeMap<String, KnownValue>,
     /// Whether the message about the end of the run's time is in the log.
     waits_for_timeout: bool,
+}
+
+/// The result of a step that a run takes over from the one that it repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TakenResult {
+    pub(super) step: String,
+    pub(super) value: Value,
+    /// The whole payload, if the value is only a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fields: Option<Value>,
 }
 
 /// The call of a step.
@@ -61,8 +75,17 @@ impl OpenRun {
         agent: Option<Value>,
         started_at: String,
     ) -> OpenRun {
-        let facts = Facts::default();
-        OpenRun { asked, plan, input, agent, started_at, facts, waits_for_timeout: false }
+        let (facts, taken) = (Facts::default(), BTreeMap::new());
+        OpenRun { asked, plan, input, agent, started_at, facts, taken, waits_for_timeout: false }
+    }
+
+    /// Takes over the results of another run.
+    pub(super) fn taking(mut self, results: Vec<TakenResult>) -> OpenRun {
+        for TakenResult { step, value, fields } in results {
+            self.facts.end(&step, false, Status::Ok, None);
+            self.taken.insert(step, KnownValue { value, fields });
+        }
+        self
     }
 }
 
@@ -91,7 +114,10 @@ impl Runs {
         debug_assert_eq!(entry.to(), Some(entry.from()), "a workflow notes this for itself");
         let input = started.input.as_ref().map(|it| it.0.clone()).unwrap_or_default();
         let agent = started.agent.as_ref().map(|it| it.0.clone());
+        let taken = started.taken.as_ref().map(|it| Vec::deserialize(&it.0));
+        let taken: Vec<TakenResult> = taken.and_then(Result::ok).unwrap_or_default();
         let open = OpenRun::new(asked, Arc::new(plan), input, agent, started.at.to_string());
+        let open = open.taking(taken);
         self.open.insert(started.run, open);
     }
 
@@ -171,7 +197,8 @@ impl Apply for Runs {
         if entry.is_refused() {
             return;
         }
-        if name_of(entry.name()).is_some() && entry.receivers() > 0 {
+        let is_asked = name_of(entry.name()).is_some() || entry.is::<RetryRun>();
+        if is_asked && entry.receivers() > 0 {
             self.asked.insert(entry.seq(), entry.clone());
             return;
         }

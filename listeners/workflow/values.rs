@@ -48,7 +48,10 @@ impl Values<'_> {
     }
 
     /// The result of a step that ended well. None for any other step.
-    fn result(&self, step: &str) -> Option<KnownValue> {
+    pub(super) fn result(&self, step: &str) -> Option<KnownValue> {
+        if let Some(taken) = self.open.taken.get(step) {
+            return Some(taken.clone());
+        }
         let call = self.open.facts.calls.get(step)?;
         let value = self.actions.graph().resolved(call.action?)?;
         match lookup(self.capabilities, &value, Some(RULES)) {

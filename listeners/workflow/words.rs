@@ -20,11 +20,17 @@ pub struct WorkflowStarted {
     /// When the run began.
     #[payload(attribute)]
     pub at: Timestamp,
+    /// The run that this one repeats.
+    #[payload(attribute, no_example)]
+    pub repeats: Option<String>,
     /// The input, which `${trigger.…}` refers to.
     pub input: Option<Json>,
     /// What the workflow refers to of the agent that the run works for: `${agent.…}`.
     #[payload(no_example)]
     pub agent: Option<Json>,
+    /// The results that this run has taken over: a JSON list, in the order in which they came.
+    #[payload(no_example)]
+    pub taken: Option<Json>,
     /// The definition, as JSON.
     #[payload(example = "{\"name\":\"code_finalization\",\"steps\":[]}")]
     pub definition: Json,

@@ -246,7 +246,7 @@ impl Command {
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
-                Verb::Workflow(it) => it.run(screen).await,
+                Verb::Workflow(it) => it.run(data, screen).await,
                 Verb::Trigger(it) => it.run(screen).await,
                 Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,

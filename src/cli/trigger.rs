@@ -12,7 +12,8 @@ use crate::client::Push;
 use crate::clock;
 use crate::listeners::condition::{Condition, Reference, Verdict};
 use crate::listeners::trigger;
-use crate::listeners::trigger::words::{SwitchTrigger, TriggerSwitched};
+use crate::listeners::trigger::words::TriggerSwitched;
+use crate::listeners::words::operator::SwitchTrigger;
 use crate::listeners::workflow::definition::{Fire, Times, TriggerDefinition, TriggerKind};
 use crate::wire::Timestamp;
 

@@ -254,7 +254,8 @@ impl Reader<'_> {
                 Some((listener, payload))
             });
             let Some((listener, payload)) = named else { continue };
-            let taken = listener.takes().filter(|it| !is_for_others(it)).map(Name::local);
+            let is_offered = |it: &&Name| !is_for_others(it) && !listener.is_reserved(it);
+            let taken = listener.takes().filter(is_offered).map(Name::local);
             let taken: BTreeSet<&str> = taken.collect();
             let text = match payload {
                 Some(it) if taken.contains(it) => continue,

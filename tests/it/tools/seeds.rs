@@ -41,7 +41,10 @@ pub(super) fn serve_with(more: &str, variables: &[(&str, &str)]) -> Option<Pump>
     let mut port = String::new();
     BufReader::new(stand_in.stdout.take().unwrap()).read_line(&mut port).unwrap();
     let scene = Scene::new();
-    fs::copy(examples.join("seeds.txt"), scene.path("seeds.txt")).unwrap();
+    fs::create_dir(scene.path("workflows")).unwrap();
+    for file in ["seeds.txt", "workflows/data_pipeline.yml", "workflows/doc_aggregator.yml"] {
+        fs::copy(examples.join(file), scene.path(file)).unwrap();
+    }
     let manifest = fs::read_to_string(examples.join("seeds.yaml")).unwrap();
     let here = format!("127.0.0.1:{}", port.trim());
     scene.write("seeds.yaml", manifest.replace("127.0.0.1:9000", &here) + more);
@@ -134,6 +137,21 @@ fn what_is_computed_here_is_computed() {
     assert!(measured.contains("load") && measured.contains("memory"), "{measured}");
     let model = json!({ "text": "Long.", "max_length": 200, "model": "gemini-1.5-flash" });
     assert!(call(&pump, "llm", "summarize", &model).contains("Long."));
+}
+
+/// The call of the document on actions, and that of its document feed.
+#[test]
+fn the_workflows_do_their_steps() {
+    let Some(pump) = serve() else { return };
+    let steps = json!({ "input_data": "raw", "steps": ["validate", "transform", "load"] });
+    let done = call(&pump, "workflow", "data_pipeline", &steps);
+    assert!(done.contains("validated") && done.contains("\"loaded\""), "{done}");
+    let some = json!({ "input_data": "raw", "steps": ["validate"] });
+    assert!(call(&pump, "workflow", "data_pipeline", &some).contains("\"loaded\":null"));
+    pump.scene.write("README.md", "Brews tea.\n");
+    let paths = json!({ "paths": ["README.md"], "format": "markdown" });
+    let gathered = call(&pump, "workflow", "doc_aggregator", &paths);
+    assert!(gathered.contains("Brews tea."), "{gathered}");
 }
 
 #[test]

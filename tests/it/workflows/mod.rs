@@ -2,8 +2,10 @@
 //! word, and what users get wrong.
 
 mod mistakes;
+mod retry;
 mod seed_002;
 mod triggers;
+mod use_cases;
 
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ const FINALIZATION: &str = include_str!("seed_002/code_finalization.yml");
 const REPLY: &str = include_str!("seed_002/reply.txt");
 
 /// A listener that returns its parameters as JSON.
-fn cat(name: &str, fields: &[&str]) -> String {
+pub(super) fn cat(name: &str, fields: &[&str]) -> String {
     let each: Vec<String> = fields.iter().map(|it| format!("{it}: {{}}")).collect();
     let takes = format!("{{type: object, properties: {{{}}}}}", each.join(", "));
     format!("  - {{use: command, name: {name}, settings: {{run: [cat], takes: {takes}}}}}\n")
@@ -68,7 +68,7 @@ fn ask(scene: &Scene, server: &Server) -> String {
 /// A thread as text, once it has these words.
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 #[track_caller]
-fn shown(scene: &Scene, thread: &str, words: &[&str]) -> Ran {
+pub(super) fn shown(scene: &Scene, thread: &str, words: &[&str]) -> Ran {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let ran = scene.run(&["show", thread]);

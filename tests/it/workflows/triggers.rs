@@ -54,15 +54,25 @@ fn runs(scene: &Scene, workflow: &str) -> usize {
     threads.iter().filter(is_run).count()
 }
 
-/// Waits until a workflow has this many runs, and then whether it gets more.
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
-#[track_caller]
-fn has_runs(scene: &Scene, workflow: &str, expected: usize) {
+fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Waits until a workflow has this many runs.
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+fn has_at_least(scene: &Scene, workflow: &str, expected: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     while runs(scene, workflow) < expected && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
+        pause(50);
     }
-    std::thread::sleep(Duration::from_millis(400));
+}
+
+/// Waits until a workflow has this many runs, and checks that it gets no more.
+#[track_caller]
+fn has_runs(scene: &Scene, workflow: &str, expected: usize) {
+    has_at_least(scene, workflow, expected);
+    pause(400);
     assert_eq!(runs(scene, workflow), expected, "{}", scene.run(&["threads"]).out);
 }
 
@@ -171,21 +181,13 @@ fn a_time_that_passes_while_the_pump_is_down_begins_one_run_or_none() {
         ("soon", "{at: \"2999-01-01T00:00:00\", time_zone: Europe/Berlin}"),
     ]);
     let server = scene.serve(&[]);
-    let until = |count: usize| {
-        while runs(&scene, "often") < count {
-            std::thread::yield_now();
-        }
-    };
-    until(2);
+    has_at_least(&scene, "often", 2);
     server.signal("-TERM");
     drop(server);
     let before = runs(&scene, "often");
-    let down = Instant::now();
-    while down.elapsed() < Duration::from_secs(3) {
-        std::thread::yield_now();
-    }
+    pause(3_000);
     let server = scene.serve(&[]);
-    until(before + 2);
+    has_at_least(&scene, "often", before + 2);
     let messages = entries(&scene).out;
     let missed = messages
         .lines()

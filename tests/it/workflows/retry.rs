@@ -1,0 +1,84 @@
+//! `workflow retry`: a run begins anew where another one failed.
+
+use serde_json::Value;
+
+use crate::program::{Scene, Server};
+
+/// A workflow whose second step fails until there is a file `there`. Each step adds a line to a
+/// file.
+fn scene(undo: &str) -> Scene {
+    let scene = Scene::new();
+    let steps = "  - name: first
+    target: first
+    parameters: {text: \"${trigger.text}\"}
+UNDO  - {name: second, target: second, parameters: {text: \"${steps.first}\"}}
+";
+    let steps = steps.replace("UNDO", undo);
+    let workflow = format!(
+        "kind: Workflow\nname: report\nsteps:\n{steps}outputs: {{text: \"${{steps.second}}\"}}\n"
+    );
+    scene.write("report.yml", workflow);
+    let tool = |name: &str, script: &str| {
+        let run = format!("run: [sh, -c, '{script}']");
+        let takes = "takes: {type: object, properties: {text: {type: string}}}";
+        format!("  - {{use: command, name: {name}, settings: {{{run}, {takes}}}}}\n")
+    };
+    let listeners = [
+        tool("first", "echo first >>done.txt; echo one"),
+        tool("second", "echo second >>done.txt; test -e there && echo two"),
+        tool("undo", "echo undo >>done.txt"),
+    ];
+    scene.write("organism.yaml", format!("include: [report.yml]\nlisteners:\n{}", listeners.concat()));
+    scene
+}
+
+/// What the command says of a run, as JSON.
+#[track_caller]
+fn run(scene: &Scene, server: &Server, arguments: &[&str], code: i32) -> Value {
+    let all = [&["workflow"], arguments, &["--connect", &server.address, "--json"]].concat();
+    scene.run(&all).code(code).objects()[0].clone()
+}
+
+fn done(scene: &Scene) -> String {
+    std::fs::read_to_string(scene.path("done.txt")).unwrap().replace('\n', " ")
+}
+
+#[test]
+fn a_run_begins_anew_with_the_step_that_failed() {
+    let scene = scene("");
+    let server = scene.serve(&[]);
+    let failed = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
+    let thread = failed["thread"].as_str().unwrap();
+    let again = run(&scene, &server, &["retry", thread], 1);
+    assert_eq!((&again["step"], &again["thread"]), (&failed["step"], &failed["thread"]));
+    scene.write("there", "");
+    let whole = run(&scene, &server, &["retry", thread], 0);
+    assert_eq!(whole["outputs"]["text"], "two\n", "{whole}");
+    assert_eq!(done(&scene), "first second second second ");
+    // The first step's result is that of the first run.
+    scene.run(&["show", thread]).code(0).says(&["repeats=", "\"step\":\"first\""]);
+    scene.run(&["replay", thread]).code(0);
+    let ended = ["workflow", "retry", thread, "--connect", &server.address];
+    scene.run(&ended).code(1).says(&["has come to its end; nothing of it has failed"]);
+}
+
+#[test]
+fn a_step_that_was_undone_runs_again() {
+    let scene = scene("    compensate: {target: undo}\n");
+    let server = scene.serve(&[]);
+    let failed = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
+    scene.write("there", "");
+    run(&scene, &server, &["retry", failed["thread"].as_str().unwrap()], 0);
+    assert_eq!(done(&scene), "first second undo first second ");
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let scene = scene("");
+    let server = scene.serve(&[]);
+    let retry = |run: &str| scene.run(&["workflow", "retry", run, "--connect", &server.address]);
+    retry("sess-nothing").code(1).says(&["there is no thread sess-nothing"]);
+    let ran = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
+    let thread = ran["thread"].as_str().unwrap();
+    retry(&format!("{thread}/7")).code(1).says(&["is no run of a workflow"]);
+}
