@@ -263,6 +263,12 @@ struct LastTurn {
 }
 
 impl Minds {
+    /// The agents that the thread has minds of, by name. A listener that was asked and hasn't
+    /// answered yet may be among them, although it is no agent.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Mind)> {
+        self.agents.iter().map(|(agent, mind)| (agent.as_str(), &**mind))
+    }
+
     /// The mind of an agent. Empty if the thread has no entries of this agent.
     #[must_use]
     pub fn of(&self, agent: &str) -> Arc<Mind> {

@@ -17,7 +17,8 @@ use super::name_of;
 use super::plan::{Plan, action_id};
 use super::run::Facts;
 use super::words::{
-    ConditionDecided, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult, WorkflowStarted,
+    CallName, ConditionDecided, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult,
+    WorkflowStarted,
 };
 
 /// The runs of a thread.
@@ -56,14 +57,6 @@ pub(super) struct TakenResult {
     /// The whole payload, if the value is only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fields: Option<Value>,
-}
-
-/// The call of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CallName {
-    run: u64,
-    step: String,
-    is_undo: bool,
 }
 
 impl OpenRun {
@@ -214,20 +207,6 @@ impl Apply for Runs {
         } else if !entry.is_from_identity() {
             self.observe(entry);
         }
-    }
-}
-
-impl CallName {
-    /// Reads the key of a step's call.
-    fn parse(key: &str) -> Option<CallName> {
-        let mut parts = key.splitn(3, '/');
-        let run = parts.next()?.parse().ok()?;
-        let is_undo = match parts.next()? {
-            "do" => false,
-            "undo" => true,
-            _ => return None,
-        };
-        Some(CallName { run, step: parts.next()?.to_owned(), is_undo })
     }
 }
 

@@ -122,3 +122,30 @@ pub struct WorkflowDue {
     #[payload(attribute)]
     pub run: u64,
 }
+
+/// The call of a step. The key of the action says which step it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallName {
+    /// The number of the message that began the run.
+    pub run: u64,
+    /// The step.
+    pub step: String,
+    /// Whether this is the call that undoes the step.
+    pub is_undo: bool,
+}
+
+impl CallName {
+    /// Reads the key of a step's call: `RUN/do/STEP`, or `RUN/undo/STEP`. None for any other key.
+    #[must_use]
+    pub fn parse(key: &str) -> Option<CallName> {
+        let mut parts = key.splitn(3, '/');
+        let run = parts.next()?.parse().ok()?;
+        let is_undo = match parts.next()? {
+            "do" => false,
+            "undo" => true,
+            _ => return None,
+        };
+        Some(CallName { run, step: parts.next()?.to_owned(), is_undo })
+    }
+}

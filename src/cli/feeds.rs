@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::audit::{self, Paint, Style};
 use crate::cli::screen::{Ending, Failure, Screen};
+use crate::cli::time::span;
 use crate::cli::{data, transcript};
 use crate::clock;
 use crate::id::ThreadId;
@@ -285,16 +286,6 @@ fn lines(it: &FeedReport, now_us: u64, has_values: bool, style: Style) -> String
     out
 }
 
-/// A span of time in its largest unit.
-fn span(us: u64) -> String {
-    match us / 1_000_000 {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7_200 => format!("{} min", seconds / 60),
-        seconds @ 7_200..172_800 => format!("{} h", seconds / 3_600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
-}
-
 fn object(thread: &ThreadId, it: &FeedReport) -> Value {
     let (bytes, why_not) = match &it.prompt {
         InPrompt::NoTurn => (None, Some("no turn yet")),
@@ -318,18 +309,4 @@ fn object(thread: &ThreadId, it: &FeedReport) -> Value {
         "not_in_prompt": why_not,
         "text": content.map(|it| &it.text),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_has_its_largest_unit() {
-        for (seconds, expected) in
-            [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 d")]
-        {
-            assert_eq!(span(seconds * 1_000_000), expected);
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod overview;
 mod agent_feeds;
+mod agent_rows;
 mod backup;
 mod bench;
 mod budget;
@@ -25,7 +26,12 @@ mod fork;
 mod usage_table;
 mod incoming;
 mod init;
+#[cfg(test)]
+mod kept;
 mod mcp;
+mod metadata;
+mod metadata_history;
+mod metadata_metrics;
 mod inspect;
 mod models;
 mod steering;
@@ -45,6 +51,7 @@ mod state;
 mod tail;
 mod test;
 mod threads;
+mod time;
 mod traces;
 mod trigger;
 mod transcript;
@@ -52,8 +59,11 @@ mod tree;
 mod usage;
 mod model_usage;
 mod verify;
+mod watch;
 mod why;
 mod workflow;
+mod workflow_runs;
+mod workflows;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -160,7 +170,10 @@ Examples:
   pumphouse prompt sess-k3v9x2ma/7   what an agent's model was shown
   pumphouse state sess-k3v9x2ma/7    a thread's folds as of this message, and what waited
   pumphouse feeds octopus            an agent's feeds, and what its last prompt had of them
+  pumphouse watch                    what each agent does, live
+  pumphouse metadata sess-k3v9x2ma   what its agents say of their own state
   pumphouse workflow run report.yml  begin a run of a workflow, and wait for its outputs
+  pumphouse workflows                the runs of workflows, and how far each one is
   pumphouse trigger test report.yml --metadata '{}'  whether its trigger would fire, and why
   pumphouse replay sess-k3v9x2ma     whether listeners emit the same again
   pumphouse budget sess-k3v9x2ma     what a session has spent, and may spend
@@ -199,7 +212,10 @@ enum Verb {
     State(state::State),
     Feeds(feeds::Feeds),
     Feed(feed::FeedVerb),
+    Metadata(metadata::MetadataVerb),
+    Watch(watch::Watch),
     Workflow(workflow::WorkflowVerb),
+    Workflows(workflows::Workflows),
     Trigger(trigger::TriggerVerb),
     Replay(replay::Replay),
     Budget(budget::Budget),
@@ -243,10 +259,13 @@ impl Command {
                 Verb::Prompt(it) => it.run(data, screen).await,
                 Verb::Feeds(it) => it.run(data, screen).await,
                 Verb::Feed(it) => it.run(data, screen).await,
+                Verb::Metadata(it) => it.run(data, screen).await,
                 Verb::State(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Replay(it) => it.run(organism::served(builder)?, data, screen).await,
                 Verb::Budget(it) => it.run(organism::served(builder)?, data, screen).await,
+                Verb::Watch(it) => Box::pin(it.run(data, screen)).await,
                 Verb::Workflow(it) => it.run(data, screen).await,
+                Verb::Workflows(it) => it.run(data, screen).await,
                 Verb::Trigger(it) => it.run(screen).await,
                 Verb::Fork(it) => it.run(screen).await,
                 Verb::Cancel(it) => it.run(screen).await,
@@ -318,6 +337,11 @@ fn style(out: &io::Stdout) -> Style {
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 fn may_colour() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
-    !is_set("NO_COLOR") && !dumb
+    !is_set("NO_COLOR") && !is_dumb()
+}
+
+/// Whether the terminal says that it obeys no sequences.
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|it| it == "dumb")
 }

@@ -6,6 +6,7 @@ mod retry;
 mod seed_002;
 mod triggers;
 mod use_cases;
+mod views;
 
 use serde_json::Value;
 

@@ -1,0 +1,257 @@
+//! The changes of agents' metadata in a thread, in their order, and the runs of workflows that they
+//! led to. This module is pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::id::EntryId;
+use crate::listener::{Apply, Entry};
+use crate::listeners::metadata::words::{Metadata, MetadataChanged};
+use crate::listeners::trigger::NAME as TRIGGER;
+use crate::listeners::trigger::words::{TriggerDecision, TriggersDecided};
+use crate::schema::json;
+use crate::wire::core::ThreadSpawned;
+
+/// An update of one field, or an attempt at one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Update {
+    /// The entry with the update. In a fork, it may be an entry of the source.
+    pub(crate) entry: EntryId,
+    /// When the update was recorded, in microseconds since the epoch.
+    pub(crate) at_us: u64,
+    pub(crate) agent: String,
+    pub(crate) turn: u64,
+    pub(crate) field: String,
+    /// The value before. None if the field wasn't set.
+    pub(crate) old: Option<Value>,
+    /// The new value, or why the field wasn't changed.
+    pub(crate) new: Result<Value, String>,
+    /// The runs that triggers began because of the update.
+    pub(crate) runs: Vec<TriggeredRun>,
+}
+
+/// A run that a trigger began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TriggeredRun {
+    /// The trigger, which has the name of its workflow.
+    pub(crate) rule: String,
+    /// The thread of the run. None if the run got none.
+    pub(crate) thread: Option<String>,
+}
+
+/// The metadata of a thread's agents, and how they came to be. A fold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MetadataHistory {
+    /// All updates, in their order.
+    pub(crate) updates: Vec<Update>,
+    /// Maps an agent to its fields, and each field to the number of its last update.
+    fields: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Maps an agent to the first of its newest updates.
+    newest: BTreeMap<String, usize>,
+    /// Maps the message about a change to the first of the updates that it is about.
+    told: BTreeMap<u64, usize>,
+    /// The runs that have no thread yet: the message about the change, and the trigger.
+    fired: Vec<(u64, String)>,
+}
+
+impl Apply for MetadataHistory {
+    fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() || entry.is_from_identity() {
+            return;
+        }
+        if entry.is::<Metadata>() && entry.to() == Some(entry.from()) {
+            self.record(entry);
+        } else if entry.is::<MetadataChanged>() && entry.to() == Some(TRIGGER) {
+            let newest = self.newest.get(entry.from());
+            self.told.extend(newest.map(|it| (entry.seq(), *it)));
+        } else if entry.from() == TRIGGER {
+            if let Some(decided) = entry.decode_if::<TriggersDecided>() {
+                let firing = decided.decision.into_iter().filter(|it| it.fires);
+                firing.for_each(|it| self.fire(decided.of, &it));
+            }
+        } else if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {
+            self.spawn(entry, &spawned.assigned_id);
+        }
+    }
+}
+
+impl MetadataHistory {
+    /// The agents that have set metadata, each with its newest update of each field.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Update> {
+        let all = self.fields.values().flat_map(BTreeMap::values);
+        all.filter_map(|it| self.updates.get(*it))
+    }
+
+    /// Records what an agent has set, and what was refused.
+    fn record(&mut self, entry: &Entry) {
+        let Some(metadata) = entry.decode_if::<Metadata>() else { return };
+        let agent = entry.from().to_owned();
+        self.newest.insert(agent.clone(), self.updates.len());
+        let fields = metadata.fields.and_then(|it| json::read(&it).ok());
+        let fields = match fields {
+            Some(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let changed = fields.into_iter().map(|(field, value)| (field, Ok(value)));
+        let refused = metadata.error.into_iter().map(|it| (it.field, Err(it.message)));
+        for (field, new) in changed.chain(refused) {
+            let known = self.fields.entry(agent.clone()).or_default();
+            let old = known.get(&field).and_then(|it| self.updates[*it].new.as_ref().ok());
+            let old = old.cloned();
+            if new.is_ok() {
+                known.insert(field.clone(), self.updates.len());
+            }
+            self.updates.push(Update {
+                entry: entry.id().clone(),
+                at_us: entry.at_us(),
+                agent: agent.clone(),
+                turn: metadata.turn,
+                field,
+                old,
+                new,
+                runs: Vec::new(),
+            });
+        }
+    }
+
+    /// The updates that a message is about.
+    fn told(&mut self, of: u64) -> impl Iterator<Item = &mut Update> {
+        let first = self.told.get(&of).copied().unwrap_or(self.updates.len());
+        let entry = self.updates.get(first).map(|it| it.entry.clone());
+        let all = self.updates[first..].iter_mut();
+        all.take_while(move |it| Some(&it.entry) == entry.as_ref())
+    }
+
+    /// Records that a trigger begins a run: with each update of a field that its condition refers
+    /// to or, if there is none, with all updates at once.
+    fn fire(&mut self, of: u64, decision: &TriggerDecision) {
+        let run = TriggeredRun { rule: decision.rule.clone(), thread: None };
+        let is_seen = |field: &str| sees(&decision.saw.0, field);
+        let is_any = self.told(of).any(|it| it.new.is_ok() && is_seen(&it.field));
+        for update in self.told(of) {
+            if update.new.is_ok() && (!is_any || is_seen(&update.field)) {
+                update.runs.push(run.clone());
+            }
+        }
+        self.fired.push((of, decision.rule.clone()));
+    }
+
+    /// Records the thread of a run, which the pump opened because of the message about the change.
+    fn spawn(&mut self, entry: &Entry, thread: &str) {
+        let Some(of) = entry.cause().map(|it| it.seq) else { return };
+        let is_meant =
+            |(at, rule): &(u64, String)| *at == of && thread.contains(&format!(".{rule}"));
+        let Some(place) = self.fired.iter().position(is_meant) else { return };
+        let (_, rule) = self.fired.remove(place);
+        for update in self.told(of) {
+            let runs = update.runs.iter_mut().filter(|it| it.rule == rule);
+            runs.for_each(|it| it.thread = Some(thread.to_owned()));
+        }
+    }
+}
+
+/// Whether a condition that saw these values refers to a field or to a part of it.
+fn sees(saw: &Value, field: &str) -> bool {
+    let Value::Object(saw) = saw else { return false };
+    let is_of = |name: &str| {
+        let rest = name.strip_prefix("metadata.").and_then(|it| it.strip_prefix(field));
+        rest.is_some_and(|it| it.is_empty() || it.starts_with(['.', '[']))
+    };
+    saw.keys().any(|it| is_of(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::kept::{Kept, kept};
+    use crate::listeners::metadata::words::MetadataError;
+    use crate::wire::Json;
+
+    fn set(seq: u64, turn: u64, fields: &Value) -> Entry {
+        let metadata = Metadata { turn, fields: Some(fields.to_string()), error: Vec::new() };
+        kept(seq, "coder", "coder", &metadata, Kept::default())
+    }
+
+    fn decided(seq: u64, of: u64, rule: &str, saw: Value) -> [Entry; 2] {
+        let fields = Json(json!({}));
+        let changed = MetadataChanged { turn: 1, fields: fields.clone() };
+        let saw = Json(saw);
+        let decision = vec![TriggerDecision {
+            rule: rule.to_owned(),
+            holds: true,
+            fires: true,
+            why: None,
+            saw,
+        }];
+        let agent = "coder".to_owned();
+        let decided = TriggersDecided { agent, turn: 1, of, fields, decision };
+        [
+            kept(of, "coder", TRIGGER, &changed, Kept::default()),
+            kept(seq, TRIGGER, TRIGGER, &decided, Kept::default()),
+        ]
+    }
+
+    fn folded(entries: impl IntoIterator<Item = Entry>) -> MetadataHistory {
+        let mut history = MetadataHistory::default();
+        entries.into_iter().for_each(|it| history.apply(&it));
+        history
+    }
+
+    #[test]
+    fn each_update_has_the_value_before() {
+        let history = folded([
+            set(1, 1, &json!({"status": "CODING"})),
+            set(2, 2, &json!({"status": "DONE", "count": 3})),
+        ]);
+        let told = |it: &Update| (it.field.clone(), it.old.clone(), it.new.clone());
+        let all: Vec<_> = history.updates.iter().map(told).collect();
+        let (coding, done) = (json!("CODING"), json!("DONE"));
+        assert_eq!(
+            all,
+            [
+                ("status".to_owned(), None, Ok(coding.clone())),
+                ("count".to_owned(), None, Ok(json!(3))),
+                ("status".to_owned(), Some(coding), Ok(done.clone())),
+            ]
+        );
+        let now: Vec<_> = history.values().map(|it| (&*it.field, it.new.clone())).collect();
+        assert_eq!(now, [("count", Ok(json!(3))), ("status", Ok(done))]);
+    }
+
+    #[test]
+    fn a_refused_value_changes_nothing() {
+        let error = vec![MetadataError { field: "status".into(), message: "no".into() }];
+        let metadata = Metadata { turn: 2, fields: None, error };
+        let refused = kept(2, "coder", "coder", &metadata, Kept::default());
+        let history = folded([set(1, 1, &json!({"status": "CODING"})), refused]);
+        assert_eq!(history.updates[1].old, Some(json!("CODING")));
+        assert_eq!(history.updates[1].new, Err("no".to_owned()));
+        assert_eq!(history.values().next().unwrap().new, Ok(json!("CODING")));
+    }
+
+    #[test]
+    fn a_run_stands_with_the_field_that_its_trigger_saw_and_has_its_thread() {
+        let saw = json!({"metadata.status": "CODING"});
+        let mut entries = vec![set(1, 1, &json!({"status": "CODING", "count": 1}))];
+        entries.extend(decided(3, 2, "report", saw));
+        let spawned =
+            ThreadSpawned { assigned_id: "t.report".to_owned(), parent_id: "t".to_owned() };
+        let cause = Kept { cause: Some(2), ..Kept::default() };
+        entries.push(kept(4, "core", TRIGGER, &spawned, cause));
+        let history = folded(entries);
+        let runs = |it: &Update| (it.field.clone(), it.runs.clone());
+        let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
+        let all: Vec<_> = history.updates.iter().map(runs).collect();
+        assert_eq!(all, [("count".to_owned(), vec![]), ("status".to_owned(), vec![run])]);
+    }
+
+    #[test]
+    fn a_condition_may_refer_to_a_part_of_a_field() {
+        let saw = json!({"metadata.context.phase": 1, "metadata.tags[0]": "a"});
+        assert!(sees(&saw, "context") && sees(&saw, "tags"));
+        assert!(!sees(&saw, "cont") && !sees(&saw, "phase"));
+    }
+}

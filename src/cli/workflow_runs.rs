@@ -1,0 +1,484 @@
+//! Runs of workflows, as the log shows them: how far a run is, how it ended, and what began it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::id::{EntryId, ThreadId};
+use crate::listener::Entry;
+use crate::listeners::metadata::words::MetadataChanged;
+use crate::listeners::trigger;
+use crate::listeners::words::action::{Action, ActionResult, NAME as ACTION};
+use crate::listeners::workflow::name_of;
+use crate::listeners::workflow::words::{
+    CallName, WorkflowFailed, WorkflowResult, WorkflowStarted,
+};
+use crate::log::{Error, Log, Pages, State};
+use crate::wire::core::{Huh, ThreadCancelled};
+
+/// The sender of the pump's own messages.
+const CORE: &str = "core";
+
+/// The state of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunState {
+    /// The run hasn't begun, or its thread is held.
+    Waiting,
+    /// The run is at work.
+    Running,
+    /// The run has answered with its outputs.
+    Done,
+    /// The run has failed.
+    Failed,
+    /// The run was cancelled, or its thread ended before the run did.
+    Cancelled,
+}
+
+/// A run of a workflow.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// The message that began the run.
+    pub(crate) asked: Entry,
+    /// The workflow.
+    pub(crate) workflow: String,
+    /// Whether the workflow has noted that the run began.
+    has_begun: bool,
+    /// The calls that have no result yet, by the numbers of their entries.
+    calls: BTreeMap<u64, CallName>,
+    /// The state of the run's thread.
+    thread: State,
+    /// How the run ended. None while it hasn't.
+    end: Option<End>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+struct End {
+    state: RunState,
+    at_us: u64,
+    /// The step that failed, if one did.
+    step: Option<String>,
+    reason: Option<String>,
+}
+
+/// What began a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause {
+    kind: CauseKind,
+    /// The identity, agent, workflow or listener.
+    name: Option<String>,
+    /// The agent's turn.
+    turn: Option<u64>,
+    /// The entry that led to the run: a change of metadata, an action, or the message itself.
+    pub(crate) entry: Entry,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum CauseKind {
+    /// An identity outside has pushed the message.
+    Push,
+    /// A trigger of this name.
+    Trigger(String),
+    /// An action of an agent.
+    Action,
+    /// A step of this name of another workflow.
+    Step(String),
+    /// A listener's own message.
+    Listener,
+}
+
+impl RunState {
+    const ALL: [RunState; 5] = [
+        RunState::Waiting,
+        RunState::Running,
+        RunState::Done,
+        RunState::Failed,
+        RunState::Cancelled,
+    ];
+
+    /// The state as a word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            RunState::Waiting => "waiting",
+            RunState::Running => "running",
+            RunState::Done => "done",
+            RunState::Failed => "failed",
+            RunState::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for RunState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RunState, String> {
+        let known = RunState::ALL.into_iter().find(|it| it.as_str() == text);
+        let all = RunState::ALL.map(RunState::as_str).join(", ");
+        known.ok_or_else(|| format!("a run is {all}"))
+    }
+}
+
+impl Run {
+    /// The run that a message begins. None if the message begins none.
+    pub(crate) fn of(asked: &Entry) -> Option<Run> {
+        let workflow = name_of(asked.name())?.to_owned();
+        if asked.receivers() == 0 || asked.is_refused() {
+            return None;
+        }
+        let (calls, thread) = (BTreeMap::new(), State::Open);
+        Some(Run { asked: asked.clone(), workflow, has_begun: false, calls, thread, end: None })
+    }
+
+    /// Reads the run that a message begins, up to its end. None if the message begins none.
+    pub(crate) async fn read(log: &dyn Log, asked: &Entry) -> Result<Option<Run>, Error> {
+        let Some(mut run) = Run::of(asked) else { return Ok(None) };
+        let mut pages = Pages::of(log, asked.thread()).after(asked.seq());
+        while let Some(page) = pages.next().await? {
+            page.iter().for_each(|it| run.apply(&Entry::kept(it)));
+            if run.end.is_some() {
+                break;
+            }
+        }
+        if let Some(record) = log.thread(asked.thread()).await? {
+            run.thread = record.state;
+        }
+        Ok(Some(run))
+    }
+
+    /// Applies a later entry of the run's thread.
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        if self.end.is_some() || entry.is_refused() {
+            return;
+        }
+        if let Some(of) = entry.reply_to() {
+            self.apply_reply(of, entry);
+        }
+        if self.is_own(entry) {
+            let started = entry.decode_if::<WorkflowStarted>();
+            self.has_begun |= started.is_some_and(|it| it.run == self.asked.seq());
+            if entry.is::<Action>() && entry.to() == Some(ACTION) {
+                let call = entry.key().as_deref().and_then(CallName::parse);
+                let call = call.filter(|it| it.run == self.asked.seq());
+                self.calls.extend(call.map(|it| (entry.seq(), it)));
+            }
+        }
+        if let Some(state) = entry.flags().state() {
+            self.thread = state;
+            if !state.is_live() {
+                self.end_with_thread(state, entry);
+            }
+        }
+    }
+
+    fn apply_reply(&mut self, of: &EntryId, entry: &Entry) {
+        if of == self.asked.id() {
+            if self.is_own(entry) && entry.is::<WorkflowResult>() {
+                self.end(RunState::Done, entry, None, None);
+            } else if let Some(failed) = entry.decode_if::<WorkflowFailed>() {
+                self.end(RunState::Failed, entry, failed.step, Some(failed.reason));
+            } else if let Some(Huh { code, message, .. }) = entry.decode_if() {
+                self.end(RunState::Failed, entry, None, Some(format!("{code}: {message}")));
+            }
+        } else if of.thread == *self.asked.thread()
+            && (entry.from() == ACTION || entry.from() == CORE)
+            && (entry.is::<ActionResult>() || entry.is::<Huh>())
+        {
+            self.calls.remove(&of.seq);
+        }
+    }
+
+    fn end_with_thread(&mut self, state: State, entry: &Entry) {
+        let (state, reason) = match state {
+            State::Cancelled => (RunState::Cancelled, cancelled(entry)),
+            State::Failed => (RunState::Failed, Some("its thread failed".to_owned())),
+            _ => (RunState::Cancelled, Some("its thread ended before the run did".to_owned())),
+        };
+        if self.end.is_none() {
+            self.end(state, entry, None, reason);
+        }
+    }
+
+    fn end(
+        &mut self,
+        state: RunState,
+        entry: &Entry,
+        step: Option<String>,
+        reason: Option<String>,
+    ) {
+        let reason = reason.map(|it| told(it, step.as_deref()));
+        self.end = Some(End { state, at_us: entry.at_us(), step, reason });
+        if state != RunState::Cancelled {
+            self.calls.clear();
+        }
+    }
+
+    /// Whether an entry is from the workflow.
+    fn is_own(&self, entry: &Entry) -> bool {
+        entry.from() == self.asked.to().unwrap_or(&self.workflow) && !entry.is_from_identity()
+    }
+
+    /// The state of the run.
+    pub(crate) fn state(&self) -> RunState {
+        match (&self.end, self.thread) {
+            (Some(end), _) => end.state,
+            (None, State::Open) if self.has_begun => RunState::Running,
+            (None, _) => RunState::Waiting,
+        }
+    }
+
+    /// When the run ended, in microseconds since the epoch. None while it hasn't.
+    pub(crate) fn ended_us(&self) -> Option<u64> {
+        self.end.as_ref().map(|it| it.at_us)
+    }
+
+    /// The step that failed. None if no step failed.
+    pub(crate) fn failed_step(&self) -> Option<&str> {
+        self.end.as_ref()?.step.as_deref()
+    }
+
+    /// Why the run waits, failed or was cancelled.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match (&self.end, self.thread) {
+            (Some(end), _) => end.reason.clone(),
+            (None, State::Open) if self.has_begun => None,
+            (None, State::Open) => Some("the workflow hasn't taken the message yet".to_owned()),
+            (None, State::OverBudget) => Some("its thread is over its budget".to_owned()),
+            (None, state) => Some(format!("its thread is {state}")),
+        }
+    }
+
+    /// The steps at work, in the order in which they were called. Of a cancelled run, those that
+    /// were at work then.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        let name = |it: &CallName| match it.is_undo {
+            true => format!("undo of {}", it.step),
+            false => it.step.clone(),
+        };
+        self.calls.values().map(name).collect()
+    }
+}
+
+/// The reason of a failure, without the name of the step that stands before it anyway.
+fn told(reason: String, step: Option<&str>) -> String {
+    let rest = step.and_then(|it| reason.strip_prefix(it)?.strip_prefix(" failed: "));
+    rest.map_or_else(|| reason.clone(), str::to_owned)
+}
+
+/// Who cancelled a thread, and why.
+fn cancelled(entry: &Entry) -> Option<String> {
+    let ThreadCancelled { by, reason, .. } = entry.decode_if()?;
+    Some(match reason {
+        Some(reason) => format!("by {by}: {reason}"),
+        None => format!("by {by}"),
+    })
+}
+
+impl Cause {
+    /// Finds out what began a run. None if the entry that led to it can't be found.
+    pub(crate) async fn of(log: &dyn Log, asked: &Entry) -> Result<Option<Cause>, Error> {
+        if asked.is_from_identity() {
+            return Ok(Some(Cause::named(CauseKind::Push, asked.clone())));
+        }
+        if asked.from() == ACTION {
+            let key = asked.key().and_then(|it| it.parse::<EntryId>().ok());
+            let Some(action) = entry(log, key.as_ref().or(asked.cause())).await? else {
+                return Ok(None);
+            };
+            let call = action.key().as_deref().and_then(CallName::parse);
+            let kind = call.map_or(CauseKind::Action, |it| CauseKind::Step(it.step));
+            let turn = action.decode_if::<Action>().and_then(|it| it.turn);
+            return Ok(Some(Cause { turn, ..Cause::named(kind, action) }));
+        }
+        if asked.from() != trigger::NAME {
+            return Ok(Some(Cause::named(CauseKind::Listener, asked.clone())));
+        }
+        let input = asked.element().ok().map(|it| it.text().into_owned());
+        let input = input.and_then(|it| serde_json::from_str::<Value>(&it).ok());
+        let input = input.unwrap_or_default();
+        let rule = input["rule"].as_str().unwrap_or_default().to_owned();
+        let Some(change) = entry(log, asked.cause()).await? else { return Ok(None) };
+        let changed = change.decode_if::<MetadataChanged>();
+        let name = input["agent"].as_str().map(str::to_owned);
+        let turn = changed.map(|it| it.turn);
+        Ok(Some(Cause { kind: CauseKind::Trigger(rule), name, turn, entry: change }))
+    }
+
+    fn named(kind: CauseKind, entry: Entry) -> Cause {
+        Cause { kind, name: Some(entry.from().to_owned()), turn: None, entry }
+    }
+
+    /// The agent whose action, message or metadata led to the run, with its thread. Whether the
+    /// sender is an agent isn't known here.
+    pub(crate) fn sender(&self) -> Option<(&ThreadId, &str)> {
+        let is_inside = !matches!(self.kind, CauseKind::Push | CauseKind::Step(_));
+        is_inside.then(|| (self.entry.thread(), self.entry.from()))
+    }
+
+    /// The cause, for people.
+    pub(crate) fn told(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("?");
+        let turn = self.turn.map(|it| format!(", turn {it}")).unwrap_or_default();
+        match &self.kind {
+            CauseKind::Push => format!("push by {name}"),
+            CauseKind::Trigger(rule) if self.name.is_none() => format!("trigger {rule}"),
+            CauseKind::Trigger(_) => format!("trigger of {name}{turn}"),
+            CauseKind::Action => format!("action of {name}{turn}"),
+            CauseKind::Step(step) => format!("step {step} of {name}"),
+            CauseKind::Listener => format!("message of {name}"),
+        }
+    }
+
+    /// The cause, for programs.
+    pub(crate) fn object(&self) -> Value {
+        let (kind, step, rule) = match &self.kind {
+            CauseKind::Push => ("push", None, None),
+            CauseKind::Trigger(rule) => ("trigger", None, Some(rule)),
+            CauseKind::Action => ("action", None, None),
+            CauseKind::Step(step) => ("workflow", Some(step), None),
+            CauseKind::Listener => ("listener", None, None),
+        };
+        json!({
+            "kind": kind,
+            "name": self.name,
+            "rule": rule,
+            "step": step,
+            "turn": self.turn,
+            "entry": self.entry.id().to_string(),
+        })
+    }
+}
+
+async fn entry(log: &dyn Log, id: Option<&EntryId>) -> Result<Option<Entry>, Error> {
+    let Some(id) = id else { return Ok(None) };
+    match log.entry(id).await {
+        Ok(found) => Ok(found.map(|it| Entry::kept(&it))),
+        Err(Error::UnknownThread(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::kept::{Kept, kept};
+    use crate::limits::XmlLimits;
+    use crate::listeners::words::action::Status;
+    use crate::listeners::workflow::start;
+    use crate::log::{Draft, Flags};
+    use crate::name::Name;
+    use crate::wire::{Json, Payload, Timestamp};
+    use crate::xml::{self, Profile};
+
+    fn asked() -> Entry {
+        let name = Name::new("https://xml-pipeline.org/ns/workflow/report/v1", "report");
+        let element = start(&name, &serde_json::Map::new()).unwrap();
+        let id = EntryId::new(&ThreadId::new("t"), 1);
+        let draft = Draft::new(id, 1_000_000, "console".into(), name, element.canonical());
+        let flags = Flags::FROM_IDENTITY;
+        Entry::fresh(&Draft { receivers: 1, flags, to: Some("report".into()), ..draft }, element)
+    }
+
+    fn started(seq: u64) -> Entry {
+        let started = WorkflowStarted {
+            run: 1,
+            workflow: "report".to_owned(),
+            digest: "d".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            input: None,
+            agent: None,
+            definition: Json(json!({})),
+        };
+        kept(seq, "report", "report", &started, Kept::default())
+    }
+
+    fn call(seq: u64, key: &'static str) -> Entry {
+        let text = "<action xmlns=\"https://xml-pipeline.org/ns/agent/v1\" id=\"a\" \
+                    mode=\"async\" type=\"tool\"><name>n</name></action>";
+        let with = Kept { key: Some(key), receivers: 1, ..Kept::default() };
+        kept(seq, "report", ACTION, &decode::<Action>(text), with)
+    }
+
+    fn decode<P: Payload>(text: &str) -> P {
+        let element = xml::read(text, Profile::Wire, &XmlLimits::INSIDE).unwrap();
+        P::read(element.view()).unwrap()
+    }
+
+    fn result(seq: u64, of: u64) -> Entry {
+        let text = format!(
+            "<action-result xmlns=\"https://xml-pipeline.org/ns/agent/v1\" attempts=\"1\" \
+             id=\"a\" name=\"n\" of=\"{of}\" status=\"{}\"/>",
+            Status::Ok.as_str()
+        );
+        let reply_to = Some(of);
+        let with = Kept { reply_to, receivers: 1, ..Kept::default() };
+        kept(seq, ACTION, "report", &decode::<ActionResult>(&text), with)
+    }
+
+    fn failed(seq: u64) -> Entry {
+        let failed = WorkflowFailed {
+            workflow: "report".to_owned(),
+            step: Some("sum".to_owned()),
+            reason: "sum failed: disk full".to_owned(),
+            undone: Vec::new(),
+            not_undone: Vec::new(),
+        };
+        kept(seq, "report", "console", &failed, Kept { reply_to: Some(1), ..Kept::default() })
+    }
+
+    fn thread(seq: u64, flags: Flags) -> Entry {
+        let why = ThreadCancelled { thread: "t".into(), by: "ada".into(), reason: None };
+        kept(seq, "core", "core", &why, Kept { flags, ..Kept::default() })
+    }
+
+    #[track_caller]
+    fn check(entries: &[Entry], state: &str, steps: &[&str], reason: Option<&str>) {
+        let mut run = Run::of(&asked()).unwrap();
+        entries.iter().for_each(|it| run.apply(it));
+        assert_eq!((run.state().as_str(), run.reason().as_deref()), (state, reason));
+        assert_eq!(run.steps(), steps);
+    }
+
+    #[test]
+    fn a_run_is_at_its_steps_until_they_end() {
+        let none = "the workflow hasn't taken the message yet";
+        check(&[], "waiting", &[], Some(none));
+        check(&[started(2)], "running", &[], None);
+        let called = [started(2), call(3, "1/do/sum"), call(4, "1/do/half"), call(5, "7/do/x")];
+        check(&called, "running", &["sum", "half"], None);
+        check(&[&called[..], &[result(6, 3)]].concat(), "running", &["half"], None);
+        check(&[started(2), call(3, "1/undo/sum")], "running", &["undo of sum"], None);
+    }
+
+    #[test]
+    fn a_run_ends_by_its_answer_or_with_its_thread() {
+        let called = [started(2), call(3, "1/do/sum")];
+        let then = |last: Entry| [&called[..], &[last]].concat();
+        check(&then(failed(4)), "failed", &[], Some("disk full"));
+        check(&then(thread(4, Flags::CANCELS)), "cancelled", &["sum"], Some("by ada"));
+        let ended = "its thread ended before the run did";
+        check(&then(thread(4, Flags::CLOSES)), "cancelled", &["sum"], Some(ended));
+        check(&then(thread(4, Flags::PAUSES)), "waiting", &["sum"], Some("its thread is paused"));
+        let resumed = [&then(thread(4, Flags::PAUSES))[..], &[thread(5, Flags::RESUMES)]].concat();
+        check(&resumed, "running", &["sum"], None);
+        let late = [&then(failed(4))[..], &[thread(5, Flags::CANCELS)]].concat();
+        check(&late, "failed", &[], Some("disk full"));
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_is_written() {
+        for state in RunState::ALL {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        assert!("over".parse::<RunState>().unwrap_err().contains("waiting, running"));
+    }
+}
