@@ -8,7 +8,7 @@ use crate::log::{Draft, Flags};
 use crate::wire::Payload;
 
 /// The fields of an entry that most tests leave out.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Kept {
     pub(crate) flags: Flags,
     /// The number of the cause, in the same thread.

@@ -218,7 +218,11 @@ fn update_line(it: &Update, style: Style) -> String {
     let field = audit::line(&it.field).into_owned();
     let mut change = match &it.new {
         Ok(new) => format!("{} → {}", shown(it.old.as_ref()), shown(Some(new))),
-        Err(why) => format!("refused: {}", audit::line(why)),
+        Err(why) => {
+            // Most errors begin with the field, which stands before the change anyway.
+            let rest = why.strip_prefix(&it.field).and_then(|it| it.strip_prefix(": "));
+            format!("refused: {}", audit::line(rest.unwrap_or(why)))
+        }
     };
     for run in &it.runs {
         change.push_str(&format!("; began {}", audit::line(&run_text(run))));

@@ -213,7 +213,7 @@ impl Run {
         step: Option<String>,
         reason: Option<String>,
     ) {
-        let reason = reason.map(|it| told(it, step.as_deref()));
+        let reason = reason.map(|it| told(&it, step.as_deref()));
         self.end = Some(End { state, at_us: entry.at_us(), step, reason });
         if state != RunState::Cancelled {
             self.calls.clear();
@@ -267,9 +267,9 @@ impl Run {
 }
 
 /// The reason of a failure, without the name of the step that stands before it anyway.
-fn told(reason: String, step: Option<&str>) -> String {
+fn told(reason: &str, step: Option<&str>) -> String {
     let rest = step.and_then(|it| reason.strip_prefix(it)?.strip_prefix(" failed: "));
-    rest.map_or_else(|| reason.clone(), str::to_owned)
+    rest.unwrap_or(reason).to_owned()
 }
 
 /// Who cancelled a thread, and why.

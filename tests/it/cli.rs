@@ -441,9 +441,8 @@ fn nothing_in_a_payload_steers_the_terminal() {
 #[test]
 fn help_has_examples_and_version_a_number() {
     let scene = Scene::new();
-    for verb in
-        ["run", "send", "threads", "show", "tail", "why", "verify", "eval", "models", "budget"]
-    {
+    let readers = ["threads", "show", "tail", "why", "workflows", "metadata", "watch"];
+    for verb in ["run", "send", "verify", "eval", "models", "budget"].into_iter().chain(readers) {
         scene.run(&[verb, "--help"]).code(0).says(&["Examples:", "pumphouse "]);
     }
     scene.run(&["--help"]).code(0).says(&["Exit codes: 0 done; 1 "]);

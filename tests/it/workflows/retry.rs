@@ -28,7 +28,10 @@ UNDO  - {name: second, target: second, parameters: {text: \"${steps.first}\"}}
         tool("second", "echo second >>done.txt; test -e there && echo two"),
         tool("undo", "echo undo >>done.txt"),
     ];
-    scene.write("organism.yaml", format!("include: [report.yml]\nlisteners:\n{}", listeners.concat()));
+    scene.write(
+        "organism.yaml",
+        format!("include: [report.yml]\nlisteners:\n{}", listeners.concat()),
+    );
     scene
 }
 

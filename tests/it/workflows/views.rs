@@ -230,7 +230,7 @@ fn the_history_of_metadata_has_each_change_and_the_runs_that_it_led_to() {
     assert_eq!(led, [&run, &json!([]), &json!([]), &json!([])]);
     let told = scene.run(&["metadata", &session, "--history"]).code(0);
     let began = format!("status: not set → CODING; began report in {session}.report");
-    told.says(&[&began, "status: CODING → DONE", "count: refused: count: \"three\""]);
+    told.says(&[&began, "status: CODING → DONE", "count: refused: \"three\" is not a number"]);
     scene.run(&["metadata", &session]).code(0).says(&["coder\n  count   3     20"]);
     drop(server);
 }
