@@ -75,6 +75,11 @@ impl Metrics {
         let is_own = *entry.thread() == self.thread;
         let metadata = entry.decode_if::<Metadata>().filter(|_| entry.to() == Some(entry.from()));
         let is_charge = entry.is::<Charge>();
+        if is_own {
+            // A fork begins with the values of its source.
+            let inherited = self.agents.values_mut().filter(|it| it.current.is_none());
+            inherited.for_each(|it| it.enter(entry.at_us()));
+        }
         if is_own && (metadata.is_some() || is_charge) {
             let agent = self.agents.entry(entry.from().to_owned()).or_default();
             if agent.current.is_none() {
@@ -144,6 +149,9 @@ impl AgentMetrics {
     }
 
     fn all(mut self, agent: &str, until_us: u64) -> Vec<ValueMetrics> {
+        if self.current.is_none() {
+            self.enter(until_us);
+        }
         self.leave(until_us);
         let current = self.current.map(|(row, _)| row);
         let metrics = |(place, row): (usize, Row)| ValueMetrics {
@@ -233,6 +241,18 @@ mod tests {
         let entries = [set(3, "CODING"), kept(9, "other", "console", &last, closes)];
         let expected = [(Value::Null, 1, 0, 0, 0), (json!("CODING"), 1, 6, 0, 0)];
         assert_eq!(metrics(&entries, 100), expected);
+    }
+
+    #[test]
+    fn a_fork_begins_with_the_value_of_its_source() {
+        // To another thread, all these entries are of its source.
+        let mut metrics = Metrics::new(ThreadId::new("fork"), "status");
+        [charge(1, false), set(2, "CODING"), charge(3, true)]
+            .iter()
+            .for_each(|it| metrics.apply(it));
+        let all = metrics.all(9_000_000);
+        let told = |it: &ValueMetrics| (it.value.clone(), it.entered, it.held_us, it.used.turns);
+        assert_eq!(all.iter().map(told).collect::<Vec<_>>(), [(Some(json!("CODING")), 1, 0, 0)]);
     }
 
     #[test]

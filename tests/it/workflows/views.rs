@@ -115,7 +115,7 @@ fn runs_are_listed_in_each_state_the_newest_first() {
     let server = scene.serve(&[]);
     begin(&scene, &server, "report", "10");
     begin(&scene, &server, "outer", "10");
-    let thread = begin(&scene, &server, "long", "0.5");
+    let thread = begin(&scene, &server, "long", "2");
     let running = once(&scene, "long", "running");
     assert_eq!((&running["steps"], &running["ended"]), (&json!(["nap"]), &Value::Null));
     assert_eq!(running["thread"], *thread);
