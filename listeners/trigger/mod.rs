@@ -70,6 +70,7 @@ pub const NAME: &str = "trigger";
 pub struct Triggers {
     agents: Agents,
     events: EventRules,
+    off: Arc<SwitchedOff>,
 }
 
 impl Triggers {
@@ -127,6 +128,12 @@ impl Triggers {
         self.events.values()
     }
 
+    /// Reads which triggers are switched off, from entries of the thread `organism`. Otherwise the
+    /// listener reads that thread with its first message.
+    pub fn read_switches(&self, entries: &[Entry]) {
+        self.off.read(entries);
+    }
+
     /// What the triggers decide when an agent that has set nothing yet sets these fields. A field
     /// that isn't set has its default.
     #[must_use]
@@ -178,12 +185,12 @@ impl Triggers {
 struct TriggerState {
     triggers: Triggers,
     names: BTreeSet<String>,
-    off: SwitchedOff,
+    off: Arc<SwitchedOff>,
 }
 
 impl TriggerState {
     fn new(triggers: Triggers) -> TriggerState {
-        TriggerState { names: triggers.names(), triggers, off: SwitchedOff::default() }
+        TriggerState { names: triggers.names(), off: triggers.off.clone(), triggers }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Switches triggers off and on, for the whole organism.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pumphouse::listener::{OrganismFold, OrganismThread};
 use pumphouse::log::Flags;
@@ -12,9 +12,14 @@ use super::super::words::operator::SwitchTrigger;
 use super::TriggerState;
 use super::words::{TriggerRefused, TriggerSwitched};
 
-/// The triggers that are switched off, as the thread `organism` has them.
+/// The triggers that are switched off. The thread `organism` has them in the log; while the pump
+/// runs, only the listener `trigger` changes them.
 #[derive(Debug, Default)]
-pub(super) struct SwitchedOff(OrganismFold<Names>);
+pub(super) struct SwitchedOff {
+    recorded: OrganismFold<Names>,
+    /// None until the log has been read.
+    known: Mutex<Option<BTreeSet<String>>>,
+}
 
 /// The names of triggers that are switched off. A fold of the thread `organism`.
 #[derive(Clone, Debug, Default)]
@@ -31,12 +36,27 @@ impl Apply for Names {
 }
 
 impl SwitchedOff {
-    /// The names of the triggers that are switched off.
+    /// The names of the triggers that are switched off. The log is read for them once.
     ///
     /// # Errors
     /// If the log can't be read.
     pub(super) async fn names(&self, organism: &OrganismThread) -> Result<BTreeSet<String>, Fault> {
-        self.0.with(organism, |it| it.0.clone()).await
+        if let Some(known) = &*self.known() {
+            return Ok(known.clone());
+        }
+        let read = self.recorded.with(organism, |it| it.0.clone()).await?;
+        Ok(self.known().get_or_insert(read).clone())
+    }
+
+    /// Reads the entries of the thread `organism` before the pump starts.
+    pub(super) fn read(&self, entries: &[Entry]) {
+        let mut names = Names(self.known().take().unwrap_or_default());
+        entries.iter().for_each(|it| names.apply(it));
+        *self.known() = Some(names.0);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<BTreeSet<String>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,6 +77,14 @@ pub(super) async fn switch(
         return Ok(Err(TriggerRefused { message: format!("there is no trigger {name}{near}") }));
     }
     let switched = TriggerSwitched { name, on, by: message.from().to_owned() };
+    state.off.names(&organism).await?;
     organism.record(&switched).await?;
+    if let Some(known) = &mut *state.off.known() {
+        if switched.on {
+            known.remove(&switched.name);
+        } else {
+            known.insert(switched.name.clone());
+        }
+    }
     Ok(Ok(switched))
 }

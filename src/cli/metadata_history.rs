@@ -187,7 +187,13 @@ mod tests {
             saw,
         }];
         let agent = "coder".to_owned();
-        let decided = TriggersDecided { agent, turn: 1, of, fields, decision };
+        let decided = TriggersDecided {
+            agent: Some(agent),
+            turn: Some(1),
+            of,
+            fields: Some(fields),
+            decision,
+        };
         [
             kept(of, "coder", TRIGGER, &changed, Kept::default()),
             kept(seq, TRIGGER, TRIGGER, &decided, Kept::default()),

@@ -394,6 +394,8 @@ mod tests {
             workflow: "report".to_owned(),
             digest: "d".to_owned(),
             at: Timestamp::UNIX_EPOCH,
+            repeats: None,
+            taken: None,
             input: None,
             agent: None,
             definition: Json(json!({})),

@@ -484,16 +484,6 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         })
     }
 
-    /// Whether a payload that the listener takes is reserved: only the pump and listeners with a
-    /// grant send it.
-    #[must_use]
-    pub fn is_reserved(&self, payload: &Name) -> bool {
-        self.spec.needs.iter().any(|need| match need {
-            Need::Accept(schema) => schema.name == *payload && schema.reserved,
-            _ => false,
-        })
-    }
-
     /// A payload that this listener and `other` both take, unless both are
     /// [shared](Listener::shared). One organism can't have two such listeners, even under different
     /// names.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{chain, is_of_pump, push};
+use super::{ORGANISM, chain, is_of_pump, push};
 use crate::engine::{LiveQueue, Pump};
 use crate::follower::{Sent, Target, Unreachable};
 use crate::id::ThreadId;
@@ -14,9 +14,6 @@ use crate::listeners::trigger::EventRule;
 use crate::listeners::trigger::words::TriggerDue;
 use crate::log::{Entry, Error};
 use crate::wire::Json;
-
-/// The thread of the organism itself. No message can be pushed into it.
-const ORGANISM: &str = "organism";
 
 /// Pushes a message for each entry that fires a trigger.
 pub(super) struct EntryTarget {

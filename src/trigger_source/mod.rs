@@ -25,9 +25,11 @@ use crate::listener::{Boxed, Capabilities};
 use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::trigger::{self, EventRule, Triggers, WrongTrigger};
 use crate::log;
-use crate::log::Log;
+use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault, Payload as _};
 
+/// The thread of the organism itself. No message can be pushed into it.
+const ORGANISM: &str = "organism";
 /// The name in the files that a source keeps beside the log.
 const FILE: &str = "triggers";
 
@@ -62,7 +64,7 @@ const FILE: &str = "triggers";
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct TriggerSource {
-    rules: Vec<EventRule>,
+    triggers: Triggers,
     log: Option<PathBuf>,
     /// The position after which the source begins, if no file has one.
     after: Arc<OnceLock<u64>>,
@@ -86,18 +88,26 @@ impl TriggerSource {
     /// already isn't pushed again.
     #[must_use]
     pub fn new(triggers: &Triggers) -> TriggerSource {
-        let rules = triggers.events().cloned().collect();
-        TriggerSource { rules, ..TriggerSource::default() }
+        TriggerSource { triggers: triggers.clone(), ..TriggerSource::default() }
     }
 
     /// Makes the source begin behind the last entry of a log, unless a file says how far it has
-    /// come. Call this before the pump starts.
+    /// come, and reads which triggers are switched off. Call this before the pump starts.
     ///
     /// # Errors
     /// If the log can't be read.
     pub async fn begin_at_end_of(&self, log: &dyn Log) -> Result<(), log::Error> {
         let last = audit::last_position(log).await?;
         self.after.get_or_init(|| last);
+        let organism = ThreadId::new(ORGANISM);
+        self.triggers.read_switches(&[]);
+        if log.thread(&organism).await?.is_some() {
+            let mut pages = Pages::of(log, &organism);
+            while let Some(page) = pages.next().await? {
+                let page: Vec<_> = page.iter().map(|it| listener::Entry::kept(it)).collect();
+                self.triggers.read_switches(&page);
+            }
+        }
         Ok(())
     }
 
@@ -118,14 +128,15 @@ impl TriggerSource {
     /// The first trigger that watches a payload that no listener takes or sends, or whose condition
     /// doesn't fit the payload.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
-        self.rules.iter().try_for_each(|it| it.check(all))
+        self.triggers.events().try_for_each(|it| it.check(all))
     }
 
     async fn serve(self, pump: Pump) -> Result<(), Fault> {
         let broken = |it: &dyn fmt::Display| Fault::new(Code::Broken, it.to_string());
         let (watching, timed): (Vec<_>, Vec<_>) = {
             let is_there = |it: &EventRule| it.watches_entries() || it.times().is_some();
-            self.rules.into_iter().filter(is_there).partition(EventRule::watches_entries)
+            let rules = self.triggers.events().filter(|it| is_there(it)).cloned();
+            rules.partition(EventRule::watches_entries)
         };
         let file = self.log.as_deref().map(|it| follower::file_beside(it, FILE));
         let entries = async {

@@ -254,7 +254,9 @@ impl Reader<'_> {
                 Some((listener, payload))
             });
             let Some((listener, payload)) = named else { continue };
-            let is_offered = |it: &&Name| !is_for_others(it) && !listener.is_reserved(it);
+            // Reserved payloads are none of a listener's `payloads`.
+            let is_offered =
+                |it: &&Name| !is_for_others(it) && listener.payloads().any(|name| name == *it);
             let taken = listener.takes().filter(is_offered).map(Name::local);
             let taken: BTreeSet<&str> = taken.collect();
             let text = match payload {

@@ -56,7 +56,7 @@ fn a_run_begins_anew_with_the_step_that_failed() {
     assert_eq!((&again["step"], &again["thread"]), (&failed["step"], &failed["thread"]));
     scene.write("there", "");
     let whole = run(&scene, &server, &["retry", thread], 0);
-    assert_eq!(whole["outputs"]["text"], "two\n", "{whole}");
+    assert_eq!(whole["outputs"]["text"], "two", "{whole}");
     assert_eq!(done(&scene), "first second second second ");
     // The first step's result is that of the first run.
     scene.run(&["show", thread]).code(0).says(&["repeats=", "\"step\":\"first\""]);

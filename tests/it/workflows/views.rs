@@ -20,7 +20,9 @@ outputs: {sum: \"${steps.sum}\"}
 const HALF: &str = "\
 kind: Workflow
 name: half
-steps: [{name: halve, target: calculate, parameters: {expression: \"${trigger.b} / 2\"}}]
+steps:
+  - {name: rest, target: nap}
+  - {name: halve, target: calculate, parameters: {expression: \"${trigger.b} / 2\"}}
 ";
 const OUTER: &str = "\
 kind: Workflow
@@ -38,6 +40,7 @@ models: {m: {use: scripted, file: replies.txt}}
 listeners:
   - {use: calculate}
   - {use: command, name: slow, settings: {run: [sleep, \"60\"], takes: {type: object}}}
+  - {use: command, name: nap, settings: {run: [sleep, \"0.6\"], takes: {type: object}}}
   - use: agent
     name: coder
     model: m
