@@ -12,8 +12,11 @@ use std::sync::Arc;
 
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
 use pumphouse::wire::Code;
 use pumphouse::wire::core::{ThreadNote, ThreadResult, ThreadSpawned, ThreadStatus};
+
+use serde_json::Value;
 
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
@@ -22,10 +25,10 @@ use super::super::words::agent::{
 };
 use super::super::words::turn_policy::{TurnPolicy, number};
 use super::graph::{
-    ActionOutcome, CallOutcome, CancelRequest, Graph, Id, Input, Output, Policy, Time,
+    ActionOutcome, CallOutcome, CancelRequest, Decision, Graph, Id, Input, Output, Policy, Time,
 };
 use super::words::{
-    Action, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
+    Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
 };
 
 /// The actions of a thread.
@@ -157,8 +160,7 @@ impl Actions {
             return;
         }
         let key = entry.key();
-        let Some(id) = key.as_deref().and_then(|it| it.rsplit_once('/')?.1.parse::<Id>().ok())
-        else {
+        let Some(id) = key.as_deref().and_then(action_of) else {
             // The answer to a call may be the thread in which the called work continues.
             if entry.is::<ThreadSpawned>()
                 && let Some(call) = self.calls.replied(entry).copied()
@@ -200,6 +202,10 @@ impl Actions {
             let error = ActionError { code, message };
             let reply = CallOutcome::Failed { error, answer: None, again: false };
             return Some(Input::Replied(of, attempt, reply));
+        }
+        if entry.is::<ActionDecided>() {
+            let decided: ActionDecided = entry.decode().ok()?;
+            return Some(Input::Decided(decided.of, decision(decided)));
         }
         if let Some(call) = self.calls.replied(entry) {
             return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
@@ -354,7 +360,36 @@ fn ended(result: ThreadResult, is_old: bool) -> CallOutcome {
     }
 }
 
-/// The key of an action's calls. All attempts have the same key.
-pub(super) fn key(asked: &ThreadId, action: Id) -> String {
-    format!("{asked}/{action}")
+/// The key of an action's calls. All attempts have the same key, but each item has its own.
+pub(super) fn key(asked: &ThreadId, action: Id, item: Option<usize>) -> String {
+    match item {
+        Some(item) => format!("{asked}/{action}.{}", item + 1),
+        None => format!("{asked}/{action}"),
+    }
+}
+
+/// The action that the key of a call belongs to.
+#[must_use]
+pub fn action_of(key: &str) -> Option<Id> {
+    let (_, last) = key.rsplit_once('/')?;
+    last.split('.').next()?.parse().ok()
+}
+
+/// The decision that the log has.
+fn decision(decided: ActionDecided) -> Decision {
+    let ActionDecided { runs, code, because, items, .. } = decided;
+    let error = (!runs).then(|| ActionError {
+        code: code.unwrap_or_default(),
+        message: because.unwrap_or_default(),
+    });
+    let items = items.and_then(|it| json::read(&it).ok());
+    let item = |it: Value| match it {
+        Value::Array(mut one) => one.pop(),
+        _ => None,
+    };
+    let items = match items {
+        Some(Value::Array(all)) => Some(all.into_iter().map(item).collect()),
+        _ => None,
+    };
+    Decision { error, items }
 }

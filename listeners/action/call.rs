@@ -303,6 +303,14 @@ pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> L
     let known: KnownValue = match value {
         graph::Value::Result(None) => Value::Null.into(),
         graph::Value::Result(Some(it)) => known(all, it, rules),
+        graph::Value::List(answers) => {
+            let each = answers.iter();
+            let value = |it: &Option<Element>| {
+                it.as_ref().map_or(Value::Null, |it| known(all, it, rules).value)
+            };
+            Value::Array(each.map(value).collect()).into()
+        }
+        graph::Value::Item(it) => it.clone().into(),
         graph::Value::Feed(it) => text(it).into(),
         graph::Value::Failed => return Lookup::Failed,
         graph::Value::Unavailable => return Lookup::Unavailable,

@@ -10,6 +10,7 @@ mod open_payload;
 pub mod read;
 mod settings;
 pub mod variables;
+mod decide;
 pub mod graph;
 mod actions;
 pub mod value;
@@ -23,16 +24,17 @@ use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
-pub use self::actions::Actions;
+pub use self::actions::{Actions, action_of};
 use self::actions::{Effect, key};
 use self::call::{ResolvedValues, called, oddity, payload, with_peers};
+use self::decide::Decider;
 use self::graph::{ActionOutcome, Output, Time};
 pub use self::settings::{InternalActions, Settings};
 use self::value::{known, sentence};
 pub use self::words::NAME;
 use self::words::{
-    Action, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue, CancelAction,
-    Mode, ResultValue, Status,
+    Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue,
+    CancelAction, Mode, ResultValue, Status,
 };
 use super::thread::CancelThread;
 use super::words::agent::{CognitionOut, Stopped};
@@ -46,6 +48,7 @@ pub fn action(settings: Settings) -> Listener {
         .on_named(CognitionOut::schema().clone(), handle)
         .on_named(CancelAction::schema().clone(), handle)
         .on_named(ActionRefused::schema().clone(), handle)
+        .on_named(ActionDecided::schema().clone(), handle)
         .on_named(ActionsDue::schema().clone(), handle)
         .on_any_reply(handle)
         .fold::<Actions>()
@@ -104,6 +107,8 @@ struct Emissions {
     /// Refusals of calls that can't be sent. Each is a message to `action` itself, and lets its
     /// action fail.
     refusals: Vec<Again<ActionRefused>>,
+    /// Decisions whether actions run. Each is a message to `action` itself.
+    decisions: Vec<Again<ActionDecided>>,
     ended_threads: Vec<To<CancelThread>>,
     timers: Vec<Later<ActionsDue>>,
     cancelled: Option<ActionsCancelled>,
@@ -119,11 +124,14 @@ impl Handling {
                     let end = CancelThread { thread: Some(thread.clone()), reason };
                     emissions.ended_threads.push(To("thread", end));
                 }
-                Effect::Output(Output::Call { action, attempt, agent, definition, values }, _) => {
+                Effect::Output(
+                    Output::Call { action, attempt, item, agent, definition, values },
+                    _,
+                ) => {
                     let values = self.values(agent, definition, values);
                     match self.call(agent, definition, &values) {
                         Ok((listener, payload)) => {
-                            let key = key(self.message.thread(), *action);
+                            let key = key(self.message.thread(), *action, *item);
                             emissions.calls.push(Request::new(To(listener, payload)).key(key));
                         }
                         Err(ActionError { code, message }) => {
@@ -132,6 +140,11 @@ impl Handling {
                             emissions.refusals.push(Again(refused));
                         }
                     }
+                }
+                Effect::Output(Output::Decide { action, agent, definition, seen }, _) => {
+                    let rules = self.actions.0.rules(agent, definition.action.turn);
+                    let decider = Decider { all: &self.capabilities, definition, seen, rules };
+                    emissions.decisions.push(Again(decider.decision(*action)));
                 }
                 Effect::Output(output, Some(asked)) => {
                     let Some(result) = self.result(output) else { continue };
@@ -184,16 +197,22 @@ impl Handling {
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {
-        let Output::Result { action: of, agent, definition, values, attempts, done } = output
+        let Output::Result { action: of, agent, definition, values, attempts, answers, done } =
+            output
         else {
             return None;
         };
         let action = &definition.action;
         let ActionOutcome { status, answer, error, because } = &**done;
         let (all, rules) = (&self.capabilities, self.actions.0.rules(agent, action.turn));
+        let json = |it: &Element| known(all, it, rules).value;
+        let listed = answers.as_ref().map(|answers| {
+            answers.iter().map(|it| it.as_ref().map_or(Value::Null, json)).collect()
+        });
         let value = match (status, answer) {
+            _ if listed.is_some() => listed,
             (Status::Ok, None) => Some(Value::Null),
-            (_, it) => it.as_ref().map(|it| known(all, it, rules).value),
+            (_, it) => it.as_ref().map(json),
         };
         let value = value.map(|value| match rules {
             Some(_) => ResultValue::from(value),

@@ -58,6 +58,14 @@ pub struct Mistakes {
     pub all: Vec<String>,
 }
 
+impl Mistakes {
+    /// The one mistake of the action with this id.
+    #[must_use]
+    pub fn one(id: &str, why: String) -> Mistakes {
+        Mistakes { id: id.to_owned(), name: None, all: vec![why] }
+    }
+}
+
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.all.join("\n"))
@@ -110,25 +118,7 @@ pub fn action_within(
     let is_tool_call = element.kind == Kind::ToolCall;
     let dialect = dialect.or_else(|| (is_tool_use || is_tool_call).then_some(Dialect::ToolUse));
     let mut reading = Reading {
-        action: Action {
-            id: String::new(),
-            turn,
-            kind: ActionKind::Tool,
-            mode: Mode::Sync,
-            dialect,
-            show: None,
-            output_key: None,
-            timeout: None,
-            retry: None,
-            backoff: None,
-            retry_delay: None,
-            retry_delay_max: None,
-            on_error: None,
-            name: String::new(),
-            depends_on: Vec::new(),
-            parameters: None,
-            elements: None,
-        },
+        action: Action { turn, dialect, ..Action::default() },
         limits: *limits,
         mistakes: Vec::new(),
     };

@@ -336,6 +336,18 @@ pub fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
     }
 }
 
+/// The reference to a list, with braces, as a block `foreach` has it. None if the list is written
+/// as JSON.
+#[must_use]
+pub fn list_reference(list: &str) -> Option<String> {
+    let list = list.trim();
+    match () {
+        () if list.starts_with('[') => None,
+        () if list.starts_with('$') => Some(list.to_owned()),
+        () => Some(format!("${{{list}}}")),
+    }
+}
+
 /// Appends a value to a text.
 fn put(value: &Value, text: &mut String) {
     match value {

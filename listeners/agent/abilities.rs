@@ -33,6 +33,9 @@ impl Ability {
     }
 }
 
+/// The text about the blocks around actions.
+const CONTROL: &str = include_str!("control.txt");
+
 /// Listeners of the house staff, each with the ability whose text describes the listener's
 /// payloads.
 pub(super) const STAFF: [(&str, Ability); 5] = [
@@ -47,7 +50,18 @@ pub(super) const STAFF: [(&str, Ability); 5] = [
 pub(super) fn text(settings: &Settings) -> String {
     let may_add = settings.internal_actions.allows("add_context_feed");
     let is_true = |it: &&Ability| **it != Ability::Feeds || may_add;
-    settings.abilities.iter().filter(is_true).map(|it| it.text()).collect()
+    let abilities = settings.abilities.iter().filter(is_true).map(|it| it.text());
+    let control = settings.control_flow.then_some(CONTROL);
+    let mut text: String = abilities.chain(control).collect();
+    for (name, placeholders) in settings.action_templates.all() {
+        let each = placeholders.iter().map(|it| format!("\"{it}\": …"));
+        let parameters = each.collect::<Vec<_>>().join(", ");
+        text += &format!(
+            "- <action>{{\"template\": \"{name}\", \"parameters\": {{{parameters}}}}}</action> is a \
+             call that is prepared for you.\n"
+        );
+    }
+    text
 }
 
 #[cfg(test)]

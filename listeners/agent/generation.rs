@@ -7,15 +7,17 @@ use pumphouse::listener::Answer;
 use pumphouse::model::{Price, Prompt, Reply as ModelReply, Signed, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
+use pumphouse::schema::json;
 use pumphouse::wire::budget::Charge;
+use serde_json::{Map, Value};
 
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
-use super::TRIGGER;
 use super::answer_format::{AnswerFormat, open_name};
+use super::blocks::note_metadata;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
 use super::reply_parts::{ReplyPart, ReplyReader};
@@ -24,6 +26,7 @@ use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
     ResponseWaits, Thought, places_calls, reading,
 };
+use super::{Agent, TRIGGER};
 
 /// The notice about a call in an agent's last turn.
 const LAST: &str = "This was your last turn: no action runs. Give your final response.";
@@ -134,6 +137,8 @@ pub(super) struct OngoingGeneration<'a> {
     pub(super) spoken: Generation,
     /// The number of calls and payloads that were refused.
     refused: usize,
+    /// The metadata that the reply has set so far.
+    said: Map<String, Value>,
     /// The positions in the reply at which refused payloads begin, in bytes.
     unsent: Vec<usize>,
     /// Whether something other than text came after the final response.
@@ -161,6 +166,7 @@ impl<'a> OngoingGeneration<'a> {
             signed: Vec::new(),
             spoken,
             refused: 0,
+            said: Map::new(),
             unsent: Vec::new(),
             is_late: false,
         }
@@ -290,7 +296,9 @@ impl<'a> OngoingGeneration<'a> {
                 let text = it.recorded(&self.unsent, self.reading);
                 if !text.is_empty() {
                     self.spoken.thought = true;
-                    out.thought.send(Note(Thought { turn, text })).await?;
+                    let is_told = self.context.agent().settings.control_flow && it.depth > 0;
+                    let depth = is_told.then_some(it.depth);
+                    out.thought.send(Note(Thought { turn, depth, text })).await?;
                 }
             }
             ReplyPart::Call(it) => return self.action(*it).await,
@@ -347,6 +355,8 @@ impl<'a> OngoingGeneration<'a> {
         match said {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
+                let kept = said.fields.as_deref().and_then(|it| json::read(it).ok());
+                self.said.extend(kept.iter().filter_map(Value::as_object).cloned().flatten());
                 let changed = said.changed().filter(|_| self.context.agent().settings.has_triggers);
                 let changed = changed.map(|it| To(TRIGGER, it));
                 let set = MetadataSet { changed, metadata: Note(said) };
@@ -365,7 +375,8 @@ impl<'a> OngoingGeneration<'a> {
                 let text = format!("{} did not run: {why}", it.id);
                 self.refuses(it.id, text, None).await
             }
-            Ok(action) => {
+            Ok(mut action) => {
+                note_metadata(&mut action, |field| self.field(field));
                 self.spoken.begins(&action);
                 self.context.out.act.send(To("action", action)).await
             }
@@ -375,6 +386,14 @@ impl<'a> OngoingGeneration<'a> {
                 self.refuses(name, text, None).await
             }
         }
+    }
+
+    /// The value of a field of the agent's metadata at this place of the reply.
+    fn field(&self, name: &str) -> Option<Value> {
+        let Agent { name: own, settings, .. } = self.context.agent();
+        let known = || self.context.feed_inputs.metadata.of(own);
+        let before = || known().value(&settings.metadata, name).cloned();
+        self.said.get(name).cloned().or_else(before)
     }
 
     /// Whether the agent may take an action. The setting `internal_actions` can forbid only actions

@@ -10,6 +10,7 @@ use memchr::memmem;
 use pumphouse::prelude::*;
 use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 
+use super::super::action::action_of;
 use super::super::action::words::{Action, ActionResult, NAME as ACTION};
 use super::super::words::turn_policy::number;
 use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
@@ -81,7 +82,7 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
             }
         } else if entry.from() == ACTION && !actions.is_empty() && !entry.is::<ActionResult>() {
             if let Some(key) = entry.key()
-                && let Some(of) = key.rsplit_once('/').and_then(|(_, it)| it.parse().ok())
+                && let Some(of) = action_of(&key)
                 && let Some((_, has_begun)) = actions.get_mut(&of)
             {
                 *has_begun = true;

@@ -13,16 +13,12 @@ use pumphouse::xml::{self, Profile};
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::words::{Action, Dialect as CallDialect};
 use super::super::metadata::MetadataUpdate;
+use super::blocks::Blocks;
+use super::call_text::{split, tool_use};
 use super::escape;
 use super::settings::{Dialect, Settings};
 use super::thought::{OpenElements, ThoughtText};
 use super::words::{explains_mistakes, reading};
-
-/// The beginning of a call in the provider's own protocol, as the recorded text has it.
-const OPEN: &str = "<tool_use";
-/// The end of such a call. `CLOSE` ends with a line break. JSON escapes a line break within a
-/// string, so no JSON string contains `CLOSE`.
-const CLOSE: &str = "</tool_use>\n";
 
 /// The advice about broken JSON.
 const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote as \\\"";
@@ -148,6 +144,7 @@ struct PartCollector {
     reading: Reading,
     /// The open elements around the current place.
     open: OpenElements,
+    blocks: Blocks,
     words: OutsideWords,
 }
 
@@ -214,6 +211,7 @@ impl ReplyReader {
             explains: explains_mistakes(rules),
             reading,
             open: OpenElements::default(),
+            blocks: Blocks::new(turn, settings),
             words: OutsideWords::default(),
         };
         let parser = Parser::new(config.clone());
@@ -344,7 +342,7 @@ impl PartCollector {
         match event.what {
             What::Text { within } => {
                 let within = match within {
-                    Some(Kind::Thought) => "thought",
+                    Some(Kind::Thought | Kind::Control) => "thought",
                     Some(Kind::Response) => "response",
                     _ => "text",
                 };
@@ -358,6 +356,8 @@ impl PartCollector {
                 self.open.opens(it.kind);
                 if it.kind == Kind::Response {
                     self.response = end;
+                } else if it.kind == Kind::Control {
+                    self.block(&it, line, column);
                 }
             }
             What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {
@@ -375,14 +375,18 @@ impl PartCollector {
                 let text = format!("<{}> did not run: {why}", it.name);
                 self.parts.push(broken(call, &text, line, column));
             }
-            What::Closed(it) => self.closed(&it, event.source, end),
+            What::Closed(it) => self.closed(&it, event.source, end, (line, column)),
             What::Broken(it) => {
+                self.blocks.loses(it.name);
                 if event.source.is_empty() && it.fault == Fault::Limit {
                     self.open.begins_anew();
                 }
                 let call = called(it.name, event.source);
                 let text = self.why_broken(&it, call.as_deref(), line);
                 self.parts.push(broken(call, &text, line, column));
+            }
+            What::Ignored { element, .. } if element.kind == Kind::Control => {
+                self.blocks.is_within_line();
             }
             What::Ignored { element, why } => {
                 self.parts.extend(self.ignored(&element, why.as_str(), (line, column)));
@@ -403,6 +407,17 @@ impl PartCollector {
             _ => {}
         }
         self.at = end;
+    }
+
+    /// Begins a block around actions.
+    fn block(&mut self, it: &reply::Element<'_>, line: u32, column: u32) {
+        match self.blocks.opens(it) {
+            Ok(actions) => {
+                let calls = actions.into_iter().map(|it| ReplyPart::Call(Box::new(Ok(it))));
+                self.parts.extend(calls);
+            }
+            Err(why) => self.parts.push(broken(Some(it.name.to_owned()), &why, line, column)),
+        }
     }
 
     /// The notice about a broken element. For a call with broken JSON, the notice names the call
@@ -460,9 +475,26 @@ impl PartCollector {
         is_sound.then_some(ReplyPart::Ignored { local, element, is_core, text, line, column })
     }
 
-    fn closed(&mut self, it: &reply::Element<'_>, source: &str, end: usize) {
+    fn closed(
+        &mut self,
+        it: &reply::Element<'_>,
+        source: &str,
+        end: usize,
+        (line, column): (u32, u32),
+    ) {
         let body = it.body.as_str();
         let part = match it.kind {
+            Kind::Control => {
+                self.open.closes(body);
+                return self.blocks.closes();
+            }
+            kind if let Some(why) = self.blocks.refuses(kind) => {
+                if matches!(kind, Kind::Response | Kind::Root) {
+                    self.open.closes(body);
+                }
+                let text = format!("<{}> did not run: {why}", it.name);
+                broken(Some(it.name.to_owned()), &text, line, column)
+            }
             Kind::Thought => ReplyPart::Thought(self.open.closes(body)),
             Kind::Response => {
                 self.open.closes(body);
@@ -476,8 +508,7 @@ impl PartCollector {
                 ReplyPart::Own
             }
             Kind::Action | Kind::ToolUse | Kind::ToolCall => {
-                let it = action_within(it, Some(self.turn), self.dialect, &self.limits);
-                ReplyPart::Call(Box::new(it))
+                ReplyPart::Call(Box::new(self.blocks.action(it, self.dialect)))
             }
             Kind::Metadata => ReplyPart::Metadata(MetadataUpdate::read(it)),
             Kind::Core | Kind::Peer => {
@@ -534,28 +565,6 @@ fn called(name: &str, source: &str) -> Option<String> {
         return Some(id('"').or_else(|| id('\'')).unwrap_or_else(|| name.to_owned()));
     }
     None
-}
-
-/// A call in the provider's own protocol, as the recorded text has it.
-pub(super) fn tool_use(call: &Call) -> String {
-    let mut text = String::from(OPEN);
-    // A call without an id gets one later.
-    let attributes = [("id", &call.id), ("name", &call.name)];
-    for (name, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
-        text += &format!(" {name}=\"");
-        xml::escape_attribute(value, &mut text);
-        text.push('"');
-    }
-    text += &format!(">{}{CLOSE}", call.arguments);
-    text
-}
-
-/// Splits a text at its first native call into the text before, the call, and the text after. None
-/// if there is no such call.
-fn split(text: &str) -> Option<(&str, &str, &str)> {
-    let begin = text.find(OPEN)?;
-    let end = begin + text[begin..].find(CLOSE)? + CLOSE.len();
-    Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
 /// Reads an element as strict XML.

@@ -8,12 +8,13 @@ use pumphouse::prelude::*;
 
 use super::super::action::words::{Action, Dialect};
 use super::answer_format::open_name;
+use super::call_text::tool_use;
 use super::context::{OwnMind, TurnContext};
 use super::escape;
 use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
-use super::reply_parts::{ReplyPart, ReplyReader, tool_use};
+use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 

@@ -11,6 +11,7 @@ use super::super::action::InternalActions;
 use super::super::feed::Feeds;
 use super::super::metadata::Fields;
 pub use super::super::mind::FinalWithActions;
+use super::action_templates::Templates;
 use super::prompt_form::RESULT_BYTES;
 use super::words::Dispatch;
 
@@ -73,6 +74,11 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
+    /// Whether replies may have blocks around actions: conditions, loops, actions side by side, and
+    /// `<rollback>`.
+    pub control_flow: bool,
+    /// Actions with placeholders, which the agent fills in, by their names.
+    pub action_templates: Templates,
 }
 
 impl Default for Settings {
@@ -103,6 +109,8 @@ impl Default for Settings {
             max_tokens: None,
             temperature: None,
             action_limits: ActionLimits::default(),
+            control_flow: false,
+            action_templates: Templates::default(),
         }
     }
 }

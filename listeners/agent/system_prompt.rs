@@ -133,6 +133,9 @@ pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
 /// The names of elements that have a meaning in an agent's replies.
 pub(super) fn markup(agent: &Agent, seen: &Capabilities, peers: &[&Described]) -> Markup {
     let mut markup = Markup::default().root(&agent.name);
+    if agent.settings.control_flow {
+        markup = markup.control();
+    }
     for local in &agent.settings.final_payloads {
         markup = markup.peer(local);
     }

@@ -11,6 +11,8 @@ use super::escape;
 pub(super) struct ThoughtText {
     text: String,
     asides: Vec<Aside>,
+    /// The number of thoughts around it.
+    pub(super) depth: u64,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,8 @@ impl OpenElements {
     /// Closes the innermost element, which has this text.
     pub(super) fn closes(&mut self, text: &str) -> ThoughtText {
         let asides = self.0.pop().map(|it| it.asides).unwrap_or_default();
-        ThoughtText { text: text.to_owned(), asides }
+        let depth = self.0.iter().filter(|it| it.kind == Kind::Thought).count() as u64;
+        ThoughtText { text: text.to_owned(), asides, depth }
     }
 }
 

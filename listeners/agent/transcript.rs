@@ -400,7 +400,7 @@ impl Transcript {
         if let Some(ModelFailed { turn, model, kind, text, .. }) = read(entry) {
             return Some(EventKind::ModelFailed { turn, model, kind, text });
         }
-        if let Some(Thought { turn, text }) = read(entry) {
+        if let Some(Thought { turn, text, .. }) = read(entry) {
             return Some(EventKind::Thought { turn, text });
         }
         if let Some(it) = read::<Action>(entry) {

@@ -216,6 +216,8 @@ impl Mind {
             because.and_then(|it| self.actions.get(it)).is_some_and(|it| it.is_taken_back);
         let Some(acting) = self.actions.get_mut(&action_result.of) else { return };
         acting.ended = Some((action_result.status, seq));
+        // An action whose condition doesn't hold hasn't failed.
+        acting.skips |= action_result.is_not_taken();
         acting.is_taken_back = match action_result.status {
             Status::Cancelled => acting.is_taken_back,
             Status::Skipped => was_taken_back,

@@ -11,12 +11,18 @@ use serde_json::Value;
 /// The name of the listener `action`.
 pub const NAME: &str = "action";
 
+/// The code of the error of an action that didn't run since its condition doesn't hold.
+pub const NOT_TAKEN: &str = "condition";
+
+/// The largest number of items with which an action is called.
+pub const ITEMS_MAX: usize = 100;
+
 /// The beginning of the namespaces of workflows' payloads.
 pub const WORKFLOWS: &str = "https://xml-pipeline.org/ns/workflow/";
 
 /// Calls another listener, once the actions that it depends on are done. The answer is
 /// `action-result`.
-#[derive(Clone, Debug, PartialEq, Payload)]
+#[derive(Clone, Debug, Default, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
 pub struct Action {
     /// Its name: other actions depend on it and refer to its result by this name.
@@ -58,6 +64,12 @@ pub struct Action {
     /// What its failure means for actions that depend on it.
     #[payload(attribute)]
     pub on_error: Option<OnError>,
+    /// The block of its turn with which it runs side by side, by the block's number.
+    #[payload(attribute, no_example)]
+    pub parallel: Option<u64>,
+    /// How many actions of that block run at once; default all.
+    #[payload(attribute, no_example)]
+    pub parallel_max: Option<u64>,
     /// A listener that takes one payload, a payload, or `listener.payload`.
     #[payload(example = "calculate")]
     pub name: String,
@@ -70,6 +82,46 @@ pub struct Action {
     /// The payload as elements, instead of `parameters`.
     #[payload(no_example)]
     pub elements: Option<Elements>,
+    /// The condition under which it runs; by default it always runs.
+    #[payload(no_example)]
+    pub when: Option<When>,
+    /// The list with whose items it is called, one after another; by default it is called once.
+    #[payload(no_example)]
+    pub for_each: Option<ForEach>,
+    /// The call that undoes it: a JSON object with `name` and `parameters`.
+    #[payload(no_example)]
+    pub compensate: Option<String>,
+}
+
+/// The condition under which an action runs. It is decided when all actions that it refers to are
+/// done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
+pub struct When {
+    /// The agent's metadata when it wrote the action, as a JSON object: those that the condition
+    /// refers to.
+    #[payload(attribute, no_example)]
+    pub metadata: Option<String>,
+    /// The condition.
+    #[payload(text, example = "sum > 3")]
+    pub condition: String,
+}
+
+/// The list with whose items an action is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
+pub struct ForEach {
+    /// The name that stands for the item.
+    #[payload(attribute, example = "page")]
+    pub var: String,
+    /// The block of its turn that has the list, by the block's number. In actions of one block, the
+    /// result of another one stands for what it is of the same item.
+    #[payload(attribute)]
+    pub block: u64,
+    /// How many items there may be; default 100.
+    #[payload(attribute, no_example)]
+    pub max: Option<u64>,
+    /// A list in JSON, or a reference to one.
+    #[payload(text, example = "search.pages")]
+    pub list: String,
 }
 
 /// Parameters that were written as elements.
@@ -209,6 +261,13 @@ impl ActionResult {
         Some(if is_said { error.message.clone() } else { error.to_string() })
     }
 
+    /// Whether the action didn't run since its condition doesn't hold. That is no failure.
+    #[must_use]
+    pub fn is_not_taken(&self) -> bool {
+        let code = self.error.as_ref().map(|it| &*it.code);
+        self.status == Status::Skipped && code == Some(NOT_TAKEN)
+    }
+
     /// The result as a model reads it: the value or the error, then the warnings.
     #[must_use]
     pub fn said(&self) -> String {
@@ -296,7 +355,7 @@ pub enum Status {
     Ok,
     /// It was answered with an error, or not at all.
     Failed,
-    /// It didn't run, since an action that it depends on failed.
+    /// It didn't run, since an action that it depends on failed, or its condition doesn't hold.
     Skipped,
     /// No answer came in time.
     TimedOut,
@@ -365,6 +424,28 @@ pub struct ActionRefused {
     /// What is wrong.
     #[payload(text, example = "$ needs the property \"expression\"")]
     pub message: String,
+}
+
+/// Whether an action runs, and with which items. Internal to the listener `action`.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1", reserved, bookkeeping)]
+pub struct ActionDecided {
+    /// The number of the action's entry.
+    #[payload(attribute)]
+    pub of: u64,
+    /// Whether it runs.
+    #[payload(attribute)]
+    pub runs: bool,
+    /// The kind of error if it doesn't run: `condition` if its condition doesn't hold.
+    #[payload(attribute, no_example)]
+    pub code: Option<String>,
+    /// The condition and the values that it saw, or what is wrong.
+    #[payload(example = "sum > 3, where sum is 4")]
+    pub because: Option<String>,
+    /// The items with which it is called, as a JSON list. Each is a list of the one item; null
+    /// stands for an item of which the condition doesn't hold.
+    #[payload(no_example)]
+    pub items: Option<String>,
 }
 
 /// The next time at which an agent's actions need work. Internal to the listener `action`.

@@ -339,6 +339,9 @@ pub struct Thought {
     /// The turn.
     #[payload(attribute)]
     pub turn: u64,
+    /// The number of thoughts around it. It is recorded if the agent's replies may have blocks.
+    #[payload(attribute, no_example)]
+    pub depth: Option<u64>,
     /// The text.
     #[payload(text, example = "It may rain.")]
     pub text: String,

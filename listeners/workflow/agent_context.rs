@@ -90,7 +90,9 @@ pub(super) async fn agent_context(
 fn asker(entry: &Entry) -> Option<EntryId> {
     let key = entry.key().unwrap_or_default();
     let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
-    if let Some((thread, seq)) = of_action.and_then(|(it, seq)| Some((it, seq.parse().ok()?))) {
+    if let Some((thread, seq)) =
+        of_action.and_then(|(it, seq)| Some((it, seq.split('.').next()?.parse().ok()?)))
+    {
         return Some(EntryId { thread: ThreadId::new(thread), seq });
     }
     let of_run = key.split_once('/').filter(|_| entry.is::<Action>());

@@ -82,22 +82,16 @@ impl Values<'_> {
         let retry = retry_policy(planned).filter(|_| !is_undo);
         let action = Action {
             id: action_id(run, &if is_undo { undo_of(&step.name) } else { step.name.clone() }),
-            turn: None,
             kind: action_kind(kind),
             mode: Mode::Async,
-            dialect: None,
-            show: None,
-            output_key: None,
             timeout: step.timeout.filter(|_| !is_undo).map(signed),
             retry: retry.map(|it| it.max_attempts.saturating_sub(1)),
             retry_delay: retry.map(|it| signed(it.initial_delay)),
             retry_delay_max: retry.map(|it| signed(it.max_delay)),
             backoff: retry.map(|it| backoff(it.backoff)),
-            on_error: None,
             name: target.unwrap_or_default().to_owned(),
-            depends_on: Vec::new(),
             parameters: Some(writable(&escaped(parameters).to_string())),
-            elements: None,
+            ..Action::default()
         };
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
     }

@@ -142,19 +142,9 @@ impl Written {
             turn: Some(1),
             kind: ActionKind::Tool,
             mode: Mode::Sync,
-            dialect: None,
-            show: None,
-            output_key: None,
-            timeout: None,
-            retry: None,
-            backoff: None,
-            retry_delay: None,
-            retry_delay_max: None,
-            on_error: None,
             name: "calculate".to_owned(),
-            depends_on: Vec::new(),
             parameters: Some(format!("{{\"expression\":\"{SECRET}\"}}")),
-            elements: None,
+            ..Action::default()
         };
         self.say("ada", "action", &it).await
     }

@@ -11,6 +11,9 @@ pub enum Kind {
     /// The root element of the agent's own payload. The content is parsed as if it stood outside
     /// the element.
     Root,
+    /// A block around actions, if [`Markup::control`] added it: `if`, `then`, `else`, `foreach`,
+    /// `parallel`; or `rollback`. The content is parsed as if it stood outside the element.
+    Control,
     /// `action`: JSON or child elements.
     Action,
     /// `tool_use`: JSON or child elements.
@@ -35,7 +38,7 @@ pub enum Kind {
 impl Kind {
     /// Whether the element's text is given piece by piece, before the element is complete.
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Kind::Thought | Kind::Response | Kind::Root)
+        matches!(self, Kind::Thought | Kind::Response | Kind::Root | Kind::Control)
     }
 
     /// Whether the element's content is JSON or child elements.
@@ -65,6 +68,9 @@ const CORE: [&str; 12] = [
     "todo-until",
     "undo-clear",
 ];
+
+/// The elements that control actions.
+const CONTROL: [&str; 6] = ["else", "foreach", "if", "parallel", "rollback", "then"];
 
 /// The elements in which tools' output usually stands. A model that copies such an element into its
 /// reply doesn't mean to call anything.
@@ -151,6 +157,12 @@ impl Markup {
     #[must_use]
     pub fn tool_call(self) -> Markup {
         self.with("tool_call", Kind::ToolCall)
+    }
+
+    /// Makes the blocks around actions, and `<rollback>`, markup.
+    #[must_use]
+    pub fn control(self) -> Markup {
+        CONTROL.into_iter().fold(self, |markup, name| markup.with(name, Kind::Control))
     }
 
     /// Adds a further name of elements in which tools' output stands.

@@ -1,7 +1,7 @@
 //! A tag that arrives byte by byte, and its content once it is complete.
 
 use crate::reply::event::Attribute;
-use crate::reply::names::Markup;
+use crate::reply::names::{Kind, Markup};
 
 /// How far a tag was read. The first byte that it takes is the one after `<`.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +115,8 @@ impl Tag {
             (Stage::End, _) if space => Stage::End,
             (Stage::End, _) => return Step::Torn,
             (Stage::Attributes { slash, .. }, b'>') => return Step::Whole { empty: slash },
+            // A condition may have a `<`.
+            (Stage::Quoted(_), b'<') if markup.at(self.names.0).kind == Kind::Control => self.stage,
             (Stage::Attributes { .. } | Stage::Quoted(_), b'<') => return Step::Torn,
             (Stage::Attributes { value: true, .. }, b'"' | b'\'') => Stage::Quoted(byte),
             (Stage::Attributes { value: true, .. }, b'[' | b'{') => {

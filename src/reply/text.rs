@@ -72,12 +72,19 @@ impl Parser {
             Kind::Response if top.is_some_and(|it| it.kind == Kind::Thought) => {
                 spot.fresh.then_some(None)
             }
+            Kind::Control if !self.is_control(name) => None,
             Kind::Core | Kind::Peer if !spot.fresh => Some(Some(Why::Line)),
             Kind::Core | Kind::Peer if self.mention.as_ref().is_some_and(|it| it.is_around()) => {
                 None
             }
             _ => Some(None),
         }
+    }
+
+    /// Whether a block of this name may begin here: `then` and `else` stand right within `if`.
+    fn is_control(&self, name: usize) -> bool {
+        let is_branch = matches!(self.name(name), "then" | "else");
+        !is_branch || self.frames.last().is_some_and(|it| self.name(it.name) == "if")
     }
 
     /// Whether the place of a tag of this name allows it to be markup, by [`Reading::First`].
@@ -197,6 +204,15 @@ impl Parser {
             nested: 0,
         };
         self.tags += source.len();
+        if kind == Kind::Control && !fresh {
+            // The block begins all the same, so that nothing in it runs.
+            let element = self.element(&frame, Body::Empty);
+            sink(Event {
+                what: What::Ignored { element, why: Why::Line },
+                source: "",
+                place: self.at,
+            });
+        }
         let opened = What::Opened(self.element(&frame, Body::Empty));
         sink(Event { what: opened, source, place: self.at });
         self.at = place::behind(self.at, source);

@@ -10,9 +10,12 @@ use pumphouse::schema::json;
 use pumphouse::wire::SignedDuration;
 use pumphouse::xml::{Child, View};
 
-use super::super::variables::{names, names_in};
+use super::super::super::condition::Condition;
+use super::super::decide::METADATA;
+use super::super::variables::{list_reference, names, names_in};
 use super::super::words::{Action, ActionError, Backoff, Dialect, OnError};
-use super::{Graph, Id, Node, NodeState, Output, micros};
+use super::decide::DecisionState;
+use super::{Graph, Id, NeedKind, Node, NodeState, Output, micros};
 
 /// A defined action, with its parameters parsed and its limits applied.
 #[derive(Clone, Debug)]
@@ -23,6 +26,12 @@ pub struct ActionDefinition {
     pub parameters: Parameters,
     /// The names that the parameters refer to.
     pub refers_to: BTreeSet<String>,
+    /// The condition under which the action runs. None if it always runs.
+    pub condition: Option<Condition>,
+    /// The names that the condition and the list refer to.
+    pub decides_by: BTreeSet<String>,
+    /// The name that the list refers to. None if it is written as JSON, or if there is none.
+    pub list_name: Option<String>,
     /// The group of the action: the `item_id` in its parameters, or else the called listener. If
     /// actions are batched, those of one group run one after another.
     pub group: String,
@@ -81,6 +90,10 @@ impl ActionDefinition {
             }
             Parameters::Elements(it) => names_within(it.view(), &mut refers_to),
         }
+        let (condition, decides_by, list_name) = decision(&action, &mut wrong);
+        if let Some(each) = &action.for_each {
+            refers_to.remove(&each.var);
+        }
         let wrong = (!wrong.is_empty())
             .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
         let again = u32::from(action.on_error == Some(OnError::Retry));
@@ -92,8 +105,24 @@ impl ActionDefinition {
             action,
             parameters,
             refers_to,
+            condition,
+            decides_by,
+            list_name,
             wrong,
         }
+    }
+
+    /// The part of the action that refers to a name, in words.
+    pub(super) fn decided_by(&self, name: &str) -> &'static str {
+        match self.list_name.as_deref() == Some(name) {
+            true => "the list of its foreach",
+            false => "its condition",
+        }
+    }
+
+    /// Whether it must be decided whether the action runs.
+    fn is_decided(&self) -> bool {
+        self.condition.is_some() || self.action.for_each.is_some()
     }
 
     /// How the action's failure affects the actions that depend on it.
@@ -125,6 +154,29 @@ impl ActionDefinition {
     pub fn target(&self) -> &str {
         target(&self.action.name)
     }
+}
+
+/// The condition of an action, the names that the decision about it depends on, and the name that
+/// its list refers to.
+fn decision(
+    action: &Action,
+    wrong: &mut Vec<String>,
+) -> (Option<Condition>, BTreeSet<String>, Option<String>) {
+    let mut decides_by = BTreeSet::new();
+    let condition = action.when.as_ref().and_then(|when| {
+        let read = Condition::parse(&when.condition);
+        read.map_err(|it| wrong.push(format!("condition: {it}"))).ok()
+    });
+    let used = condition.iter().flat_map(Condition::references).map(|it| it.name().to_owned());
+    decides_by.extend(used.filter(|it| it != METADATA));
+    let mut list_name = None;
+    if let Some(each) = &action.for_each {
+        decides_by.remove(&each.var);
+        let list = list_reference(&each.list);
+        list_name = list.as_deref().and_then(|it| names(it).first().map(|it| (*it).to_owned()));
+        decides_by.extend(list_name.clone());
+    }
+    (condition, decides_by, list_name)
 }
 
 /// Collects the names that an element refers to. Child elements with a namespace are skipped, since
@@ -183,12 +235,21 @@ impl Graph {
         if action.turn.is_some() {
             turn.ids.insert(action.id.clone());
         }
-        let (needs, bound) = self.needs(agent, &definition);
+        let (mut needs, bound) = self.needs(agent, &definition);
+        let (decision_needs, seen) = self.decision_needs(agent, &definition);
+        needs.extend(decision_needs);
+        let decision = match definition.is_decided() {
+            true => DecisionState::Open,
+            false => DecisionState::Made,
+        };
         let node = Node {
             agent: agent.clone(),
             definition: definition.clone(),
             needs,
             bound,
+            seen,
+            decision,
+            items: None,
             values: Arc::default(),
             attempts: 0,
             state: NodeState::Waiting,
@@ -258,7 +319,7 @@ impl Graph {
         let own = &node.definition.action.id;
         let needs = node.needs.iter().filter_map(|need| {
             let on = need.on.filter(|on| self.live.contains(on))?;
-            let how = if need.is_reference { "refers to" } else { "depends on" };
+            let how = if need.kind == NeedKind::Named { "depends on" } else { "refers to" };
             Some((on, format!("{own} {how} {}", need.id)))
         });
         let barrier = self.barrier(id).filter_map(|node| {

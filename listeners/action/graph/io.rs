@@ -8,8 +8,8 @@ use pumphouse::Element;
 use pumphouse::limits::ActionLimits;
 
 use super::super::super::words::agent::Dispatch;
-use super::super::words::{Action, ActionError, Status};
-use super::{ActionDefinition, Id};
+use super::super::words::{Action, ActionError, NOT_TAKEN, Status};
+use super::{ActionDefinition, Decision, Id, SeenNames};
 
 /// An input of the graph.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub enum Input {
     TurnOver(Arc<str>, u64),
     /// An attempt at an action is answered: the action, the number of the attempt, and the outcome.
     Replied(Id, u32, CallOutcome),
+    /// The decision that [`Output::Decide`] asked for.
+    Decided(Id, Decision),
     /// A time that [`Output::Wake`] asked for has come, or isn't needed any more.
     Due(Time),
     /// An agent or an operator cancels actions.
@@ -73,12 +75,26 @@ pub enum Output {
         action: Id,
         /// The attempt, from 1.
         attempt: u32,
+        /// The number of the item with which the action is called, from 0. None if it is called
+        /// with no item.
+        item: Option<usize>,
         /// The agent.
         agent: Arc<str>,
         /// The action's definition.
         definition: Arc<ActionDefinition>,
         /// The values of the action's references.
         values: Arc<Values>,
+    },
+    /// The graph asks for the input [`Input::Decided`].
+    Decide {
+        /// The action.
+        action: Id,
+        /// The agent.
+        agent: Arc<str>,
+        /// The action's definition.
+        definition: Arc<ActionDefinition>,
+        /// What the decision depends on.
+        seen: SeenNames,
     },
     /// An action is done.
     Result {
@@ -92,6 +108,8 @@ pub enum Output {
         values: Arc<Values>,
         /// The number of attempts.
         attempts: u32,
+        /// The answers of an action that was called with items, one for each item.
+        answers: Option<Vec<Option<Element>>>,
         /// The action's outcome.
         done: Arc<ActionOutcome>,
     },
@@ -137,6 +155,12 @@ pub struct ActionOutcome {
 }
 
 impl ActionOutcome {
+    /// Whether the action didn't run since its condition doesn't hold.
+    pub(super) fn is_not_taken(&self) -> bool {
+        let code = self.error.as_ref().map(|it| &*it.code);
+        self.status == Status::Skipped && code == Some(NOT_TAKEN)
+    }
+
     /// The reason why actions that depend on this one are skipped. `id` is the id of this action.
     pub(super) fn reason(&self, id: &str) -> String {
         match (&self.because, self.status) {
@@ -163,6 +187,10 @@ pub enum Value {
     /// The payload that answered an action. None if the answer has no payload; the value is then
     /// null.
     Result(Option<Element>),
+    /// The payloads that answered an action, one for each item with which it was called.
+    List(Vec<Option<Element>>),
+    /// An item with which the action is called.
+    Item(serde_json::Value),
     /// The action failed, or never ran.
     Failed,
     /// The content of a feed, as the turn's prompt showed it.

@@ -5,6 +5,8 @@
 mod define;
 mod names;
 mod record;
+mod decide;
+mod start;
 mod io;
 #[cfg(test)]
 mod tests;
@@ -13,9 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pumphouse::Element;
-use pumphouse::limits::ActionLimits;
 use pumphouse::wire::Timestamp;
 
+pub use self::decide::{Decision, LIST_FAILED, Seen, SeenNames};
+use self::decide::{DecisionState, Items};
 pub use self::define::{ActionDefinition, Parameters};
 use self::io::micros;
 pub use self::io::{
@@ -77,6 +80,11 @@ struct Node {
     needs: Vec<Needed>,
     /// The meanings of the references in the action's parameters.
     bound: BTreeMap<String, Bound>,
+    /// The meanings of the names that the decision about the action depends on.
+    seen: BTreeMap<String, Bound>,
+    decision: DecisionState,
+    /// The items with which the action is called. None if it is called once.
+    items: Option<Items>,
     values: Arc<Values>,
     attempts: u32,
     state: NodeState,
@@ -102,8 +110,18 @@ enum Bound {
 struct Needed {
     id: String,
     on: Option<Id>,
-    /// Whether the parameters refer to this action. If not, `depends_on` names it.
-    is_reference: bool,
+    kind: NeedKind,
+}
+
+/// Why an action waits for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NeedKind {
+    /// `depends_on` names it.
+    Named,
+    /// The parameters refer to it.
+    Reference,
+    /// The condition or the list refers to it.
+    Decision,
 }
 
 #[derive(Clone, Debug)]
@@ -160,6 +178,7 @@ impl Graph {
                 self.scopes.entry(agent).or_default().turns.entry(turn).or_default().end();
             }
             Input::Replied(id, attempt, reply) => self.replied(now, id, attempt, reply, &mut out),
+            Input::Decided(id, decision) => self.decided(id, decision, &mut out),
             Input::Due(time) => self.came(now, time),
             Input::Cancel(which) => self.cancel(&which, &mut out),
         }
@@ -206,6 +225,9 @@ impl Graph {
         out: &mut Vec<Output>,
     ) {
         let Some(node) = self.nodes.get(&id) else { return };
+        if self.is_of_earlier_item(id, attempt) {
+            return;
+        }
         let is_late = attempt < node.attempts;
         match node.state {
             NodeState::Running(_) | NodeState::Pausing(_) | NodeState::Queued => {}
@@ -242,10 +264,11 @@ impl Graph {
     ) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.answer.clone_from(&done.answer);
-        if again && node.attempts <= node.definition.retry {
-            let pause = node.definition.pause_us(node.attempts);
+        let attempts = node.attempts - node.items.as_ref().map_or(0, |it| it.before);
+        if again && attempts <= node.definition.retry {
+            let pause = node.definition.pause_us(attempts);
             node.state = NodeState::Pausing(now.saturating_add(pause));
-        } else {
+        } else if let Some(done) = self.item_over(id, done, out) {
             self.finish(id, done, out);
         }
     }
@@ -256,7 +279,10 @@ impl Graph {
         node.state = NodeState::Done(done.clone());
         let (agent, definition) = (node.agent.clone(), node.definition.clone());
         let (values, attempts) = (std::mem::take(&mut node.values), node.attempts);
-        out.push(Output::Result { action: id, agent, definition, values, attempts, done });
+        let answers = self.answers(id).filter(|_| done.status == Status::Ok);
+        let result =
+            Output::Result { action: id, agent, definition, values, attempts, answers, done };
+        out.push(result);
     }
 
     fn fail(&mut self, id: Id, code: &str, message: String, out: &mut Vec<Output>) {
@@ -326,17 +352,22 @@ impl Graph {
     /// whether it changed.
     fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
+        match node.decision {
+            DecisionState::Open => return self.asks(id, out),
+            DecisionState::Asked => return false,
+            DecisionState::Made => {}
+        }
         let Some(turn) = self.turn(node) else { return false };
         let (is_over, policy) = (turn.is_over, turn.policy);
         let mut is_ready = true;
-        for need in &node.needs {
+        for need in node.needs.iter().filter(|it| it.kind != NeedKind::Decision) {
             let Some(on) = need.on else {
-                if is_over && need.is_reference {
+                if is_over && need.kind == NeedKind::Reference {
                     // No action has the name, so the reference is plain text.
                     continue;
                 }
                 if is_over {
-                    let message = self.unknown(node, &need.id);
+                    let message = self.unknown(node, need);
                     self.fail(id, "unknown-dependency", message, out);
                     return true;
                 }
@@ -382,12 +413,14 @@ impl Graph {
         match done.status {
             Status::Ok => true,
             Status::Failed | Status::TimedOut | Status::Unknown => skips,
-            Status::Skipped | Status::Cancelled => false,
+            Status::Skipped => done.is_not_taken(),
+            Status::Cancelled => false,
         }
     }
 
     /// The unfinished `sync` actions that come before this action in the same turn. This action
-    /// waits for them. Actions that the model wrote as tool calls don't wait for each other.
+    /// waits for them. Actions that the model wrote as tool calls don't wait for each other, nor do
+    /// those of one `parallel` block.
     fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
         let node = self.nodes.get(&id);
         let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
@@ -399,7 +432,8 @@ impl Graph {
             let is_sync = earlier_node.definition.action.mode == Mode::Sync;
             let are_together =
                 earlier_node.definition.is_tool_use() && node.definition.is_tool_use();
-            (is_same && is_sync && !are_together).then_some(at)
+            let is_beside = is_same && earlier_node.is_beside(node);
+            (is_same && is_sync && !are_together && !is_beside).then_some(at)
         })
     }
 
@@ -437,54 +471,6 @@ impl Graph {
             changed = true;
         }
         changed
-    }
-
-    /// Starts queued actions in their order, as long as `at_once` and their groups allow it.
-    /// Returns false, since a start lets no other action continue.
-    fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
-        let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
-        let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
-        for node in self.live.iter().filter_map(|it| self.nodes.get(it)) {
-            if matches!(node.state, NodeState::Running(_)) {
-                *running.entry(node.agent.clone()).or_default() += 1;
-            }
-            if matches!(node.state, NodeState::Running(_) | NodeState::Pausing(_)) {
-                groups.extend(self.group(node));
-            }
-        }
-        let is_queued = |it: &&Id| self.nodes.get(it).is_some_and(Node::is_queued);
-        let queued: Vec<Id> = self.live.iter().filter(is_queued).copied().collect();
-        for id in &queued {
-            let Some(node) = self.nodes.get(id) else { continue };
-            let room = self.scopes.get(&node.agent).and_then(|it| it.at_once);
-            let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
-            let count = running.entry(node.agent.clone()).or_default();
-            let group = self.group(node);
-            // The first queued action of a group reserves the group. Thus an action that is tried
-            // again starts before later actions of its group.
-            let is_free = group.is_none_or(|it| groups.insert(it));
-            if *count >= room || !is_free {
-                continue;
-            }
-            *count += 1;
-            let values = Arc::new(self.values(node));
-            let Some(node) = self.nodes.get_mut(id) else { continue };
-            node.attempts += 1;
-            node.limited_until = None;
-            node.values = values.clone();
-            node.state = NodeState::Running(now.saturating_add(node.definition.timeout_us));
-            let (agent, definition) = (node.agent.clone(), node.definition.clone());
-            let attempt = node.attempts;
-            out.push(Output::Call { action: *id, attempt, agent, definition, values });
-        }
-        false
-    }
-
-    /// The group of an action if its turn is batched. The actions of a group run one after another.
-    fn group(&self, node: &Node) -> Option<(Arc<str>, u64, String)> {
-        let is_batched = self.turn(node)?.policy.dispatch == Dispatch::Batched;
-        let group = || (node.agent.clone(), node.turn(), node.definition.group.clone());
-        is_batched.then(group)
     }
 
     /// Forgets a time that has come or isn't needed any more, and all times that have passed.
@@ -559,6 +545,17 @@ impl Node {
     /// The turn that the action belongs to. 0 if the action belongs to no turn.
     fn turn(&self) -> u64 {
         self.definition.action.turn.unwrap_or(0)
+    }
+
+    /// The `parallel` block that the action stands in.
+    fn block(&self) -> Option<(Arc<str>, u64, u64)> {
+        Some((self.agent.clone(), self.turn(), self.definition.action.parallel?))
+    }
+
+    /// Whether two actions of one turn stand in the same `parallel` block.
+    fn is_beside(&self, other: &Node) -> bool {
+        let block = self.definition.action.parallel;
+        block.is_some() && block == other.definition.action.parallel
     }
 
     fn is_queued(&self) -> bool {

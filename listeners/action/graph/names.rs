@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pumphouse::schema::nearest;
 
 use super::{
-    ActionDefinition, ActionOutcome, Bound, FeedContents, Graph, Id, Meaning, Needed, Node,
-    NodeState, Scope,
+    ActionDefinition, ActionOutcome, Bound, FeedContents, Graph, Id, Meaning, NeedKind, Needed,
+    Node, NodeState, Scope,
 };
 use super::{Status, Value, Values};
 
@@ -84,7 +84,11 @@ impl Graph {
     pub fn resolved(&self, id: Id) -> Option<Value> {
         let done = self.outcome(id)?;
         Some(match done.status {
-            Status::Ok => Value::Result(done.answer.clone()),
+            Status::Ok => match self.answers(id) {
+                Some(all) => Value::List(all),
+                None => Value::Result(done.answer.clone()),
+            },
+            _ if done.is_not_taken() => Value::Result(None),
             _ => Value::Failed,
         })
     }
@@ -127,7 +131,7 @@ impl Graph {
         let said = definition.action.depends_on.iter().map(|needed| Needed {
             id: needed.clone(),
             on: scope.names.get(needed).copied(),
-            is_reference: false,
+            kind: NeedKind::Named,
         });
         let (mut needs, mut bound): (Vec<Needed>, _) = (said.collect(), BTreeMap::new());
         let turn = definition.action.turn.unwrap_or(0);
@@ -152,11 +156,39 @@ impl Graph {
                 found => {
                     let on = found.map(|(id, _)| id);
                     bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
-                    needs.push(Needed { id: name.clone(), on, is_reference: true });
+                    let kind = NeedKind::Reference;
+                    needs.push(Needed { id: name.clone(), on, kind });
                 }
             }
         }
         (needs, bound)
+    }
+
+    /// The actions that must be done before this one is decided about, and the meanings of their
+    /// names.
+    pub(super) fn decision_needs(
+        &self,
+        agent: &str,
+        definition: &ActionDefinition,
+    ) -> (Vec<Needed>, BTreeMap<String, Bound>) {
+        let none = Scope::default();
+        let scope = self.scopes.get(agent).unwrap_or(&none);
+        let (mut needs, mut seen) = (Vec::new(), BTreeMap::new());
+        let turn = definition.action.turn.unwrap_or(0);
+        for name in &definition.decides_by {
+            let feed = scope.feed(name, turn).map(Bound::Value);
+            let target = || scope.target(name, Id::MAX).map(Bound::Action);
+            let bound = scope.action(name).map(Bound::Action).or(feed).or_else(target);
+            let on = match &bound {
+                Some(Bound::Value(_)) => None,
+                Some(Bound::Action(id)) => Some(Some(*id)),
+                None => Some(None),
+            };
+            seen.extend(bound.map(|it| (name.clone(), it)));
+            let kind = NeedKind::Decision;
+            needs.extend(on.map(|on| Needed { id: name.clone(), on, kind }));
+        }
+        (needs, seen)
     }
 
     /// Registers the names of an action.
@@ -204,28 +236,37 @@ impl Graph {
                 continue;
             }
             for need in node.needs.iter_mut().filter(|it| it.on.is_none()) {
-                let is_meant = match need.is_reference {
-                    true => !is_over && other != id && definition.has_name(&need.id),
-                    false => definition.action.id == need.id,
+                let is_meant = match need.kind {
+                    NeedKind::Named => definition.action.id == need.id,
+                    NeedKind::Reference => !is_over && other != id && definition.has_name(&need.id),
+                    NeedKind::Decision => !is_over && definition.has_name(&need.id),
                 };
                 if is_meant {
                     need.on = Some(id);
-                    if need.is_reference {
-                        node.bound.insert(need.id.clone(), Bound::Action(id));
-                    }
+                    let bound = match need.kind {
+                        NeedKind::Named => continue,
+                        NeedKind::Reference => &mut node.bound,
+                        NeedKind::Decision => &mut node.seen,
+                    };
+                    bound.insert(need.id.clone(), Bound::Action(id));
                 }
             }
         }
     }
 
     /// The message of an action that depends on an unknown name.
-    pub(super) fn unknown(&self, node: &Node, id: &str) -> String {
+    pub(super) fn unknown(&self, node: &Node, need: &Needed) -> String {
+        let id = need.id.as_str();
         let scope = self.scopes.get(&node.agent);
         let own = node.definition.action.id.as_str();
         let names = scope.into_iter().flat_map(|it| it.names.keys().map(String::as_str));
         let right = nearest(id, names.filter(|it| *it != own));
         let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-        format!("depends on {id}, and the turn is over without an action called so{right}")
+        let how = match need.kind {
+            NeedKind::Decision => format!("{} refers to", node.definition.decided_by(id)),
+            NeedKind::Named | NeedKind::Reference => "depends on".to_owned(),
+        };
+        format!("{how} {id}, and the turn is over without an action called so{right}")
     }
 
     /// The values of an action's references when it starts.

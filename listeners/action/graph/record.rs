@@ -54,7 +54,8 @@ impl Graph {
         for (id, node) in &mut self.nodes {
             let is_skipped =
                 matches!(&node.state, NodeState::Done(it) if it.status == Status::Skipped);
-            if !is_skipped || node.is_recorded {
+            let is_decided = matches!(&node.state, NodeState::Done(it) if it.is_not_taken());
+            if !is_skipped || is_decided || node.is_recorded {
                 continue;
             }
             node.state = NodeState::Waiting;

@@ -29,6 +29,12 @@ const CALLS: &[(&str, &str)] = &[
     ("same-thread", "In the caller's."),
 ];
 
+const ON_ERROR: &[(&str, &str)] = &[
+    ("fail", "What depends on it is skipped."),
+    ("skip", "What depends on it runs, and its result is null."),
+    ("retry", "It is tried again."),
+];
+
 const ON_FULL: &[(&str, &str)] = &[
     ("clear", "Old messages are hidden."),
     ("summarise", "A model writes a summary of them, and they are hidden."),
@@ -148,6 +154,13 @@ fn turns() -> Vec<Key> {
             streams,
             "streaming_config: {tool_batch_size: 5}",
         ),
+        key("control_flow", Kind::Flag, CONTROL, "control_flow: true"),
+        key(
+            "action_templates",
+            Kind::Named(Box::new(Kind::Map(template()))),
+            TEMPLATES,
+            "action_templates: {page: {name: fetch, parameters: {url: \"{{url}}\"}}}",
+        ),
         key("final_default", Kind::Flag, is_final, "final_default: true"),
         key("text_is_response", Kind::Flag, is_text, "text_is_response: true"),
         key(
@@ -166,6 +179,30 @@ fn turns() -> Vec<Key> {
             "internal_actions: {enabled: false}",
         ),
     ]
+}
+
+const CONTROL: &str = "Whether its replies may have blocks around actions: <if>, <foreach>, \
+                       <parallel>, and <rollback>; false unless said.";
+const TEMPLATES: &str = "Actions with placeholders, which it calls by their names.";
+
+/// The keys of a template of an action.
+fn template() -> Map {
+    let name = "Whom it calls.";
+    let parameters = "What the call takes; {{word}} in a text is a placeholder.";
+    let texts = || Kind::List(Box::new(Kind::Text));
+    let compensate = "The call that undoes it, where control_flow is true.";
+    let called = Key { needed: true, ..key("name", Kind::Text, name, "name: fetch") };
+    let keys = vec![
+        called,
+        key("parameters", Kind::Settings, parameters, "parameters: {url: \"{{url}}\"}"),
+        key("output_key", Kind::Text, "A further name of its result.", "output_key: page"),
+        key("depends_on", texts(), "The actions that must be done before.", "depends_on: [a]"),
+        key("timeout", Kind::Number, "The seconds of an attempt.", "timeout: 30"),
+        key("retry", Kind::Count { min: 0, max: 5 }, "How often it is tried again.", "retry: 2"),
+        key("on_error", Kind::Word(ON_ERROR), "What its failure means.", "on_error: skip"),
+        key("compensate", Kind::Settings, compensate, "compensate: {name: remove}"),
+    ];
+    Map { what: "a template of an action", keys, one_of: &[] }
 }
 
 /// The keys of the document `streaming_config`.

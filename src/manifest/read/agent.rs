@@ -189,6 +189,8 @@ impl Reader<'_> {
             reply_limits,
             streaming_config: streaming,
             action_limits,
+            control_flow: flag(item, "control_flow").unwrap_or(usual.control_flow),
+            action_templates: self.surroundings(item, "action_templates", path)?,
             max_tokens: count("max_tokens").and_then(|it| u32::try_from(it).ok()),
             temperature: text("temperature").and_then(amount::number),
             ..usual

@@ -22,6 +22,7 @@ mod system;
 mod command_line;
 mod transcript;
 mod charges;
+mod control_flow;
 mod crash_mid_turn;
 mod hostile;
 mod interrupt;

@@ -1,5 +1,6 @@
 //! Tests the graph with tables. Each line is an input and the outputs that it leads to.
 
+mod control;
 mod names;
 mod random;
 mod record;
@@ -8,31 +9,13 @@ use std::collections::BTreeMap;
 
 use pumphouse::wire::SignedDuration;
 
-use super::super::words::{Action, ActionKind, Dialect};
+use super::super::words::{Action, Dialect, ForEach, NOT_TAKEN, When};
 use super::*;
 
 const AGENT: &str = "ada";
 
 pub(super) fn plain(id: &str, mode: Mode) -> Action {
-    Action {
-        id: id.to_owned(),
-        turn: Some(1),
-        kind: ActionKind::Tool,
-        mode,
-        dialect: None,
-        show: None,
-        output_key: None,
-        timeout: None,
-        retry: None,
-        backoff: None,
-        retry_delay: None,
-        retry_delay_max: None,
-        on_error: None,
-        name: format!("to-{id}"),
-        depends_on: Vec::new(),
-        parameters: None,
-        elements: None,
-    }
+    Action { id: id.to_owned(), turn: Some(1), mode, name: format!("to-{id}"), ..Action::default() }
 }
 
 /// Makes an action from words such as `a async on=b,c retry=2 turn=2`.
@@ -55,6 +38,17 @@ fn action(words: &str) -> Action {
             "turn" => action.turn = value.parse().ok(),
             "alone" => action.turn = None,
             "to" => action.name = value.to_owned(),
+            "when" => {
+                let condition = value.to_owned();
+                action.when = Some(When { metadata: None, condition });
+            }
+            "each" => {
+                let list = value.to_owned();
+                let var = "it".to_owned();
+                action.for_each = Some(ForEach { var, block: 1, max: None, list });
+            }
+            "block" => action.parallel = value.parse().ok(),
+            "max" => action.parallel_max = value.parse().ok(),
             "item" => action.parameters = Some(format!("{{\"item_id\":\"{value}\"}}")),
             "with" => action.parameters = Some(format!("{{\"it\":\"{value}\"}}")),
             other => panic!("no word {other}"),
@@ -88,6 +82,8 @@ impl Play {
             Output::Call { action, attempt, values, .. } => {
                 let values = values.iter().map(|(name, it)| match it {
                     Value::Result(_) => format!(" ${name}"),
+                    Value::Item(it) => format!(" ${name}={it}"),
+                    Value::List(it) => format!(" ${name} of {}", it.len()),
                     Value::Feed(it) => format!(" ${name}={it}"),
                     other => format!(" ${name} {other:?}").to_lowercase(),
                 });
@@ -103,6 +99,13 @@ impl Play {
                 let status = format!("{:?}", done.status).to_lowercase();
                 let rest = because.or(code).unwrap_or_default();
                 format!("{} {status}{rest}", definition.action.id)
+            }
+            Output::Decide { action, seen, .. } => {
+                let seen = seen.iter().map(|(name, it)| {
+                    let status = it.status.map_or("feed", Status::as_str);
+                    format!(" {name}={status}")
+                });
+                format!("decide {}{}", self.name(action), seen.collect::<String>())
             }
             Output::Abandon { action, attempt } => format!("drop {} {attempt}", self.name(action)),
             Output::Wake { time, .. } => {
@@ -130,6 +133,11 @@ impl Play {
         self.step(Input::Replied(id, attempt.unwrap_or(1), reply))
     }
 
+    fn decide(&mut self, id: &str, decision: Decision) -> Vec<String> {
+        let id = *self.names.keys().rev().find(|it| self.names[it] == id).unwrap();
+        self.step(Input::Decided(id, decision))
+    }
+
     fn wait(&mut self, seconds: f64) -> Vec<String> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a table's")]
         let until = self.now + (seconds * 1e6) as u64;
@@ -152,6 +160,15 @@ impl Play {
         match word {
             "ok" => self.reply(id, attempt, CallOutcome::Ok(None)),
             "fail" => self.reply(id, attempt, failed()),
+            "runs" => {
+                let item = |it: &str| (it != "-").then(|| it.into());
+                let items = rest.split_once(' ').map(|(_, it)| it.split(' ').map(item).collect());
+                self.decide(id, Decision { error: None, items })
+            }
+            "not" => {
+                let error = ActionError { code: NOT_TAKEN.to_owned(), message: String::new() };
+                self.decide(id, Decision { error: Some(error), items: None })
+            }
             "unknown" => self.reply(id, attempt, CallOutcome::Unknown(error())),
             "shows" => {
                 let words = rest.split(' ').filter_map(|it| it.split_once('='));

@@ -180,7 +180,7 @@ impl Story {
                 assert!(before.is_none(), "one result for each");
             }
             Output::Abandon { action, .. } => drop(running.remove(action)),
-            Output::Wake { .. } | Output::Cancelled(_) => {}
+            Output::Wake { .. } | Output::Cancelled(_) | Output::Decide { .. } => {}
         }
     }
 

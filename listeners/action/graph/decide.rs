@@ -1,0 +1,229 @@
+//! Decides which actions run, and with which items: an action may have a condition, and a list with
+//! whose items it is called. The graph asks for a decision once all actions that it depends on are
+//! done, and goes on when the decision is in the log.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pumphouse::Element;
+use serde_json::Value as Json;
+
+use super::super::words::{ActionError, NOT_TAKEN, Status};
+use super::{ActionOutcome, Bound, Graph, Id, NeedKind, Node, NodeState, OnError, Output, Value};
+
+/// The code of a decision by which an action is skipped, since its list is that of an action that
+/// failed.
+pub const LIST_FAILED: &str = "skipped";
+
+/// Whether an action runs, and with which items.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// Why the action doesn't run. None if it runs.
+    pub error: Option<ActionError>,
+    /// The items with which the action is called. None stands for an item of which the condition
+    /// doesn't hold.
+    pub items: Option<Vec<Option<Json>>>,
+}
+
+/// What a decision sees of a name.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The value.
+    pub value: Value,
+    /// The status of the action with this name. None if it is no action.
+    pub status: Option<Status>,
+    /// Whether it is an action of the same block `foreach`, so that its value has one part for each
+    /// item.
+    pub is_paired: bool,
+}
+
+/// Maps the names that a decision depends on to what it sees of them.
+pub type SeenNames = BTreeMap<String, Seen>;
+
+/// How far the decision about an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecisionState {
+    /// It waits for other actions.
+    Open,
+    /// It was asked for.
+    Asked,
+    /// It is made, or there is nothing to decide.
+    Made,
+}
+
+/// The items with which an action is called, one after another.
+#[derive(Clone, Debug)]
+pub(super) struct Items {
+    pub(super) items: Arc<[Option<Json>]>,
+    /// The answers so far, one for each item. None stands for an item without an answer.
+    pub(super) answers: Vec<Option<Element>>,
+    /// The number of attempts before the current item.
+    pub(super) before: u32,
+}
+
+impl Items {
+    /// Passes over the items that aren't called. Returns whether none is left.
+    fn is_over(&mut self) -> bool {
+        while self.items.get(self.answers.len()).is_some_and(Option::is_none) {
+            self.answers.push(None);
+        }
+        self.answers.len() == self.items.len()
+    }
+
+    /// The item that is called now.
+    pub(super) fn current(&self) -> Option<&Json> {
+        self.items.get(self.answers.len())?.as_ref()
+    }
+}
+
+impl Graph {
+    /// Asks for the decision about a waiting action, if all actions that it depends on are done.
+    /// Returns whether the action changed.
+    pub(super) fn asks(&mut self, id: Id, out: &mut Vec<Output>) -> bool {
+        let Some(node) = self.nodes.get(&id) else { return false };
+        let is_over = self.turn(node).is_none_or(|it| it.is_over);
+        for need in node.needs.iter().filter(|it| it.kind == NeedKind::Decision) {
+            match need.on {
+                Some(on) if self.live.contains(&on) => return false,
+                None if is_over => {
+                    let message = self.unknown(node, need);
+                    self.fail(id, NOT_TAKEN, message, out);
+                    return true;
+                }
+                None => return false,
+                Some(_) => {}
+            }
+        }
+        let seen = self.seen(node);
+        let Some(node) = self.nodes.get_mut(&id) else { return false };
+        node.decision = DecisionState::Asked;
+        let (agent, definition) = (node.agent.clone(), node.definition.clone());
+        out.push(Output::Decide { action: id, agent, definition, seen });
+        true
+    }
+
+    fn seen(&self, node: &Node) -> SeenNames {
+        let found = node.seen.iter().filter_map(|(name, bound)| {
+            let seen = match bound {
+                Bound::Value(value) => {
+                    Seen { value: value.clone(), status: None, is_paired: false }
+                }
+                Bound::Action(id) => Seen {
+                    value: self.resolved(*id)?,
+                    status: self.outcome(*id).map(|it| it.status),
+                    is_paired: self.nodes.get(id).is_some_and(|it| is_paired(it, node)),
+                },
+            };
+            Some((name.clone(), seen))
+        });
+        found.collect()
+    }
+
+    /// Takes the decision about an action.
+    pub(super) fn decided(&mut self, id: Id, decision: Decision, out: &mut Vec<Output>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.decision != DecisionState::Asked || !self.live.contains(&id) {
+            return;
+        }
+        node.decision = DecisionState::Made;
+        let list = node.definition.list_name.clone();
+        match decision.error {
+            Some(error) if error.code == NOT_TAKEN || error.code == LIST_FAILED => {
+                let because = list.filter(|_| error.code == LIST_FAILED);
+                let (status, error) = (Status::Skipped, Some(error));
+                self.finish(id, ActionOutcome { status, answer: None, error, because }, out);
+            }
+            Some(ActionError { code, message }) => self.fail(id, &code, message, out),
+            None => {
+                let Some(items) = decision.items else { return };
+                node.items = Some(Items { items: items.into(), answers: Vec::new(), before: 0 });
+                self.next_item(id, None, out);
+            }
+        }
+    }
+
+    /// Whether the answer to an attempt is of an earlier item.
+    pub(super) fn is_of_earlier_item(&self, id: Id, attempt: u32) -> bool {
+        let items = self.nodes.get(&id).and_then(|it| it.items.as_ref());
+        items.is_some_and(|it| attempt <= it.before)
+    }
+
+    /// Ends an item of an action with its answer, and goes on with the next one. After the last
+    /// item, the action is done. `answer` is None if no item ends.
+    pub(super) fn next_item(
+        &mut self,
+        id: Id,
+        answer: Option<Option<Element>>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let attempts = node.attempts;
+        let Some(items) = &mut node.items else { return };
+        let is_first = answer.is_none();
+        items.answers.extend(answer);
+        items.before = attempts;
+        if items.is_over() {
+            let done =
+                ActionOutcome { status: Status::Ok, answer: None, error: None, because: None };
+            self.finish(id, done, out);
+        } else if !is_first {
+            node.state = NodeState::Queued;
+        }
+    }
+
+    /// Ends an item after its last attempt. Returns the outcome if it ends the action.
+    pub(super) fn item_over(
+        &mut self,
+        id: Id,
+        mut done: ActionOutcome,
+        out: &mut Vec<Output>,
+    ) -> Option<ActionOutcome> {
+        let node = self.nodes.get(&id)?;
+        let Some(items) = &node.items else { return Some(done) };
+        let skips = node.definition.on_error() == OnError::Skip;
+        match done.status {
+            Status::Ok => self.next_item(id, Some(done.answer), out),
+            Status::Failed | Status::TimedOut | Status::Unknown if skips => {
+                self.next_item(id, Some(None), out);
+            }
+            _ => {
+                let place = format!("item {} of {}", items.answers.len() + 1, items.items.len());
+                if let Some(error) = &mut done.error {
+                    error.message = format!("{place}: {}", error.message);
+                }
+                return Some(done);
+            }
+        }
+        None
+    }
+
+    /// The answers of an action that was called with items. None for any other action.
+    pub(super) fn answers(&self, id: Id) -> Option<Vec<Option<Element>>> {
+        Some(self.nodes.get(&id)?.items.as_ref()?.answers.clone())
+    }
+
+    /// Replaces values of actions of the same block by what they are of the current item, and adds
+    /// the item itself.
+    pub(super) fn of_item(&self, node: &Node, values: &mut super::Values) {
+        let (Some(items), Some(each)) = (&node.items, &node.definition.action.for_each) else {
+            return;
+        };
+        let at = items.answers.len();
+        for (name, bound) in &node.bound {
+            let Bound::Action(id) = bound else { continue };
+            if let (Some(Value::List(all)), Some(other)) = (values.get(name), self.nodes.get(id))
+                && is_paired(other, node)
+            {
+                let value = Value::Result(all.get(at).cloned().flatten());
+                values.insert(name.clone(), value);
+            }
+        }
+        values.extend(items.current().map(|it| (each.var.clone(), Value::Item(it.clone()))));
+    }
+}
+
+/// Whether two actions are of the same block `foreach`.
+fn is_paired(one: &Node, other: &Node) -> bool {
+    let block = |it: &Node| it.definition.action.for_each.as_ref().map(|it| it.block);
+    one.turn() == other.turn() && block(one).is_some() && block(one) == block(other)
+}
