@@ -10,10 +10,7 @@ use super::super::condition::{Condition, Reference};
 use super::call::lookup;
 use super::graph::{self, ActionDefinition, LIST_FAILED, Seen, SeenNames};
 use super::variables::{Lookup, list_reference, resolve_json, step_into};
-use super::words::{ActionDecided, ActionError, ForEach, ITEMS_MAX, NOT_TAKEN};
-
-/// The name by which conditions refer to the agent's metadata.
-pub(super) const METADATA: &str = "metadata";
+use super::words::{ActionDecided, ActionError, ForEach, ITEMS_MAX, METADATA, NOT_TAKEN};
 
 /// The reason of a decision shows this number of characters of a value.
 const SHOWN_MAX: usize = 200;

@@ -10,11 +10,11 @@ mod open_payload;
 pub mod read;
 mod settings;
 pub mod variables;
-mod decide;
 pub mod graph;
 mod actions;
 pub mod value;
 pub mod call;
+mod decide;
 
 pub use super::words::action as words;
 

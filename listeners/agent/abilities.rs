@@ -56,10 +56,8 @@ pub(super) fn text(settings: &Settings) -> String {
     for (name, placeholders) in settings.action_templates.all() {
         let each = placeholders.iter().map(|it| format!("\"{it}\": …"));
         let parameters = each.collect::<Vec<_>>().join(", ");
-        text += &format!(
-            "- <action>{{\"template\": \"{name}\", \"parameters\": {{{parameters}}}}}</action> is a \
-             call that is prepared for you.\n"
-        );
+        let body = format!("{{\"template\": \"{name}\", \"parameters\": {{{parameters}}}}}");
+        text += &format!("- <action>{body}</action> is a call that is prepared for you.\n");
     }
     text
 }

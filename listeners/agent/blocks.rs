@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::variables::{Piece, list_reference, pieces};
-use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, When};
+use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, METADATA, When};
 use super::super::condition::Condition;
 use super::super::metadata::Fields;
 use super::action_templates::Templates;
@@ -18,9 +18,6 @@ use super::settings::Settings;
 
 /// The largest number of blocks around one another.
 const BLOCKS_DEPTH_MAX: usize = 16;
-
-/// The name by which conditions refer to metadata.
-pub(super) const METADATA: &str = "metadata";
 
 /// The open blocks of a reply.
 #[derive(Debug, Default)]

@@ -354,10 +354,10 @@ impl PartCollector {
             }
             What::Opened(it) => {
                 self.open.opens(it.kind);
-                if it.kind == Kind::Response {
-                    self.response = end;
-                } else if it.kind == Kind::Control {
-                    self.block(&it, line, column);
+                match it.kind {
+                    Kind::Response => self.response = end,
+                    Kind::Control => self.block(&it, line, column),
+                    _ => {}
                 }
             }
             What::Closed(_) | What::Broken(_) if !self.is_old && is_mention(event.source) => {
@@ -385,11 +385,9 @@ impl PartCollector {
                 let text = self.why_broken(&it, call.as_deref(), line);
                 self.parts.push(broken(call, &text, line, column));
             }
-            What::Ignored { element, .. } if element.kind == Kind::Control => {
-                self.blocks.is_within_line();
-            }
             What::Ignored { element, why } => {
-                self.parts.extend(self.ignored(&element, why.as_str(), (line, column)));
+                let part = self.ignored(&element, why.as_str(), (line, column));
+                self.parts.extend(part);
             }
             What::Repaired(text) => {
                 let text = self.recorded(text).into_owned();
@@ -455,11 +453,15 @@ impl PartCollector {
     /// The part [`ReplyPart::Ignored`] for a valid element that doesn't run because of where it
     /// stands. None for any other element.
     fn ignored(
-        &self,
+        &mut self,
         it: &reply::Element<'_>,
         why: &str,
         (line, column): (u32, u32),
     ) -> Option<ReplyPart> {
+        if it.kind == Kind::Control {
+            self.blocks.is_within_line();
+            return None;
+        }
         let is_payload = matches!(it.kind, Kind::Core | Kind::Peer);
         let payload = is_payload.then(|| element(it));
         let is_sound = match it.kind {

@@ -14,6 +14,9 @@ pub const NAME: &str = "action";
 /// The code of the error of an action that didn't run since its condition doesn't hold.
 pub const NOT_TAKEN: &str = "condition";
 
+/// The name by which conditions refer to the agent's metadata.
+pub const METADATA: &str = "metadata";
+
 /// The largest number of items with which an action is called.
 pub const ITEMS_MAX: usize = 100;
 

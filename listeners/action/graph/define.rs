@@ -11,11 +11,9 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::{Child, View};
 
 use super::super::super::condition::Condition;
-use super::super::decide::METADATA;
 use super::super::variables::{list_reference, names, names_in};
-use super::super::words::{Action, ActionError, Backoff, Dialect, OnError};
-use super::decide::DecisionState;
-use super::{Graph, Id, NeedKind, Node, NodeState, Output, micros};
+use super::super::words::{Action, ActionError, Backoff, Dialect, METADATA, OnError};
+use super::{DecisionState, Graph, Id, NeedKind, Node, NodeState, Output, micros};
 
 /// A defined action, with its parameters parsed and its limits applied.
 #[derive(Clone, Debug)]

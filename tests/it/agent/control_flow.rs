@@ -128,7 +128,7 @@ fn too_long_a_list_is_refused_with_the_numbers() {
     let shown = told(&block("[1]", " max=\"101\""));
     assert!(shown.contains("max takes a whole number from 1 to 100"), "{shown}");
     // One that only the result of an action shows.
-    let first = format!("<foreach var=\"m\" in=\"[1, 2]\">{}</foreach>", sum("l", "$m"));
+    let first = format!("<foreach var=\"m\" in=\"[1, 2]\">{}</foreach>", sum("l", "$m+0"));
     let shown = told(&format!("{first}\n{}", block("l", " max=\"1\"")));
     assert!(shown.contains("l has 2 items, and this foreach takes 1 at the most"), "{shown}");
     let shown = told(&format!("{}\n{}", sum("x", "1"), block("x", "")));

@@ -43,7 +43,7 @@ fn a_list_is_gone_through_item_by_item() {
            b sync each=s with=$a =>
            c async with=$b =>
            ok s => s ok, decide a s=ok, decide b s=ok
-           runs b - y => 
+           runs b - y =>
            runs a x y => call a $it=\"x\"
            ok a => call a 2 $it=\"y\"
            ok a 1 =>

@@ -2,6 +2,7 @@
 //! the same outputs.
 
 use proptest::prelude::*;
+use pumphouse::limits::ActionLimits;
 
 use super::*;
 
