@@ -356,7 +356,9 @@ impl<'a> OngoingGeneration<'a> {
             Ok(said) => {
                 let said = said.held_against(fields, self.turn);
                 let kept = said.fields.as_deref().and_then(|it| json::read(it).ok());
-                self.said.extend(kept.iter().filter_map(Value::as_object).cloned().flatten());
+                if let Some(Value::Object(kept)) = kept {
+                    self.said.extend(kept);
+                }
                 let changed = said.changed().filter(|_| self.context.agent().settings.has_triggers);
                 let changed = changed.map(|it| To(TRIGGER, it));
                 let set = MetadataSet { changed, metadata: Note(said) };
