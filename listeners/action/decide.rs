@@ -6,7 +6,7 @@ use pumphouse::schema::json;
 use pumphouse::xml::writable;
 use serde_json::Value;
 
-use super::super::condition::{Condition, Reference};
+use super::super::condition::{Condition, Reference, as_number};
 use super::call::lookup;
 use super::graph::{self, ActionDefinition, LIST_FAILED, Seen, SeenNames};
 use super::variables::{Lookup, list_reference, resolve_json, step_into};
@@ -152,7 +152,7 @@ impl Decider<'_> {
         if let Some((_, var, value)) = item
             && name == var
         {
-            return walk(value).map(number);
+            return walk(value).map(as_number);
         }
         if name == METADATA {
             let when = self.definition.action.when.as_ref()?;
@@ -166,7 +166,7 @@ impl Decider<'_> {
             _ => None,
         };
         let found = match lookup(self.all, own.as_ref().unwrap_or(&seen.value), self.rules) {
-            Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))).map(number),
+            Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))).map(as_number),
             _ => None,
         };
         // Where the result has no field `status`, that is how the action ended, too.
@@ -177,12 +177,6 @@ impl Decider<'_> {
             _ => found,
         }
     }
-}
-
-/// A text that is a number, as many tools answer it, as a number.
-fn number(value: Value) -> Value {
-    let read = value.as_str().and_then(|it| it.trim().parse::<serde_json::Number>().ok());
-    read.map_or(value, Value::Number)
 }
 
 fn foreach(message: String) -> ActionError {

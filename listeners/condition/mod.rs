@@ -72,6 +72,13 @@ impl Verdict {
     }
 }
 
+/// A result as conditions see it: a text that is a number, as many tools answer it, is a number.
+#[must_use]
+pub fn as_number(result: Value) -> Value {
+    let read = result.as_str().and_then(|it| it.trim().parse::<serde_json::Number>().ok());
+    read.map_or(result, Value::Number)
+}
+
 /// The reason why a condition can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

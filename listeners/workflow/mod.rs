@@ -60,7 +60,7 @@ use serde_json::{Map, Value};
 
 use self::agent_context::{Surroundings, agent_context};
 pub use self::definition::{Definition, WrongDefinition};
-use self::plan::{Plan, action_id};
+use self::plan::{Plan, STEPS, action_id};
 use self::retry::{PastRun, Started};
 use self::run::{Failing, Next};
 use self::runs::OpenRun;
@@ -71,7 +71,7 @@ use self::words::{
 };
 use super::action::Actions;
 use super::action::call::json_payload;
-use super::condition::Reference;
+use super::condition::{Reference, as_number};
 use super::metadata::Fields;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
 use super::words::operator::RetryRun;
@@ -423,7 +423,8 @@ impl Handling {
         let of_condition = |reference: &Reference| {
             let path: Vec<Cow<'_, str>> = reference.path().collect();
             let path: Vec<&str> = path.iter().map(|it| &**it).collect();
-            values.find(reference.name(), &path)
+            let value = values.find(reference.name(), &path)?;
+            Some(if reference.name() == STEPS { as_number(value) } else { value })
         };
         for next in open.facts.next(&open.plan, &of_condition) {
             match next {

@@ -139,7 +139,7 @@ impl Retry {
             let started =
                 page.iter().filter_map(|it| Entry::kept(it).decode_if::<WorkflowStarted>());
             let is_it = |it: &WorkflowStarted| named.as_ref().is_none_or(|id| id.seq == it.run);
-            found = started.filter(is_it).last().or(found);
+            found = started.rev().find(is_it).or(found);
         }
         let Some(WorkflowStarted { run, workflow, .. }) = found else {
             let text =

@@ -1,6 +1,7 @@
 //! Writes a file completely or not at all. If writing fails, the unfinished file is removed, and a
-//! file that is to be replaced stays as it was. A new file is written at its own path, so a process
-//! that is killed may leave it unfinished.
+//! file that is to be replaced stays as it was. A file that may replace another is written beside
+//! its path first. A file that may not is written at its own path, so a process that is killed may
+//! leave it unfinished.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -58,7 +59,7 @@ impl AtomicFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {
                     Ok(_) => Err(io::Error::other("it is a link that leads nowhere; remove it")),
-                    Err(_) => AtomicFile::create_in_place(path),
+                    Err(_) => AtomicFile::beside(path.to_owned()),
                 };
             }
             there => there?,
@@ -68,12 +69,16 @@ impl AtomicFile {
             return Ok(AtomicFile { file, unfinished: None, place: None });
         }
         // If the path is a link, its target is replaced, so that the link stays.
-        let place = fs::canonicalize(path)?;
-        let beside = unfinished(&place);
-        let file = BufWriter::new(File::create_new(&beside)?);
-        let written = AtomicFile { file, unfinished: Some(beside), place: Some(place) };
+        let written = AtomicFile::beside(fs::canonicalize(path)?)?;
         written.file.get_ref().set_permissions(there.permissions())?;
         Ok(written)
+    }
+
+    /// Begins a file beside the path that it takes in the end.
+    fn beside(place: PathBuf) -> io::Result<AtomicFile> {
+        let beside = unfinished(&place);
+        let file = BufWriter::new(File::create_new(&beside)?);
+        Ok(AtomicFile { file, unfinished: Some(beside), place: Some(place) })
     }
 
     /// Syncs the complete file. If the file replaces another, it is moved to that path after the
@@ -115,4 +120,26 @@ fn unfinished(place: &Path) -> PathBuf {
     name.push(place.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     place.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_replace_another_is_at_its_path_once_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("position.json");
+        for text in ["1", "2"] {
+            let before = fs::read_to_string(&path).ok();
+            let mut file = AtomicFile::replacing(&path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.flush().unwrap();
+            assert_eq!(fs::read_to_string(&path).ok(), before);
+            file.commit().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        drop(AtomicFile::replacing(&path).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

@@ -55,6 +55,20 @@ fn a_run_answers_with_its_outputs_and_a_branch_that_was_not_taken_has_none() {
 }
 
 #[test]
+fn a_result_that_is_a_number_as_a_text_counts_as_a_number_in_conditions() {
+    let scene = Scene::new();
+    let sum = "{name: sum, target: calculate, parameters: {expression: \"${trigger.a} + 1\"}}";
+    let large = "{name: large, target: echo, condition: steps.sum > 9, parameters: {text: large}}";
+    let steps = format!("steps: [{sum}, {large}]\noutputs: {{size: \"${{steps.large}}\"}}\n");
+    scene.write("report.yml", format!("kind: Workflow\nname: report\n{steps}"));
+    let listeners = "listeners: [{use: calculate}, {use: echo}]\n";
+    scene.write("organism.yaml", format!("include: [report.yml]\n{listeners}"));
+    let server = scene.serve(&[]);
+    let size = |input: &str| run(&scene, &server, input, 0)["outputs"]["size"].clone();
+    assert_eq!((size("{\"a\": 2}"), size("{\"a\": 40}")), (Value::Null, "large".into()));
+}
+
+#[test]
 fn the_input_may_be_elements_whose_contents_are_texts() {
     let (scene, server) = served();
     let ns = "https://xml-pipeline.org/ns/workflow/report/v1";
