@@ -76,6 +76,10 @@ crash-demo speed="1":
 crash-works:
     PUMPHOUSE_CRASH_WORKS=1 cargo test --test it crash::works -- --nocapture
 
+# A storm of metadata of which each edge fires once, while the pump is killed.
+storm updates="10000":
+    PUMPHOUSE_STORM={{ updates }} cargo test --test it workflows::storm -- --nocapture
+
 # Asks an agent so many questions over three servers of a router, for each way in which one fails.
 router questions="1000":
     PUMPHOUSE_ROUTER_QUESTIONS={{ questions }} cargo test --test it model::router -- --nocapture

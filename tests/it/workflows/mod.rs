@@ -4,6 +4,7 @@
 mod mistakes;
 mod retry;
 mod seed_002;
+mod storm;
 mod triggers;
 mod use_cases;
 mod views;

@@ -1,0 +1,97 @@
+//! A storm of metadata: each edge fires once, in its order, also where the pump is killed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::Scene;
+
+/// How many updates there are, unless `PUMPHOUSE_STORM` says otherwise.
+const UPDATES: usize = 600;
+/// How often the pump is killed.
+const KILLS: usize = 4;
+
+/// Updates of a status that changes now and then, each with its number; and the numbers of those
+/// with which the status becomes CODING.
+fn updates(count: usize) -> (String, Vec<u64>) {
+    let (mut text, mut edges, mut chance, mut status) = (String::new(), Vec::new(), 7_u64, "IDLE");
+    for number in 0..count as u64 {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if (chance >> 33).is_multiple_of(20) {
+            let next = ["IDLE", "CODING", "TESTING"][usize::try_from(chance >> 60).unwrap() % 3];
+            if next == "CODING" && status != "CODING" {
+                edges.push(number);
+            }
+            status = next;
+        }
+        let fields = format!("{{\"status\": \"{status}\", \"count\": {number}}}");
+        text += &format!("<metadata>{fields}</metadata>\n");
+    }
+    (text, edges)
+}
+
+/// The numbers of the updates with which the trigger fired, in the order of the log.
+fn fired(scene: &Scene, thread: &str) -> Vec<u64> {
+    let entries = scene.run(&["show", thread, "--json"]).code(0).objects();
+    let decided = entries.iter().filter(|it| it["name"] == "triggers-decided");
+    let fires = decided.filter_map(|it| it["payload"].as_str());
+    let fires = fires.filter(|it| it.contains("fires=\"true\""));
+    let number = |it: &str| {
+        let fields = it.split_once("<fields>")?.1.split_once("</fields>")?.0;
+        serde_json::from_str::<Value>(fields).ok()?["count"].as_u64()
+    };
+    fires.filter_map(number).collect()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+fn each_edge_fires_once_and_in_order_where_the_pump_is_killed() {
+    let count = std::env::var("PUMPHOUSE_STORM").ok().and_then(|it| it.parse().ok());
+    let (text, edges) = updates(count.unwrap_or(UPDATES));
+    let scene = Scene::new();
+    scene.write("replies.txt", format!("%% reply\n{text}<response>Done.</response>\n"));
+    let steps = "[{name: note, target: echo, parameters: {text: coding}}]";
+    let trigger = "{conditions: {status: CODING}}";
+    scene.write("w.yml", format!("kind: Workflow\nname: w\ntrigger: {trigger}\nsteps: {steps}\n"));
+    let fields =
+        "{status: {values: [IDLE, CODING, TESTING], default: IDLE}, count: {type: number}}";
+    let agent = "{use: agent, name: coder, model: m, workflows: [w]";
+    let models = "models: {m: {use: scripted, file: replies.txt}}\ninclude: [w.yml]\n\
+                  limits: {emissions_max: 50000}\n";
+    let listeners = format!("  - {{use: echo}}\n  - {agent}, metadata: {{fields: {fields}}}}}\n");
+    scene.write("organism.yaml", format!("{models}listeners:\n{listeners}"));
+    let server = scene.serve(&[]);
+    let ask = "<coder xmlns=\"https://xml-pipeline.org/ns/coder/v1\">Go.</coder>";
+    let mut sending = scene.command(&["send", "--connect", &server.address]);
+    scene.write("ask.xml", ask);
+    sending.arg("ask.xml").stdout(std::process::Stdio::null());
+    let mut sending = sending.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let thread = loop {
+        let threads = scene.run(&["threads", "--json"]).objects();
+        if let Some(it) = threads.iter().find_map(|it| it["thread"].as_str()) {
+            break it.to_owned();
+        }
+    };
+    let mut server = Some(server);
+    for kill in 0..KILLS as u64 {
+        std::thread::sleep(Duration::from_millis(60 + 70 * kill));
+        server.take().unwrap().signal("-KILL");
+        server = Some(scene.serve(&[]));
+    }
+    let _ = sending.kill();
+    let _ = sending.wait();
+    let until = Instant::now() + Duration::from_secs(120);
+    while !scene.run(&["show", &thread]).out.contains("final=\"true\"") {
+        assert!(Instant::now() < until, "{}", scene.run(&["show", &thread]).out);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // What the last update means is decided behind the answer, too.
+    let until = Instant::now() + Duration::from_secs(20);
+    while fired(&scene, &thread).len() < edges.len() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(fired(&scene, &thread), edges);
+    let runs = scene.run(&["workflows", "-n", "100000", "--json"]).code(0).objects();
+    assert_eq!(runs.len(), edges.len());
+    drop(server);
+}
