@@ -39,6 +39,8 @@ pub(super) struct Watched {
     fields: Fields,
     /// The rules, those with a higher priority first.
     rules: Vec<Rule>,
+    /// The names of the rules whose conditions hold of the fields' defaults.
+    at_first: BTreeSet<String>,
 }
 
 /// A change of metadata.
@@ -135,7 +137,7 @@ fn fields_in(condition: &Condition) -> BTreeSet<String> {
 
 impl Watched {
     pub(super) fn new(fields: Fields) -> Watched {
-        Watched { fields, rules: Vec::new() }
+        Watched { fields, ..Watched::default() }
     }
 
     /// Adds a rule.
@@ -144,6 +146,10 @@ impl Watched {
     /// If the rule's condition doesn't fit the fields.
     pub(super) fn add(&mut self, rule: Rule) -> Result<(), WrongCondition> {
         rule.condition.check(&known(&self.fields))?;
+        let at_first = Values { fields: &self.fields, set: &Map::new() };
+        if at_first.verdict(&rule.condition).holds {
+            self.at_first.insert(rule.name.clone());
+        }
         let place = self.rules.partition_point(|it| it.priority >= rule.priority);
         self.rules.insert(place, rule);
         Ok(())
@@ -171,14 +177,12 @@ impl Watched {
             after.extend(change.fields.clone());
             after
         };
-        let nothing = Map::new();
-        let at_first = Values { fields: &self.fields, set: &nothing };
         let before = Values { fields: &self.fields, set: &watch.values };
         let after = Values { fields: &self.fields, set: &after };
         let mut decided = Vec::new();
         for rule in &self.rules {
             let held = watch.held.get(&rule.name).copied();
-            let was = held.unwrap_or_else(|| at_first.verdict(&rule.condition).holds);
+            let was = held.unwrap_or_else(|| self.at_first.contains(&rule.name));
             let fired = watch.fired.get(&rule.name).copied();
             let decision = rule.decide(was, fired, (&before, &after), change);
             decided.extend(decision.map(|decision| Decided { rule, decision }));
