@@ -199,6 +199,8 @@ impl Actions {
         }
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
+            // The call of another item counts on from this attempt.
+            self.tried.insert(of, attempt);
             let error = ActionError { code, message };
             let reply = CallOutcome::Failed { error, answer: None, again: false };
             return Some(Input::Replied(of, attempt, reply));

@@ -106,6 +106,17 @@ fn a_list_is_gone_through_and_the_result_is_a_list() {
 }
 
 #[test]
+fn an_item_that_cannot_be_called_holds_up_no_later_one() {
+    let call = "{\"name\": \"calculate\", \"parameters\": {\"expression\": \"$n\"}, \
+                \"on_error\": \"skip\"}";
+    let list = "[1, \"1+1\", true, \"3\"]";
+    let block =
+        format!("<foreach var=\"n\" in='{list}'><action id=\"s\">{call}</action></foreach>");
+    let reply = format!("{block}\n<response>$s</response>");
+    plays(ON, &[&reply], &["[null,\"2\",null,\"3\"]"]);
+}
+
+#[test]
 fn a_condition_in_a_loop_is_decided_for_each_item() {
     let block = format!("<if test=\"n > 1\">{}</if>", sum("s", "$n*2"));
     let reply = format!("<foreach var=\"n\" in=\"[1, 2]\">\n{block}\n</foreach>");
