@@ -111,7 +111,7 @@ fn check(call: &Map<String, Value>) -> Result<(), String> {
     }
     match call.get("name") {
         Some(Value::String(it)) if !it.trim().is_empty() => {}
-        _ => return Err(format!("{FIELD} needs the name of whom to call")),
+        _ => return Err(format!("{FIELD} needs the name of the listener to call")),
     }
     match call.get("parameters") {
         None | Some(Value::Object(_)) => Ok(()),

@@ -186,7 +186,7 @@ fn stopping(pump: &Pump) -> impl Future<Output = ()> + Send + 'static {
     }
 }
 
-/// Whether a fault says that the pump takes nothing now, from whomever.
+/// Whether a fault says that the pump accepts no push at all now.
 fn is_of_pump(fault: &Fault) -> bool {
     matches!(fault.code, Code::Stopping | Code::LogFull | Code::LogFailed | Code::Broken)
 }

@@ -187,7 +187,7 @@ const TEMPLATES: &str = "Actions with placeholders, which it calls by their name
 
 /// The keys of a template of an action.
 fn template() -> Map {
-    let name = "Whom it calls.";
+    let name = "The listener that the action calls.";
     let parameters = "What the call takes; {{word}} in a text is a placeholder.";
     let texts = || Kind::List(Box::new(Kind::Text));
     let compensate = "The call that undoes it, where control_flow is true.";
