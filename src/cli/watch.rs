@@ -75,6 +75,13 @@ impl Watch {
         ended
     }
 
+    /// What the log has of the agents, and the position up to which it was read.
+    async fn begin(&self, log: &dyn Log, wanted: Wanted) -> Result<(Organism, u64), Failure> {
+        let last = audit::last_position(log).await?;
+        let since_us = self.since.at_us(clock::wall_us());
+        Ok((Organism::read(log, wanted, since_us, last).await?, last))
+    }
+
     /// Writes a line for each agent, then one for each change.
     async fn tell(
         &self,
@@ -82,9 +89,7 @@ impl Watch {
         wanted: Wanted,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let mut after = audit::last_position(log).await?;
-        let since_us = self.since.at_us(clock::wall_us());
-        let mut organism = Organism::read(log, wanted, since_us, after).await?;
+        let (mut organism, mut after) = self.begin(log, wanted).await?;
         for (row, at_us) in organism.rows() {
             tell_row(row, at_us, to)?;
         }
@@ -110,9 +115,7 @@ impl Watch {
         wanted: Wanted,
         to: &mut Screen<'_>,
     ) -> Result<Ending, Failure> {
-        let mut after = audit::last_position(log).await?;
-        let since_us = self.since.at_us(clock::wall_us());
-        let mut organism = Organism::read(log, wanted, since_us, after).await?;
+        let (mut organism, mut after) = self.begin(log, wanted).await?;
         let (mut has_changed, mut drawing) = (true, Drawing::default());
         loop {
             let page = log.tail(after, PAGE).await?;

@@ -11,6 +11,7 @@ use crate::listener::Entry;
 use crate::listeners::metadata::words::MetadataChanged;
 use crate::listeners::trigger;
 use crate::listeners::words::action::{Action, ActionResult, NAME as ACTION};
+use crate::listeners::words::operator::RetryRun;
 use crate::listeners::workflow::name_of;
 use crate::listeners::workflow::words::{
     CallName, WorkflowFailed, WorkflowResult, WorkflowStarted,
@@ -126,10 +127,16 @@ impl FromStr for RunState {
     }
 }
 
+/// The workflow of which a message begins a run, or repeats one. None for any other message.
+pub(crate) fn workflow_of(asked: &Entry) -> Option<&str> {
+    let is_repeated = asked.is::<RetryRun>();
+    name_of(asked.name()).or_else(|| asked.to().filter(|_| is_repeated))
+}
+
 impl Run {
     /// The run that a message begins. None if the message begins none.
     pub(crate) fn of(asked: &Entry) -> Option<Run> {
-        let workflow = name_of(asked.name())?.to_owned();
+        let workflow = workflow_of(asked)?.to_owned();
         if asked.receivers() == 0 || asked.is_refused() {
             return None;
         }

@@ -9,11 +9,10 @@ use crate::audit::{self, Paint, Style};
 use crate::cli::data;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::time::{second, seconds, took};
-use crate::cli::workflow_runs::{Cause, Run, RunState};
+use crate::cli::workflow_runs::{Cause, Run, RunState, workflow_of};
 use crate::clock;
 use crate::id::ThreadId;
 use crate::listener::Entry;
-use crate::listeners::workflow::name_of;
 use crate::log::Log;
 use crate::wire::iso_time;
 
@@ -120,7 +119,7 @@ impl Workflows {
 
     /// Whether a message begins a run of a wanted workflow in a wanted thread.
     fn wants(&self, asked: &Entry, threads: Option<&BTreeSet<ThreadId>>) -> bool {
-        let Some(workflow) = name_of(asked.name()) else { return false };
+        let Some(workflow) = workflow_of(asked) else { return false };
         let is_named = |it: &String| it == workflow;
         let is_wanted = self.workflow.is_empty() || self.workflow.iter().any(is_named);
         is_wanted && threads.is_none_or(|it| it.contains(asked.thread()))

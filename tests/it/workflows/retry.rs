@@ -61,6 +61,9 @@ fn a_run_begins_anew_with_the_step_that_failed() {
     // The first step's result is that of the first run.
     scene.run(&["show", thread]).code(0).says(&["repeats=", "\"step\":\"first\""]);
     scene.run(&["replay", thread]).code(0);
+    let runs = scene.run(&["workflows", "--json"]).code(0).objects();
+    let states: Vec<&str> = runs.iter().filter_map(|it| it["state"].as_str()).collect();
+    assert_eq!(states, ["done", "failed", "failed"]);
     let ended = ["workflow", "retry", thread, "--connect", &server.address];
     scene.run(&ended).code(1).says(&["has come to its end; nothing of it has failed"]);
 }
