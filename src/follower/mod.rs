@@ -6,6 +6,7 @@
 //! target's buffer: while a [`Target`] is unreachable, the follower stays at its position. The
 //! position is kept in a file beside the log, so the next start continues from it.
 
+pub(crate) mod kept_file;
 mod position;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::engine::{Port as _, Tokio};
 use crate::log::{Entry, Error, Log};
 #[cfg(feature = "otel")]
 pub(crate) use position::NoPosition;
-pub(crate) use position::{KeptPosition, check, file_beside};
+pub(crate) use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;

@@ -2,18 +2,20 @@
 //! itself.
 
 use std::fmt;
-use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::clock;
-use crate::log::atomic_file::AtomicFile;
+use crate::follower::kept_file;
 use crate::log::{Error, Log};
 
 /// The shortest time between two writes of a position, in microseconds.
 const KEEP_EVERY_US: u64 = 1_000_000;
+
+/// What to do about a position's file that can't be read.
+pub(crate) const FROM_BEGINNING: &str = "remove it, and the whole log is sent again";
 
 /// The content of a position's file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,7 +128,7 @@ impl KeptPosition {
     pub(crate) fn keep(&mut self, position: u64) {
         let Some(file) = self.file.as_deref().filter(|_| self.kept != position) else { return };
         self.kept_us = clock::now_us();
-        match write(file, &StoredPosition { log: self.log.clone(), position }) {
+        match kept_file::write(file, &StoredPosition { log: self.log.clone(), position }) {
             Ok(()) => self.kept = position,
             Err(error) => {
                 let file = file.display();
@@ -140,29 +142,14 @@ impl KeptPosition {
     }
 }
 
-/// Checks that a position's file can be read, if there is one. The error says what to do.
-pub(crate) fn check(file: &Path) -> Result<(), String> {
-    position_in(file).map(drop)
+/// Checks that a position's file can be read, if there is one. `advice` says what to do otherwise.
+pub(crate) fn check(file: &Path, advice: &str) -> Result<(), String> {
+    kept_file::read::<StoredPosition>(file, "position", advice).map(drop)
 }
 
 /// Reads a position's file. Returns None if there is no file.
 fn position_in(file: &Path) -> Result<Option<StoredPosition>, String> {
-    let shown = file.display();
-    let way = "remove it, and the whole log is sent again";
-    match std::fs::read(file) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|it| format!("{shown} holds no position: {it}; {way}")),
-        Err(it) if it.kind() == ErrorKind::NotFound => Ok(None),
-        Err(it) => Err(format!("{shown} can't be read: {it}; {way}")),
-    }
-}
-
-fn write(file: &Path, kept: &StoredPosition) -> std::io::Result<()> {
-    let mut to = AtomicFile::replacing(file)?;
-    serde_json::to_writer(&mut to, kept)?;
-    to.write_all(b"\n")?;
-    to.commit()
+    kept_file::read(file, "position", FROM_BEGINNING)
 }
 
 #[cfg(test)]

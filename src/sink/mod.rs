@@ -182,7 +182,8 @@ impl Sink {
             return Ok(self);
         }
         let file = follower::file_beside(log, &format!("sink-{}", self.name));
-        follower::check(&file).map_err(|text| NoSink { setting: "name", text })?;
+        follower::check(&file, follower::FROM_BEGINNING)
+            .map_err(|text| NoSink { setting: "name", text })?;
         Ok(Sink { position: Some(file), ..self })
     }
 

@@ -117,7 +117,9 @@ impl TriggerSource {
     /// # Errors
     /// A file is there and can't be read.
     pub fn keep_position_beside(self, log: &Path) -> Result<TriggerSource, NoTriggerSource> {
-        follower::check(&follower::file_beside(log, FILE)).map_err(NoTriggerSource)?;
+        let advice = "remove it, and entries that were recorded meanwhile fire no trigger";
+        let file = follower::file_beside(log, FILE);
+        follower::check(&file, advice).map_err(NoTriggerSource)?;
         times::check(&times_file(log)).map_err(NoTriggerSource)?;
         Ok(TriggerSource { log: Some(log.to_owned()), ..self })
     }

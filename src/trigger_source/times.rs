@@ -1,7 +1,6 @@
 //! Reports the times at which triggers fire.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,10 +9,10 @@ use serde_json::{Value, json};
 use super::push;
 use crate::clock;
 use crate::engine::{Port as _, Pump, Tokio};
+use crate::follower::kept_file;
 use crate::listeners::trigger::EventRule;
 use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::workflow::definition::Missed;
-use crate::log::atomic_file::AtomicFile;
 use crate::wire::{Fault, Json, Timestamp};
 
 /// A time that is reported later than this many microseconds counts as missed.
@@ -157,7 +156,7 @@ impl Timetable {
     /// Writes the reported times into their file, if there is one.
     fn keep(&self) {
         let Some(file) = &self.file else { return };
-        if let Err(error) = write(file, &self.stored) {
+        if let Err(error) = kept_file::write(file, &self.stored) {
             let file = file.display();
             tracing::warn!(
                 %file, %error,
@@ -181,20 +180,5 @@ pub(super) fn check(file: &Path) -> Result<(), String> {
 
 /// Reads the file of reported times. Returns None if there is no file.
 fn times_in(file: &Path) -> Result<Option<StoredTimes>, String> {
-    let shown = file.display();
-    let way = "remove it, and times that have passed meanwhile are missed";
-    match std::fs::read(file) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|it| format!("{shown} holds no times: {it}; {way}")),
-        Err(it) if it.kind() == ErrorKind::NotFound => Ok(None),
-        Err(it) => Err(format!("{shown} can't be read: {it}; {way}")),
-    }
-}
-
-fn write(file: &Path, stored: &StoredTimes) -> std::io::Result<()> {
-    let mut to = AtomicFile::replacing(file)?;
-    serde_json::to_writer(&mut to, stored)?;
-    to.write_all(b"\n")?;
-    to.commit()
+    kept_file::read(file, "times", "remove it, and times that have passed meanwhile are missed")
 }
