@@ -89,9 +89,9 @@ impl EventRule {
     /// Whether the rule watches the entries of the log.
     #[must_use]
     pub fn watches_entries(&self) -> bool {
-        use TriggerKind::{Fault, Payload, ThreadState};
+        use TriggerKind::{Fault, PayloadMatch, ThreadState};
 
-        matches!(self.kind, Payload | ThreadState | Fault)
+        matches!(self.kind, PayloadMatch | ThreadState | Fault)
     }
 
     /// Compares the rule with the payloads of an organism.
@@ -103,7 +103,7 @@ impl EventRule {
         let subject = self.kind.subject();
         let wrong = |wrong| WrongTrigger { workflow: self.name.clone(), wrong };
         let known = match self.kind {
-            TriggerKind::Payload => self.payload_type(all).map_err(wrong)?,
+            TriggerKind::PayloadMatch => self.payload_type(all).map_err(wrong)?,
             TriggerKind::ThreadState => thread_type(),
             TriggerKind::Fault => fault_type(),
             TriggerKind::MetadataMatch | TriggerKind::Event | TriggerKind::Schedule => Type::Any,
@@ -138,7 +138,7 @@ impl EventRule {
     #[must_use]
     pub fn fired_by(&self, entry: &Entry, all: &Capabilities) -> Option<Value> {
         let value = match self.kind {
-            TriggerKind::Payload => self.payload(entry, all),
+            TriggerKind::PayloadMatch => self.payload(entry, all),
             TriggerKind::ThreadState => thread_state(entry),
             TriggerKind::Fault => fault(entry, all),
             TriggerKind::MetadataMatch | TriggerKind::Event | TriggerKind::Schedule => None,

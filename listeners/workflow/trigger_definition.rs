@@ -68,7 +68,8 @@ pub enum TriggerKind {
     #[default]
     MetadataMatch,
     /// The entries of the log with one payload.
-    Payload,
+    #[serde(rename = "payload")]
+    PayloadMatch,
     /// The ends of threads.
     ThreadState,
     /// Faults.
@@ -129,7 +130,7 @@ impl TriggerKind {
     pub fn as_str(self) -> &'static str {
         match self {
             TriggerKind::MetadataMatch => "metadata_match",
-            TriggerKind::Payload => "payload",
+            TriggerKind::PayloadMatch => "payload",
             TriggerKind::ThreadState => "thread_state",
             TriggerKind::Fault => "fault",
             TriggerKind::Event => "event",
@@ -142,7 +143,7 @@ impl TriggerKind {
     pub fn subject(self) -> &'static str {
         match self {
             TriggerKind::MetadataMatch => METADATA,
-            TriggerKind::Payload => "payload",
+            TriggerKind::PayloadMatch => "payload",
             TriggerKind::ThreadState => "thread",
             TriggerKind::Fault => "fault",
             TriggerKind::Event => "event",
@@ -156,7 +157,7 @@ impl TriggerKind {
             TriggerKind::MetadataMatch => {
                 &["conditions", "match_all", "fire", "for", "cancel_on_change"]
             }
-            TriggerKind::Payload => &["payload", "from", "conditions", "match_all"],
+            TriggerKind::PayloadMatch => &["payload", "from", "conditions", "match_all"],
             TriggerKind::ThreadState | TriggerKind::Fault => &["conditions", "match_all"],
             TriggerKind::Event => &["event", "conditions", "match_all"],
             TriggerKind::Schedule => &["at", "every", "cron", "time_zone", "missed", "thread"],
@@ -170,7 +171,7 @@ impl TriggerDefinition {
     pub fn kind(&self) -> TriggerKind {
         let is_timed = self.at.is_some() || self.every.is_some() || self.cron.is_some();
         self.kind.unwrap_or(match (&self.payload, &self.event) {
-            (Some(_), _) => TriggerKind::Payload,
+            (Some(_), _) => TriggerKind::PayloadMatch,
             (_, Some(_)) => TriggerKind::Event,
             _ if is_timed => TriggerKind::Schedule,
             _ => TriggerKind::MetadataMatch,
@@ -264,7 +265,7 @@ impl TriggerDefinition {
             TriggerKind::MetadataMatch if self.conditions.is_none() => {
                 wrong("", needs("conditions"));
             }
-            TriggerKind::Payload if self.payload.is_none() => wrong("", needs("payload")),
+            TriggerKind::PayloadMatch if self.payload.is_none() => wrong("", needs("payload")),
             TriggerKind::Event if self.event.is_none() => wrong("", needs("event")),
             _ => {}
         }
