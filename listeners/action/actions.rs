@@ -25,10 +25,12 @@ use super::super::words::agent::{
 };
 use super::super::words::turn_policy::{TurnPolicy, number};
 use super::graph::{
-    ActionOutcome, CallOutcome, CancelRequest, Decision, Graph, Id, Input, Output, Policy, Time,
+    ActionOutcome, CallOutcome, CancelRequest, Decision, Graph, Id, Input, Output, Part, Policy,
+    Time,
 };
 use super::words::{
-    Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction, NAME,
+    Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsDue, CancelAction,
+    NAME, PartialResult,
 };
 
 /// The actions of a thread.
@@ -117,7 +119,7 @@ impl Actions {
         } else if is_last_word(entry) {
             self.graph.work_over(entry.from());
         } else if entry.is::<ThreadNote>() && entry.from() == "core" {
-            self.observe_limit(entry);
+            self.observe_note(entry);
         }
     }
 
@@ -144,14 +146,18 @@ impl Actions {
         self.calls.retain(|(action, _)| *action != of);
     }
 
-    /// Records that a called agent waits for its model's rate limit.
-    fn observe_limit(&mut self, entry: &Entry) {
+    /// Records what the thread of a call notes: a partial result, or that a called agent waits for
+    /// its model's rate limit.
+    fn observe_note(&mut self, entry: &Entry) {
         let Some(note) = entry.decode_if::<ThreadNote>() else { return };
+        let Some((id, attempt)) = self.calls.in_thread(&note.thread).copied() else { return };
+        if let Some(part) = part_of_note(&note) {
+            self.graph.part(id, attempt, part);
+        }
         let payload = Some(&note.payload).filter(|it| it.name() == RateLimited::NAME);
         let limited = payload.and_then(|it| RateLimited::read(it.view()).ok());
-        let wait = limited.and_then(|it| u64::try_from(it.wait.as_micros()).ok());
-        if let (Some(wait), Some(call)) = (wait, self.calls.in_thread(&note.thread)) {
-            self.graph.limited(call.0, call.1, entry.at_us().saturating_add(wait));
+        if let Some(wait) = limited.and_then(|it| u64::try_from(it.wait.as_micros()).ok()) {
+            self.graph.limited(id, attempt, entry.at_us().saturating_add(wait));
         }
     }
 
@@ -210,6 +216,9 @@ impl Actions {
             return Some(Input::Decided(decided.of, decision(decided)));
         }
         if let Some(call) = self.calls.replied(entry) {
+            if let Some(part) = entry.decode_if::<PartialResult>() {
+                return Some(Input::Part(call.0, call.1, part.into()));
+            }
             return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }
         if entry.is::<ThreadResult>() && entry.from() == "core" {
@@ -267,16 +276,32 @@ impl Apply for Actions {
 }
 
 /// Whether a waiting `actions-due` message is delivered early: when the result of its action has
-/// come.
+/// come, or a partial result from the thread of a call.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
-    // `wakes` is called for every message while an `actions-due` message waits, so it decodes
-    // nothing.
+    if came.thread() != waiting.thread() || !waiting.is::<ActionsDue>() {
+        return false;
+    }
+    if came.is::<ThreadNote>() && came.from() == "core" {
+        return came.decode_if::<ThreadNote>().is_some_and(|it| part_of_note(&it).is_some());
+    }
+    // `wakes` is called for every message while an `actions-due` message waits, so it decodes no
+    // result.
     let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
     came.is::<ActionResult>()
         && came.from() == NAME
-        && came.thread() == waiting.thread()
-        && waiting.is::<ActionsDue>()
         && of(waiting).is_some_and(|it| of(came) == Some(it))
+}
+
+/// The partial result in a note.
+fn part_of_note(note: &ThreadNote) -> Option<Part> {
+    let payload = Some(&note.payload).filter(|it| it.name() == PartialResult::NAME)?;
+    PartialResult::read(payload.view()).ok().map(Part::from)
+}
+
+impl From<PartialResult> for Part {
+    fn from(PartialResult { number, payload }: PartialResult) -> Part {
+        Part { number, payload }
+    }
 }
 
 /// The outcome of the call that an entry answers. None if the call continues in a thread.

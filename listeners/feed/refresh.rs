@@ -14,6 +14,7 @@ use pumphouse::prelude::*;
 use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
 
 use super::super::action::variables::names_in;
+use super::super::action::words::PartialResult;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
@@ -526,7 +527,8 @@ fn stopped(element: &Element) -> Option<String> {
 
 /// Whether an entry is a partial answer, after which another answer comes.
 fn is_partial(entry: &Entry) -> bool {
-    entry.is::<StepsOpen>() || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
+    let is_part = entry.is::<StepsOpen>() || entry.is::<PartialResult>();
+    is_part || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
 }
 
 /// The reason why the pump answered in place of the source. None if the source itself answered.

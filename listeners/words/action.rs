@@ -20,6 +20,9 @@ pub const METADATA: &str = "metadata";
 /// The largest number of items with which an action is called.
 pub const ITEMS_MAX: usize = 100;
 
+/// The largest number of partial results of an action that other actions take.
+pub const PARTS_MAX: usize = 100;
+
 /// The beginning of the namespaces of workflows' payloads.
 pub const WORKFLOWS: &str = "https://xml-pipeline.org/ns/workflow/";
 
@@ -73,6 +76,10 @@ pub struct Action {
     /// How many actions of that block run at once; default all.
     #[payload(attribute, no_example)]
     pub parallel_max: Option<u64>,
+    /// Whether it is called with each partial result of the action that it refers to, one after
+    /// another; default false.
+    #[payload(attribute, no_example)]
+    pub stream: Option<bool>,
     /// A listener that takes one payload, a payload, or `listener.payload`.
     #[payload(example = "calculate")]
     pub name: String,
@@ -449,6 +456,19 @@ pub struct ActionDecided {
     /// stands for an item of which the condition doesn't hold.
     #[payload(no_example)]
     pub items: Option<String>,
+}
+
+/// A part of an answer, sent while the work goes on. The answer itself comes last, and has the
+/// whole. Only `action` and feeds know partial results; to another asker each is an answer.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/agent/v1")]
+pub struct PartialResult {
+    /// Its place among the parts of the answer, from 1. Work that begins again sends its parts
+    /// under the same numbers, and those that came already are passed over.
+    #[payload(attribute, example = "1")]
+    pub number: u64,
+    /// The part.
+    pub payload: Element,
 }
 
 /// The next time at which an agent's actions need work. Internal to the listener `action`.

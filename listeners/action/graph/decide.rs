@@ -54,25 +54,51 @@ pub(super) enum DecisionState {
 /// The items with which an action is called, one after another.
 #[derive(Clone, Debug)]
 pub(super) struct Items {
-    pub(super) items: Arc<[Option<Json>]>,
+    pub(super) list: ItemList,
     /// The answers so far, one for each item. None stands for an item without an answer.
     pub(super) answers: Vec<Option<Element>>,
     /// The number of attempts before the current item.
     pub(super) before: u32,
 }
 
+/// Where the items are from.
+#[derive(Clone, Debug)]
+pub(super) enum ItemList {
+    /// A list. None stands for an item of which the condition doesn't hold.
+    Json(Arc<[Option<Json>]>),
+    /// The partial results of another action.
+    Parts,
+}
+
 impl Items {
-    /// Passes over the items that aren't called. Returns whether none is left.
-    fn is_over(&mut self) -> bool {
-        while self.items.get(self.answers.len()).is_some_and(Option::is_none) {
-            self.answers.push(None);
-        }
-        self.answers.len() == self.items.len()
+    /// The partial results of another action.
+    pub(super) fn of_parts() -> Items {
+        Items { list: ItemList::Parts, answers: Vec::new(), before: 0 }
     }
 
-    /// The item that is called now.
-    pub(super) fn current(&self) -> Option<&Json> {
-        self.items.get(self.answers.len())?.as_ref()
+    /// Passes over the items of a list that aren't called. Returns the state of an action that is
+    /// to be called with the next item, or None if no item is left.
+    fn next(&mut self) -> Option<NodeState> {
+        let ItemList::Json(items) = &self.list else { return Some(NodeState::Waiting) };
+        while items.get(self.answers.len()).is_some_and(Option::is_none) {
+            self.answers.push(None);
+        }
+        (self.answers.len() < items.len()).then_some(NodeState::Queued)
+    }
+
+    /// The item of a list that is called now.
+    fn current(&self) -> Option<&Json> {
+        let ItemList::Json(items) = &self.list else { return None };
+        items.get(self.answers.len())?.as_ref()
+    }
+
+    /// The place of the item that is called now, in words.
+    fn place(&self) -> String {
+        let number = self.answers.len() + 1;
+        match &self.list {
+            ItemList::Json(items) => format!("item {number} of {}", items.len()),
+            ItemList::Parts => format!("partial result {number}"),
+        }
     }
 }
 
@@ -136,7 +162,8 @@ impl Graph {
             Some(ActionError { code, message }) => self.fail(id, &code, message, out),
             None => {
                 let Some(items) = decision.items else { return };
-                node.items = Some(Items { items: items.into(), answers: Vec::new(), before: 0 });
+                let list = ItemList::Json(items.into());
+                node.items = Some(Items { list, answers: Vec::new(), before: 0 });
                 self.next_item(id, None, out);
             }
         }
@@ -160,14 +187,19 @@ impl Graph {
         let attempts = node.attempts;
         let Some(items) = &mut node.items else { return };
         let is_first = answer.is_none();
+        if let Some(answer) = &answer {
+            node.parts.called(answer.as_ref());
+        }
         items.answers.extend(answer);
         items.before = attempts;
-        if items.is_over() {
-            let done =
-                ActionOutcome { status: Status::Ok, answer: None, error: None, because: None };
-            self.finish(id, done, out);
-        } else if !is_first {
-            node.state = NodeState::Queued;
+        match items.next() {
+            None => {
+                let done =
+                    ActionOutcome { status: Status::Ok, answer: None, error: None, because: None };
+                self.finish(id, done, out);
+            }
+            Some(state) if !is_first => node.state = state,
+            Some(_) => {}
         }
     }
 
@@ -187,7 +219,7 @@ impl Graph {
                 self.next_item(id, Some(None), out);
             }
             _ => {
-                let place = format!("item {} of {}", items.answers.len() + 1, items.items.len());
+                let place = items.place();
                 if let Some(error) = &mut done.error {
                     error.message = format!("{place}: {}", error.message);
                 }
@@ -203,8 +235,15 @@ impl Graph {
     }
 
     /// Replaces values of actions of the same block by what they are of the current item, and adds
-    /// the item itself.
+    /// the item itself. In a stream, the value of its source is the current partial result.
     pub(super) fn of_item(&self, node: &Node, values: &mut super::Values) {
+        if let Some(part) = self.current_part(node) {
+            let is_source =
+                |it: &Bound| matches!(it, Bound::Action(id) if node.source() == Some(*id));
+            let names = node.bound.iter().filter(|(_, it)| is_source(it)).map(|(name, _)| name);
+            let value = || Value::Result(Some(part.clone()));
+            values.extend(names.map(|name| (name.clone(), value())));
+        }
         let (Some(items), Some(each)) = (&node.items, &node.definition.action.for_each) else {
             return;
         };

@@ -13,7 +13,8 @@ use pumphouse::xml::{Child, View};
 use super::super::super::condition::Condition;
 use super::super::variables::{list_reference, names, names_in};
 use super::super::words::{Action, ActionError, Backoff, Dialect, METADATA, OnError};
-use super::{DecisionState, Graph, Id, NeedKind, Node, NodeState, Output, micros};
+use super::{DecisionState, Graph, Id, NeedKind, Node, NodeState, Output, Parts};
+use super::{micros, source_name};
 
 /// A defined action, with its parameters parsed and its limits applied.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct ActionDefinition {
     pub decides_by: BTreeSet<String>,
     /// The name that the list refers to. None if it is written as JSON, or if there is none.
     pub list_name: Option<String>,
+    /// The name of the action whose partial results this one takes. None if it takes none.
+    pub source: Option<String>,
     /// The group of the action: the `item_id` in its parameters, or else the called listener. If
     /// actions are batched, those of one group run one after another.
     pub group: String,
@@ -92,6 +95,7 @@ impl ActionDefinition {
         if let Some(each) = &action.for_each {
             refers_to.remove(&each.var);
         }
+        let source = source_name(&action, &refers_to, &mut wrong);
         let wrong = (!wrong.is_empty())
             .then(|| ActionError { code: "definition".to_owned(), message: wrong.join("; ") });
         let again = u32::from(action.on_error == Some(OnError::Retry));
@@ -106,6 +110,7 @@ impl ActionDefinition {
             condition,
             decides_by,
             list_name,
+            source,
             wrong,
         }
     }
@@ -253,8 +258,10 @@ impl Graph {
             state: NodeState::Waiting,
             limited_until: None,
             answer: None,
+            parts: Parts::default(),
             is_recorded: false,
         };
+        let has_source = definition.source.is_none() || node.needs.iter().any(|it| it.is_streamed);
         self.nodes.insert(id, node);
         self.live.insert(id);
         if is_again {
@@ -265,6 +272,10 @@ impl Graph {
             self.fail(id, "limit", text, out);
         } else if let Some(why) = &definition.wrong {
             self.fail(id, &why.code, why.message.clone(), out);
+        } else if let Some(name) = definition.source.as_ref().filter(|_| !has_source) {
+            let text =
+                format!("stream takes the partial results of an action, and {name} is a feed");
+            self.fail(id, "definition", text, out);
         }
         if is_again || is_over_full {
             // No action can refer to this one, since it isn't registered under its name.

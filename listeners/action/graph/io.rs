@@ -20,6 +20,9 @@ pub enum Input {
     TurnOver(Arc<str>, u64),
     /// An attempt at an action is answered: the action, the number of the attempt, and the outcome.
     Replied(Id, u32, CallOutcome),
+    /// An attempt at an action is answered in part: the action, the number of the attempt, and the
+    /// part.
+    Part(Id, u32, Part),
     /// The decision that [`Output::Decide`] asked for.
     Decided(Id, Decision),
     /// A time that [`Output::Wake`] asked for has come, or isn't needed any more.
@@ -39,6 +42,15 @@ pub struct CancelRequest {
     pub id: Option<String>,
     /// The reason.
     pub reason: Option<String>,
+}
+
+/// A partial result of a call.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its place among the parts, from 1. A part whose number came already is passed over.
+    pub number: u64,
+    /// The part.
+    pub payload: Element,
 }
 
 /// The outcome of a call.

@@ -6,6 +6,8 @@ mod define;
 mod names;
 mod record;
 mod decide;
+mod stream;
+mod wait;
 mod start;
 mod io;
 #[cfg(test)]
@@ -22,9 +24,10 @@ use self::decide::{DecisionState, Items};
 pub use self::define::{ActionDefinition, Parameters};
 use self::io::micros;
 pub use self::io::{
-    ActionOutcome, CallOutcome, CancelRequest, FeedContents, Input, Meaning, Output, Policy, Time,
-    Value, Values,
+    ActionOutcome, CallOutcome, CancelRequest, FeedContents, Input, Meaning, Output, Part, Policy,
+    Time, Value, Values,
 };
+use self::stream::{Parts, source_name};
 use super::super::words::agent::Dispatch;
 use super::words::{ActionError, Mode, OnError, Status};
 
@@ -92,6 +95,8 @@ struct Node {
     limited_until: Option<u64>,
     /// The payload that answered the last attempt. None if there was none.
     answer: Option<Element>,
+    /// The partial results so far.
+    parts: Parts,
     /// Whether the log has the action's result.
     is_recorded: bool,
 }
@@ -111,6 +116,8 @@ struct Needed {
     id: String,
     on: Option<Id>,
     kind: NeedKind,
+    /// Whether its partial results are taken, so that it needn't be done.
+    is_streamed: bool,
 }
 
 /// Why an action waits for another one.
@@ -178,6 +185,7 @@ impl Graph {
                 self.scopes.entry(agent).or_default().turns.entry(turn).or_default().end();
             }
             Input::Replied(id, attempt, reply) => self.replied(now, id, attempt, reply, &mut out),
+            Input::Part(id, attempt, part) => self.part(id, attempt, part),
             Input::Decided(id, decision) => self.decided(id, decision, &mut out),
             Input::Due(time) => self.came(now, time),
             Input::Cancel(which) => self.cancel(&which, &mut out),
@@ -324,8 +332,10 @@ impl Graph {
     }
 
     fn advance(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
+        let is_cut_off = self.nodes.get(&id).is_some_and(|it| self.is_cut_off(it));
         let Some(node) = self.nodes.get_mut(&id) else { return false };
         match node.state {
+            _ if is_cut_off => node.state = NodeState::Waiting,
             NodeState::Waiting => return self.look(now, id, out),
             NodeState::Running(until) if until <= now => {
                 let seconds = node.definition.timeout_us as f64 / 1e6;
@@ -346,95 +356,6 @@ impl Graph {
             _ => return false,
         }
         true
-    }
-
-    /// Checks what a waiting action waits for. The action may continue, be skipped or fail. Returns
-    /// whether it changed.
-    fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
-        let Some(node) = self.nodes.get(&id) else { return false };
-        match node.decision {
-            DecisionState::Open => return self.asks(id, out),
-            DecisionState::Asked => return false,
-            DecisionState::Made => {}
-        }
-        let Some(turn) = self.turn(node) else { return false };
-        let (is_over, policy) = (turn.is_over, turn.policy);
-        let mut is_ready = true;
-        for need in node.needs.iter().filter(|it| it.kind != NeedKind::Decision) {
-            let Some(on) = need.on else {
-                if is_over && need.kind == NeedKind::Reference {
-                    // No action has the name, so the reference is plain text.
-                    continue;
-                }
-                if is_over {
-                    let message = self.unknown(node, need);
-                    self.fail(id, "unknown-dependency", message, out);
-                    return true;
-                }
-                is_ready = false;
-                continue;
-            };
-            let Some(NodeState::Done(done)) = self.nodes.get(&on).map(|it| &it.state) else {
-                is_ready = false;
-                continue;
-            };
-            if !self.lets_through(on, done) {
-                let because = done.because.clone().unwrap_or_else(|| need.id.clone());
-                let message = done.reason(&need.id);
-                let error = Some(ActionError { code: "skipped".to_owned(), message });
-                let (status, because) = (Status::Skipped, Some(because));
-                self.finish(id, ActionOutcome { status, answer: None, error, because }, out);
-                return true;
-            }
-        }
-        if !is_ready || self.barrier(id).next().is_some() {
-            return false;
-        }
-        let state = match policy.dispatch {
-            Dispatch::AfterResponse if !is_over => return false,
-            Dispatch::Batched if !is_over => NodeState::Batched,
-            _ => NodeState::Queued,
-        };
-        if matches!(state, NodeState::Batched)
-            && let Some(turn) = self.turn_mut(id)
-        {
-            let delay = micros(turn.policy.limits.batch_delay);
-            turn.batch_due.get_or_insert(now.saturating_add(delay));
-        }
-        if let Some(node) = self.nodes.get_mut(&id) {
-            node.state = state;
-        }
-        true
-    }
-
-    /// Whether the actions that depend on this one may run, given its outcome.
-    fn lets_through(&self, id: Id, done: &ActionOutcome) -> bool {
-        let skips = self.nodes.get(&id).is_some_and(|it| it.definition.on_error() == OnError::Skip);
-        match done.status {
-            Status::Ok => true,
-            Status::Failed | Status::TimedOut | Status::Unknown => skips,
-            Status::Skipped => done.is_not_taken(),
-            Status::Cancelled => false,
-        }
-    }
-
-    /// The unfinished `sync` actions that come before this action in the same turn. This action
-    /// waits for them. Actions that the model wrote as tool calls don't wait for each other, nor do
-    /// those of one `parallel` block.
-    fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
-        let node = self.nodes.get(&id);
-        let earlier = self.live.range(..id).filter_map(|it| Some((*it, self.nodes.get(it)?)));
-        earlier.filter_map(move |(at, earlier_node)| {
-            let node = node?;
-            let is_same = earlier_node.agent == node.agent
-                && earlier_node.definition.action.turn.is_some()
-                && earlier_node.definition.action.turn == node.definition.action.turn;
-            let is_sync = earlier_node.definition.action.mode == Mode::Sync;
-            let are_together =
-                earlier_node.definition.is_tool_use() && node.definition.is_tool_use();
-            let is_beside = is_same && earlier_node.is_beside(node);
-            (is_same && is_sync && !are_together && !is_beside).then_some(at)
-        })
     }
 
     /// Queues the actions of batches that are full, that have waited long enough, or whose turn is

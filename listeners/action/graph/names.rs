@@ -132,10 +132,13 @@ impl Graph {
             id: needed.clone(),
             on: scope.names.get(needed).copied(),
             kind: NeedKind::Named,
+            is_streamed: definition.source.as_ref() == Some(needed),
         });
         let (mut needs, mut bound): (Vec<Needed>, _) = (said.collect(), BTreeMap::new());
         let turn = definition.action.turn.unwrap_or(0);
         for name in &definition.refers_to {
+            let is_streamed =
+                definition.action.depends_on.is_empty() && definition.source.as_ref() == Some(name);
             let action = match scope.action(name) {
                 Some(id) => Some(id),
                 None => {
@@ -149,7 +152,7 @@ impl Graph {
             match action.map(|id| (id, self.result(id))) {
                 // An action that has already failed is no reason to skip this one: the agent may
                 // not have known of the failure when it wrote the reference.
-                Some((_, Some(Value::Failed))) => {
+                Some((_, Some(Value::Failed))) if !is_streamed => {
                     bound.insert(name.clone(), Bound::Value(Value::Failed));
                 }
                 // If no action has the name yet, a later action of the turn may get it.
@@ -157,7 +160,7 @@ impl Graph {
                     let on = found.map(|(id, _)| id);
                     bound.extend(on.map(|id| (name.clone(), Bound::Action(id))));
                     let kind = NeedKind::Reference;
-                    needs.push(Needed { id: name.clone(), on, kind });
+                    needs.push(Needed { id: name.clone(), on, kind, is_streamed });
                 }
             }
         }
@@ -186,7 +189,8 @@ impl Graph {
             };
             seen.extend(bound.map(|it| (name.clone(), it)));
             let kind = NeedKind::Decision;
-            needs.extend(on.map(|on| Needed { id: name.clone(), on, kind }));
+            let is_streamed = false;
+            needs.extend(on.map(|on| Needed { id: name.clone(), on, kind, is_streamed }));
         }
         (needs, seen)
     }
@@ -264,6 +268,7 @@ impl Graph {
         let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
         let how = match need.kind {
             NeedKind::Decision => format!("{} refers to", node.definition.decided_by(id)),
+            _ if need.is_streamed => "it takes the partial results of".to_owned(),
             NeedKind::Named | NeedKind::Reference => "depends on".to_owned(),
         };
         format!("{how} {id}, and the turn is over without an action called so{right}")

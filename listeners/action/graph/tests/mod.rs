@@ -4,6 +4,7 @@ mod control;
 mod names;
 mod random;
 mod record;
+mod stream;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,7 @@ fn action(words: &str) -> Action {
                 let var = "it".to_owned();
                 action.for_each = Some(ForEach { var, block: 1, max: None, list });
             }
+            "stream" => action.stream = Some(true),
             "block" => action.parallel = value.parse().ok(),
             "max" => action.parallel_max = value.parse().ok(),
             "item" => action.parameters = Some(format!("{{\"item_id\":\"{value}\"}}")),
@@ -81,6 +83,9 @@ impl Play {
         match output {
             Output::Call { action, attempt, values, .. } => {
                 let values = values.iter().map(|(name, it)| match it {
+                    Value::Result(Some(it)) if it.local().starts_with("part") => {
+                        format!(" ${name}={}", it.local())
+                    }
                     Value::Result(_) => format!(" ${name}"),
                     Value::Item(it) => format!(" ${name}={it}"),
                     Value::List(it) => format!(" ${name} of {}", it.len()),
@@ -133,6 +138,19 @@ impl Play {
         self.step(Input::Replied(id, attempt.unwrap_or(1), reply))
     }
 
+    /// Answers an attempt in part.
+    fn part(&mut self, id: &str, number: u64) -> Vec<String> {
+        let id = *self.names.keys().rev().find(|it| self.names[it] == id).unwrap();
+        let attempt = self.graph.nodes.get(&id).map_or(1, |it| it.attempts);
+        let payload = names::answer(&format!("part{number}"));
+        self.step(Input::Part(id, attempt, Part { number, payload }))
+    }
+
+    /// Answers the newest attempt with a payload.
+    fn tell(&mut self, id: &str, local: &str) -> Vec<String> {
+        self.reply(id, None, CallOutcome::Ok(Some(names::answer(local))))
+    }
+
     fn decide(&mut self, id: &str, decision: Decision) -> Vec<String> {
         let id = *self.names.keys().rev().find(|it| self.names[it] == id).unwrap();
         self.step(Input::Decided(id, decision))
@@ -160,6 +178,8 @@ impl Play {
         match word {
             "ok" => self.reply(id, attempt, CallOutcome::Ok(None)),
             "fail" => self.reply(id, attempt, failed()),
+            "part" => self.part(id, attempt.unwrap_or(1).into()),
+            "told" => self.tell(id, rest.split_once(' ').map_or("answer", |it| it.1)),
             "runs" => {
                 let item = |it: &str| (it != "-").then(|| it.into());
                 let items = rest.split_once(' ').map(|(_, it)| it.split(' ').map(item).collect());

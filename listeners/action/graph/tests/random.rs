@@ -9,8 +9,23 @@ use super::*;
 /// An event of a [`Story`]. The story makes an input of the event's numbers.
 #[derive(Clone, Debug)]
 enum Happens {
-    Define { mode: u8, on: Vec<u8>, refers: Option<u8>, retry: u8, skip: bool, id: u8 },
-    CallOutcome { which: u8, kind: u8 },
+    Define {
+        mode: u8,
+        on: Vec<u8>,
+        refers: Option<u8>,
+        retry: u8,
+        skip: bool,
+        id: u8,
+        stream: bool,
+    },
+    CallOutcome {
+        which: u8,
+        kind: u8,
+    },
+    Part {
+        which: u8,
+        number: u8,
+    },
     Time(u8),
     Over,
     CancelRequest(u8),
@@ -18,19 +33,21 @@ enum Happens {
 
 fn happens() -> impl Strategy<Value = Happens> {
     let define = (0..3_u8, prop::collection::vec(0..12_u8, 0..3), prop::option::of(0..12_u8));
-    let define = (define, 0..3_u8, any::<bool>(), 0..12_u8).prop_map(
-        |((mode, on, refers), retry, skip, id)| Happens::Define {
+    let define = (define, 0..3_u8, any::<bool>(), 0..12_u8, any::<bool>()).prop_map(
+        |((mode, on, refers), retry, skip, id, stream)| Happens::Define {
             mode,
             on,
             refers,
             retry,
             skip,
             id,
+            stream,
         },
     );
     prop_oneof![
         6 => define,
         8 => (any::<u8>(), 0..5_u8).prop_map(|(which, kind)| Happens::CallOutcome { which, kind }),
+        4 => (any::<u8>(), 1..5_u8).prop_map(|(which, number)| Happens::Part { which, number }),
         3 => any::<u8>().prop_map(Happens::Time),
         1 => Just(Happens::Over),
         1 => any::<u8>().prop_map(Happens::CancelRequest),
@@ -82,9 +99,11 @@ impl Story {
 
     fn play(&mut self, happens: Happens) {
         match happens {
-            Happens::Define { mode, on, refers, retry, skip, id } => {
+            Happens::Define { mode, mut on, refers, retry, skip, id, stream } => {
                 let modes = [Mode::Sync, Mode::Async, Mode::FireAndForget];
                 let mut action = plain(&format!("n{id}"), modes[usize::from(mode)]);
+                on.truncate(if stream { 1 } else { on.len() });
+                action.stream = stream.then_some(true);
                 action.depends_on = on.iter().map(|it| format!("n{it}")).collect();
                 action.parameters = refers.map(|it| format!("{{\"it\":\"$n{it}\"}}"));
                 action.retry = Some(u32::from(retry));
@@ -105,7 +124,14 @@ impl Story {
                 };
                 self.happen(Input::Replied(id, attempt, reply));
             }
-            Happens::CallOutcome { .. } => {}
+            Happens::Part { which, number } if !self.open.is_empty() => {
+                let (id, attempt) = self.open[usize::from(which) % self.open.len()];
+                // The place of the input tells one partial result from another.
+                let payload = names::answer(&format!("part{}", self.inputs.len()));
+                let part = Part { number: number.into(), payload };
+                self.happen(Input::Part(id, attempt, part));
+            }
+            Happens::CallOutcome { .. } | Happens::Part { .. } => {}
             Happens::Time(by) => self.pass(u64::from(by) * u64::from(by) * 10_000),
             Happens::Over => self.happen(Input::TurnOver(AGENT.into(), 1)),
             Happens::CancelRequest(id) => {
@@ -152,6 +178,31 @@ impl Story {
         for id in self.defined.keys() {
             assert!(done.contains_key(id), "each has its result: {id}");
         }
+        self.judge_streams();
+    }
+
+    /// Checks that a stream is called with each partial result once, in the order in which they
+    /// came.
+    fn judge_streams(&self) {
+        let mut taken: BTreeMap<Id, BTreeMap<usize, usize>> = BTreeMap::new();
+        for output in self.outputs.iter().flatten() {
+            let Output::Call { action, item: Some(item), definition, values, .. } = output else {
+                continue;
+            };
+            let source = self.graph.nodes[action].source().unwrap();
+            let value = definition.refers_to.iter().find_map(|it| match values.get(it) {
+                Some(Value::Result(Some(it))) => it.local().strip_prefix("part")?.parse().ok(),
+                _ => None,
+            });
+            let Some(place) = value else { continue };
+            assert!(matches!(&self.inputs[place], (_, Input::Part(id, ..)) if *id == source));
+            let before = taken.entry(*action).or_default().insert(*item, place);
+            assert!(before.is_none_or(|it| it == place), "another attempt gets the same");
+        }
+        for items in taken.into_values() {
+            let places: Vec<usize> = items.into_values().collect();
+            assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
+        }
     }
 
     fn judge_output(
@@ -162,18 +213,24 @@ impl Story {
         done: &mut BTreeMap<Id, Arc<ActionOutcome>>,
     ) {
         match output {
-            Output::Call { action, attempt, definition, .. } => {
+            Output::Call { action, attempt, item, definition, .. } => {
                 let same = |output: &&Output| {
                     matches!(output, Output::Call { action: id, attempt: at, .. }
                         if (id, at) == (action, attempt))
                 };
                 let times = self.outputs.iter().flatten().filter(same).count();
                 assert_eq!(times, 1, "each attempt is made once");
-                assert!(*attempt <= definition.retry + 1, "no more often than it says");
+                let of_item = |output: &&Output| {
+                    matches!(output, Output::Call { action: id, item: of, .. }
+                        if (id, of) == (action, item))
+                };
+                let tries = self.outputs.iter().flatten().filter(of_item).count();
+                let most = definition.retry as usize + 1;
+                assert!(tries <= most, "no more often than it says");
                 assert!(!done.contains_key(action), "nothing runs that is done");
                 running.insert(*action, *attempt);
                 assert!(running.len() <= policy.limits.at_once, "no more at once than may be");
-                self.judge_order(*action, done);
+                self.judge_order(*action, item.is_some(), done);
             }
             Output::Result { action, done: result, .. } => {
                 running.remove(action);
@@ -199,7 +256,9 @@ impl Story {
 
     /// Checks that an action starts after those that it depends on, and after the `sync` actions
     /// before it.
-    fn judge_order(&self, id: Id, done: &BTreeMap<Id, Arc<ActionOutcome>>) {
+    fn judge_order(&self, id: Id, is_part: bool, done: &BTreeMap<Id, Arc<ActionOutcome>>) {
+        let sources = self.graph.sources(&self.graph.nodes[&id]);
+        let source = self.graph.nodes[&id].source().filter(|_| is_part);
         let named = |name: &str| {
             // The first action with the name: later ones with the same name are refused.
             self.defined.iter().find(|(_, it)| it.id == name).map(|(id, _)| *id)
@@ -207,18 +266,20 @@ impl Story {
         for on in &self.defined[&id].depends_on {
             let result = named(on).and_then(|it| done.get(&it));
             let skips = named(on).is_some_and(|it| self.defined[&it].on_error.is_some());
-            let may = result.is_some_and(|it| it.status == Status::Ok || skips);
+            let may = result.is_some_and(|it| it.status == Status::Ok || skips)
+                || source.is_some_and(|it| named(on) == Some(it));
             assert!(may, "{id} ran before {on}");
         }
         if let Some(name) = self.refers_to(id)
             && let Meaning::Action(on) = self.graph.meaning(AGENT, name, id, 1)
             // An action that is written after the end of the turn is no later action of the turn.
-            && on != id && (on < id || on <= self.over())
+            && on != id && (on < id || on <= self.over()) && source != Some(on)
         {
             assert!(done.contains_key(&on), "{id} ran before {on}, which it refers to");
         }
         for (other, node) in self.defined.range(..id) {
-            assert!(node.mode != Mode::Sync || done.contains_key(other), "{id} overtook {other}");
+            let may = node.mode != Mode::Sync || sources.contains(other);
+            assert!(may || done.contains_key(other), "{id} overtook {other}");
         }
     }
 }

@@ -1,0 +1,189 @@
+//! Streams: an action with `stream` is called with each partial result of another action, its
+//! source, while the source still runs.
+//!
+//! The partial results of an action are the `partial-result`s that its listener sends before the
+//! answer. An action that is called several times, in a `foreach` or by a stream itself, also has
+//! the answer of each call that sent none. They stay with the action, so the time at which a stream
+//! is written doesn't matter: it takes all of them, in their order, one call after another. If the
+//! source ends well without any, the action is called once with its result, as without `stream`.
+//!
+//! A stream is over when its source is done and the last partial result is answered. Its result is
+//! then the list of the answers. If the source fails, what was sent is still answered, what wasn't
+//! is dropped, and the stream fails. An earlier `sync` action of the turn holds the stream up,
+//! unless it is the source, or the source of the source.
+//!
+//! All of this follows from the inputs: each partial result is a message to `action`, and each call
+//! has the number of its partial result in its key. So a restart, a fork and a replay decide the
+//! same, without a recorded decision.
+
+use std::collections::BTreeSet;
+
+use pumphouse::Element;
+
+use super::super::words::{Action, ActionError, PARTS_MAX};
+use super::decide::ItemList;
+use super::{ActionOutcome, Graph, Id, Node, NodeState, Output, Part, Status};
+
+/// The code of the error of an action whose source failed after it was called.
+const STREAM: &str = "stream";
+
+/// The partial results of an action.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    all: Vec<Element>,
+    /// The largest number that came of the current item.
+    last: u64,
+    /// Whether there were more than are kept.
+    is_over_full: bool,
+}
+
+impl Parts {
+    fn add(&mut self, payload: Element) {
+        match self.all.len() < PARTS_MAX {
+            true => self.all.push(payload),
+            false => self.is_over_full = true,
+        }
+    }
+
+    /// Ends a call of an action that is called several times, with its answer.
+    pub(super) fn called(&mut self, answer: Option<&Element>) {
+        if self.last == 0 {
+            answer.into_iter().for_each(|it| self.add(it.clone()));
+        }
+        self.last = 0;
+    }
+}
+
+/// The name of the action whose partial results an action takes. None without `stream`.
+pub(super) fn source_name(
+    action: &Action,
+    refers_to: &BTreeSet<String>,
+    wrong: &mut Vec<String>,
+) -> Option<String> {
+    if action.stream != Some(true) {
+        return None;
+    }
+    if action.for_each.is_some() {
+        wrong.push("stream and foreach don't go together".to_owned());
+        return None;
+    }
+    let named: BTreeSet<&String> = action.depends_on.iter().collect();
+    let named = if named.is_empty() { refers_to.iter().collect() } else { named };
+    let mut each = named.iter();
+    match (each.next(), each.next()) {
+        (Some(one), None) => return Some((*one).clone()),
+        (None, _) => wrong.push(
+            "stream takes the partial results of one action, as in \"depends_on\": [\"lines\"]; \
+             it names none"
+                .to_owned(),
+        ),
+        (Some(_), Some(_)) => {
+            let all: Vec<&str> = named.iter().map(|it| it.as_str()).collect();
+            wrong.push(format!(
+                "stream takes the partial results of one action, and it names {}; depends_on says \
+                 which",
+                all.join(", ")
+            ));
+        }
+    }
+    None
+}
+
+impl Node {
+    /// The action whose partial results this one takes. None if it takes none, or if no action has
+    /// the name yet.
+    pub(super) fn source(&self) -> Option<Id> {
+        self.needs.iter().find(|it| it.is_streamed)?.on
+    }
+
+    /// The number of partial results that were answered. None if it isn't called with any.
+    fn taken(&self) -> Option<usize> {
+        let items = self.items.as_ref()?;
+        matches!(items.list, ItemList::Parts).then_some(items.answers.len())
+    }
+}
+
+impl Graph {
+    /// Records a partial result of a running action.
+    pub fn part(&mut self, id: Id, attempt: u32, part: Part) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let is_running = matches!(node.state, NodeState::Running(_));
+        if is_running && attempt == node.attempts && part.number > node.parts.last {
+            node.parts.last = part.number;
+            node.parts.add(part.payload);
+        }
+    }
+
+    /// The source of an action, the source of that, and so on.
+    pub(super) fn sources(&self, node: &Node) -> BTreeSet<Id> {
+        let (mut all, mut next) = (BTreeSet::new(), node.source());
+        while let Some(id) = next.filter(|it| all.insert(*it)) {
+            next = self.nodes.get(&id).and_then(Node::source);
+        }
+        all
+    }
+
+    /// Whether a partial result is there that this action wasn't called with, or can't be.
+    pub(super) fn has_part(&self, node: &Node) -> bool {
+        let source = node.source().and_then(|it| self.nodes.get(&it));
+        source.is_some_and(|it| {
+            it.parts.is_over_full || it.parts.all.len() > node.taken().unwrap_or_default()
+        })
+    }
+
+    /// The partial result that an action is called with now.
+    pub(super) fn current_part(&self, node: &Node) -> Option<&Element> {
+        let source = self.nodes.get(&node.source()?)?;
+        source.parts.all.get(node.taken()?)
+    }
+
+    /// Continues a stream that was begun: its next call is queued, or it is over. Returns false if
+    /// it wasn't begun.
+    pub(super) fn goes_on(&mut self, id: Id, out: &mut Vec<Output>) -> bool {
+        let begun = self.nodes.get(&id).filter(|it| it.taken().is_some());
+        let Some(node) = begun else { return false };
+        let source = node.source().and_then(|it| self.nodes.get(&it));
+        if self.current_part(node).is_some() {
+            if let Some(node) = self.nodes.get_mut(&id) {
+                node.state = NodeState::Queued;
+            }
+        } else if let Some(source) = source.filter(|it| it.parts.is_over_full) {
+            let message = format!(
+                "{} has more partial results than parts_max, {PARTS_MAX}; it was called with these",
+                source.definition.action.id
+            );
+            self.fail(id, "limit", message, out);
+        } else {
+            let done =
+                ActionOutcome { status: Status::Ok, answer: None, error: None, because: None };
+            self.finish(id, done, out);
+        }
+        true
+    }
+
+    /// Whether the source of a stream failed before its next call began. The call isn't made.
+    pub(super) fn is_cut_off(&self, node: &Node) -> bool {
+        let is_before = matches!(node.state, NodeState::Queued | NodeState::Batched)
+            && node.items.as_ref().is_some_and(|it| it.before == node.attempts);
+        let failed = |source: Id| {
+            let done = self.outcome(source);
+            done.is_some_and(|it| !self.lets_through(source, it))
+        };
+        is_before && node.taken().is_some() && node.source().is_some_and(failed)
+    }
+
+    /// The outcome of a stream whose source failed after it was called. None if it wasn't.
+    pub(super) fn cut_off(
+        &self,
+        node: &Node,
+        of: Id,
+        done: &ActionOutcome,
+    ) -> Option<ActionOutcome> {
+        let taken = node.taken().filter(|it| *it > 0 && node.source() == Some(of))?;
+        let source = &self.nodes.get(&of)?.definition.action.id;
+        let many = if taken == 1 { "result" } else { "results" };
+        let message = format!("{}; it was called with {taken} partial {many}", done.reason(source));
+        let error = Some(ActionError { code: STREAM.to_owned(), message });
+        Some(ActionOutcome { status: Status::Failed, answer: None, error, because: None })
+    }
+}
