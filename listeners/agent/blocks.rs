@@ -15,6 +15,7 @@ use super::super::metadata::Fields;
 use super::action_templates::Templates;
 use super::compensation::{self, Compensations, Rollback};
 use super::settings::Settings;
+use super::stream_field;
 
 /// The largest number of blocks around one another.
 const BLOCKS_DEPTH_MAX: usize = 16;
@@ -89,8 +90,13 @@ impl Blocks {
         if let Some(text) = &body {
             element.body = Body::Json(text);
         }
+        let taken = if self.is_on { stream_field::taken(&element) } else { Ok(None) };
+        let (body, stream) = taken.map_err(wrong)?.unzip();
+        if let Some(text) = &body {
+            element.body = Body::Json(text);
+        }
         let mut action = action_within(&element, Some(self.turn), dialect, &self.limits)?;
-        action.compensate = compensate;
+        (action.compensate, action.stream) = (compensate, stream.filter(|it| *it));
         let applied = self.apply(&mut action);
         applied.map_err(|why| Mistakes::one(&action.id, why))?;
         Ok(action)
@@ -167,6 +173,9 @@ impl Blocks {
             return Err(format!("<{}> around it has a mistake", block.name));
         }
         self.surround(action);
+        if action.stream == Some(true) && action.for_each.is_some() {
+            return Err(stream_field::IN_FOREACH.to_owned());
+        }
         self.compensations.record(action);
         Ok(())
     }

@@ -48,6 +48,7 @@ pub mod transcript;
 pub mod messages;
 mod call_text;
 mod compensation;
+mod stream_field;
 mod blocks;
 mod reply_parts;
 mod provider_limits;

@@ -75,7 +75,7 @@ pub struct Settings {
     /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
     /// Whether replies may have blocks around actions: conditions, loops, actions side by side, and
-    /// `<rollback>`.
+    /// `<rollback>`. Also whether actions may have `stream`.
     pub control_flow: bool,
     /// Actions with placeholders, which the agent fills in, by their names.
     pub action_templates: Templates,

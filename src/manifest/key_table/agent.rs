@@ -191,6 +191,7 @@ fn template() -> Map {
     let parameters = "What the call takes; {{word}} in a text is a placeholder.";
     let texts = || Kind::List(Box::new(Kind::Text));
     let compensate = "The call that undoes it, where control_flow is true.";
+    let stream = "Whether it takes another action's partial results, where control_flow is true.";
     let called = Key { needed: true, ..key("name", Kind::Text, name, "name: fetch") };
     let keys = vec![
         called,
@@ -201,6 +202,7 @@ fn template() -> Map {
         key("retry", Kind::Count { min: 0, max: 5 }, "How often it is tried again.", "retry: 2"),
         key("on_error", Kind::Word(ON_ERROR), "What its failure means.", "on_error: skip"),
         key("compensate", Kind::Settings, compensate, "compensate: {name: remove}"),
+        key("stream", Kind::Flag, stream, "stream: true"),
     ];
     Map { what: "a template of an action", keys, one_of: &[] }
 }

@@ -146,6 +146,38 @@ fn too_long_a_list_is_refused_with_the_numbers() {
     assert!(shown.contains("and no list"), "{shown}");
 }
 
+/// An action that calculates with each partial result of another one.
+fn stream(id: &str, expression: &str) -> String {
+    sum(id, expression).replace("\"name\"", "\"stream\": true, \"name\"")
+}
+
+#[test]
+fn a_stream_takes_each_item_of_a_loop_and_each_answer_of_a_stream() {
+    let each = format!("<foreach var=\"n\" in=\"[1, 2, 3]\">{}</foreach>", sum("square", "$n*$n"));
+    let answer = "<response>$next $sum of $square</response>";
+    let (next, last) = (stream("next", "$square+1"), stream("sum", "$next*10"));
+    let reply = format!("{each}\n{next}\n{last}\n{answer}");
+    let all = "[\"2\",\"5\",\"10\"] [\"20\",\"50\",\"100\"] of [\"1\",\"4\",\"9\"]";
+    plays(ON, &[&reply], &[all]);
+}
+
+#[test]
+fn mistakes_about_streams_are_told_and_the_action_does_not_run() {
+    let told = |keys: &str, action: &str, text: &str| {
+        let reply = format!("{}\n{action}\n<thought>.</thought>", sum("s", "1"));
+        let shown = plays(keys, &[&reply, "<response>Seen.</response>"], &["Seen."]);
+        assert!(shown.contains(text), "{text}\n{shown}");
+        assert_eq!(shown.matches("action → calculate").count(), 1, "{shown}");
+    };
+    let word = stream("t", "2*$s").replace("true", "\"yes\"");
+    told(ON, &word, "stream takes true or false, not \"yes\"");
+    let each = format!("<foreach var=\"n\" in=\"[1]\">{}</foreach>", stream("t", "2*$s"));
+    told(ON, &each, "stream is not for an action in a <foreach>");
+    told(ON, &stream("t", "2"), "it names none");
+    told(ON, &stream("t", "2*$s+$x"), "it names s, x; depends_on says which");
+    told("max_turns: 9", &stream("t", "2*$s"), "stream is no field of an action");
+}
+
 #[test]
 fn actions_run_side_by_side_and_the_next_one_waits() {
     let block = format!("<parallel max=\"2\">\n{}\n{}\n</parallel>", sum("a", "1"), sum("b", "2"));
@@ -245,7 +277,7 @@ fn a_thought_within_a_thought_is_one_of_its_own() {
 fn blocks_are_text_unless_the_agent_has_the_key() {
     let reply = format!("<if test=\"false\">\n{}\n</if>\n<response>$s</response>", sum("s", "6*7"));
     let shown = plays("max_turns: 9", &[&reply], &["42</response>"]);
-    assert!(!shown.contains("<foreach"), "{shown}");
+    assert!(!shown.contains("<foreach") && !shown.contains("\"stream\""), "{shown}");
 }
 
 /// Reads the log of a thread until it says this.

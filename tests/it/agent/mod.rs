@@ -31,6 +31,7 @@ mod native;
 mod rules;
 mod spent;
 mod spoken;
+mod streams;
 mod text;
 mod value;
 pub(crate) mod one_asker;

@@ -67,13 +67,15 @@ pub(super) struct World {
     pub(super) disk: Disk,
     pub(super) effects: Effects,
     pub(super) limits: Limits,
+    /// Makes a further listener.
+    pub(super) besides: Option<fn(&World) -> Listener>,
 }
 
 impl World {
     pub(super) fn new(seed: u64) -> World {
         let sim = Sim::new(seed);
         let (disk, effects, limits) = (Disk::new(&sim), Effects::default(), Limits::default());
-        World { sim, disk, effects, limits }
+        World { sim, disk, effects, limits, besides: None }
     }
 
     /// Milliseconds since the beginning.
@@ -108,7 +110,9 @@ impl World {
         let clerk = Listener::new("clerk").on(async |_: Report| {});
         let staff = (core(), action(settings), feed(), calculate(), tool, feeds, clerk);
         let agents: Vec<Listener> = agents.into_iter().map(Agent::listener).collect();
-        let builder = pumphouse::builder().with((staff, agents, self.disk.log())).workers(2);
+        let besides: Vec<Listener> = self.besides.iter().map(|it| it(self)).collect();
+        let all = (staff, besides, agents, self.disk.log());
+        let builder = pumphouse::builder().with(all).workers(2);
         builder.limits(self.limits.clone()).build().unwrap()
     }
 
