@@ -9,6 +9,11 @@ use serde_json::Value;
 use super::WrongCondition;
 use super::expression::{Comparison, Expression, Operator, PathStep, Reference};
 
+/// The largest number of texts that a message lists.
+const LISTED_MAX: usize = 12;
+/// How many texts a message shows where there are more.
+const SHOWN: usize = 3;
+
 /// The type of a value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -260,6 +265,11 @@ impl fmt::Display for Type {
             Type::Text => f.write_str("a text"),
             Type::OneOf(texts) => match &texts[..] {
                 [only] => write!(f, "{only:?}"),
+                many if many.len() > LISTED_MAX => {
+                    let shown = many.iter().take(SHOWN).map(String::as_str);
+                    let shown = shown.collect::<Vec<_>>().join(", ");
+                    write!(f, "one of {shown}, … ({} in all)", many.len())
+                }
                 several => write!(f, "one of {}", several.join(", ")),
             },
             Type::List => f.write_str("a list"),

@@ -100,16 +100,16 @@ impl EventRule {
     /// If there is no such payload, or if the condition refers to a field that it doesn't have, or
     /// that can't hold. The error names the workflow.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
-        let subject = self.kind.subject();
-        let wrong = |wrong| WrongTrigger { workflow: self.name.clone(), wrong };
+        let wrong = |key| move |wrong| WrongTrigger { workflow: self.name.clone(), key, wrong };
         let known = match self.kind {
-            TriggerKind::PayloadMatch => self.payload_type(all).map_err(wrong)?,
-            TriggerKind::ThreadState => thread_type(),
-            TriggerKind::Fault => fault_type(),
-            TriggerKind::MetadataMatch | TriggerKind::Event | TriggerKind::Schedule => Type::Any,
+            TriggerKind::PayloadMatch => {
+                let payload = self.payload_type(all).map_err(wrong("payload"))?;
+                Type::record([(self.kind.subject(), payload)])
+            }
+            kind => kind.known(),
         };
         let Some(condition) = &self.condition else { return Ok(()) };
-        condition.check(&Type::record([(subject, known)])).map_err(wrong)
+        condition.check(&known).map_err(wrong("conditions"))
     }
 
     /// The type of the rule's payload.
@@ -179,21 +179,6 @@ impl EventRule {
             saw: Json(Value::Object(saw.into_iter().collect())),
         }
     }
-}
-
-/// The type of what a condition sees of a thread.
-fn thread_type() -> Type {
-    let status = Type::one_of(["completed", "empty", "failed", "cancelled"]);
-    let texts = ["id", "payload", "by", "reason"].map(|it| (it, Type::Text));
-    Type::record(texts.into_iter().chain([("status", status)]))
-}
-
-/// The type of what a condition sees of a fault.
-fn fault_type() -> Type {
-    let texts = ["code", "path", "id", "message", "advice", "unknown_id"];
-    let texts = texts.map(|it| (it, Type::Text));
-    let others = [("line", Type::Number), ("column", Type::Number), ("retry", Type::Boolean)];
-    Type::record(texts.into_iter().chain(others))
 }
 
 /// The content of an entry's payload as JSON.

@@ -200,7 +200,9 @@ impl TriggerState {
 pub struct WrongTrigger {
     /// The workflow.
     pub workflow: String,
-    /// What is wrong with its condition.
+    /// The key of its trigger that is wrong: `payload` or `conditions`.
+    pub key: &'static str,
+    /// What is wrong with it.
     pub wrong: WrongCondition,
 }
 
@@ -214,7 +216,7 @@ impl std::error::Error for WrongTrigger {}
 
 impl WrongTrigger {
     fn of(workflow: &Workflow, wrong: WrongCondition) -> WrongTrigger {
-        WrongTrigger { workflow: workflow.name().to_owned(), wrong }
+        WrongTrigger { workflow: workflow.name().to_owned(), key: "conditions", wrong }
     }
 }
 

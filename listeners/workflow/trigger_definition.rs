@@ -6,21 +6,31 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pumphouse::schema::nearest;
+use pumphouse::wire::Code;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::condition::{Condition, WrongCondition};
+use super::super::condition::{Condition, Type, WrongCondition};
 use super::super::metadata::METADATA;
 use super::super::timer::cron;
 use super::mistake::WrongDefinition;
 use super::seconds::Seconds;
 
 /// The shortest interval of a trigger with `every`.
-const EVERY_MIN: Duration = Duration::from_secs(1);
+const TRIGGER_EVERY_MIN: Duration = Duration::from_secs(1);
+/// The longest interval of a trigger with `every`, in days.
+const TRIGGER_EVERY_MAX_DAYS: u64 = 36_500;
+/// The characters of a session's id behind `sess-`, and how many there are.
+const SESSION_ALPHABET: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+const SESSION_CHARACTERS: usize = 8;
 
 /// What begins runs of a workflow by itself. Which keys there may be depends on `type`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a map of keys, as in `trigger: {type: event, event: deploy}`,"
+)]
 #[non_exhaustive]
 pub struct TriggerDefinition {
     /// What the trigger watches. Without it, the key that only one type has says so.
@@ -163,6 +173,33 @@ impl TriggerKind {
             TriggerKind::Schedule => &["at", "every", "cron", "time_zone", "missed", "thread"],
         }
     }
+
+    /// The types of what conditions refer to, as far as they are known without an organism.
+    #[must_use]
+    pub fn known(self) -> Type {
+        let of_subject = match self {
+            TriggerKind::ThreadState => thread_type(),
+            TriggerKind::Fault => fault_type(),
+            _ => Type::Any,
+        };
+        Type::record([(self.subject(), of_subject)])
+    }
+}
+
+/// The type of what a condition sees of a thread.
+fn thread_type() -> Type {
+    let status = Type::one_of(["completed", "empty", "failed", "cancelled"]);
+    let texts = ["id", "payload", "by", "reason"].map(|it| (it, Type::Text));
+    Type::record(texts.into_iter().chain([("status", status)]))
+}
+
+/// The type of what a condition sees of a fault.
+fn fault_type() -> Type {
+    let texts = ["path", "id", "message", "advice", "unknown_id"];
+    let texts = texts.map(|it| (it, Type::Text));
+    let code = Type::one_of(Code::ALL.iter().map(ToString::to_string));
+    let others = [("line", Type::Number), ("column", Type::Number), ("retry", Type::Boolean)];
+    Type::record(texts.into_iter().chain(others).chain([("code", code)]))
 }
 
 impl TriggerDefinition {
@@ -227,10 +264,8 @@ impl TriggerDefinition {
             TimeZone::get(name).map_err(|_| wrong("time_zone", unknown))
         })?;
         if let Some(every) = self.every {
-            return match every.duration() {
-                it if it < EVERY_MIN => Err(wrong("every", "the least is 1 s".to_owned())),
-                it => Ok(Some(Times::Every(it))),
-            };
+            let every = interval(every).map_err(|text| wrong("every", text))?;
+            return Ok(Some(Times::Every(every)));
         }
         if let Some(text) = &self.at {
             return match time(text, &zone) {
@@ -242,6 +277,11 @@ impl TriggerDefinition {
         }
         let pattern = self.cron.clone().unwrap_or_default();
         cron::check(&pattern).map_err(|text| wrong("cron", text))?;
+        if cron::after(&pattern, 0, &TimeZone::UTC).is_none() {
+            let day = "no month of the pattern has such a day";
+            let text = format!("`{pattern}` never comes: {day}; write one such as `0 0 28 2 *`");
+            return Err(wrong("cron", text));
+        }
         Ok(Some(Times::Cron { pattern, zone }))
     }
 
@@ -269,14 +309,52 @@ impl TriggerDefinition {
             TriggerKind::Event if self.event.is_none() => wrong("", needs("event")),
             _ => {}
         }
+        if self.event.as_deref().is_some_and(|it| it.trim().is_empty()) {
+            wrong("event", "an event has a name, as in `event: deploy`".to_owned());
+        }
         if self.lasts.is_some() && self.fire() != Fire::Edge {
             wrong("for", "`for` goes with `fire: edge` only".to_owned());
         }
-        if let Err(error) = self.condition() {
-            wrong("conditions", error.to_string());
+        for (key, text) in self.meaningless() {
+            wrong(key, text.to_owned());
+        }
+        if let Some(thread) = self.thread.as_deref().filter(|it| !is_thread(it)) {
+            wrong("thread", no_thread(thread));
+        }
+        if let Err(text) = self.checked_condition() {
+            wrong("conditions", text);
         }
         found.extend(self.times().err());
         found
+    }
+
+    /// The keys that mean nothing beside the other keys, each with what to do.
+    fn meaningless(&self) -> Vec<(&'static str, &'static str)> {
+        let mut found = Vec::new();
+        if self.match_all.is_some() && matches!(self.conditions, None | Some(Value::String(_))) {
+            let text = "`match_all` means nothing here: it is about the keys of a pattern, and a \
+                        text says `and` and `or` itself. Leave `match_all` out";
+            found.push(("match_all", text));
+        }
+        if self.time_zone.is_some() && self.every.is_some() {
+            let text = "`time_zone` means nothing beside `every`, whose times are the multiples of \
+                        the interval since 1970, UTC. Leave `time_zone` out, or write a `cron`";
+            found.push(("time_zone", text));
+        }
+        found
+    }
+
+    /// Compares the condition with the types that are known without an organism.
+    fn checked_condition(&self) -> Result<(), String> {
+        let told = |it: WrongCondition| match self.kind() {
+            // The message shows few of the many codes.
+            TriggerKind::Fault if it.message.starts_with("`fault.code`") => {
+                format!("{it}; docs/faults/README.md lists the codes")
+            }
+            _ => it.to_string(),
+        };
+        let Some(condition) = self.condition().map_err(told)? else { return Ok(()) };
+        condition.check(&self.kind().known()).map_err(told)
     }
 
     /// The keys that are given, beside `type` and `priority`.
@@ -299,6 +377,41 @@ impl TriggerDefinition {
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect()
     }
+}
+
+/// The interval of `every`.
+fn interval(every: Seconds) -> Result<Duration, String> {
+    let (duration, seconds) = (every.duration(), every.seconds());
+    if duration < TRIGGER_EVERY_MIN {
+        let min = TRIGGER_EVERY_MIN.as_secs();
+        return Err(format!(
+            "this is {seconds} s, and trigger_every_min is {min} s: write `every: {min}s` or more"
+        ));
+    }
+    if duration > Duration::from_secs(TRIGGER_EVERY_MAX_DAYS * 86_400) {
+        let max = format!("trigger_every_max is {TRIGGER_EVERY_MAX_DAYS} d");
+        return Err(format!("this is {seconds} s, and {max}: write less, or one time as `at`"));
+    }
+    Ok(duration)
+}
+
+/// Whether a text has the form of a thread's id: that of a session, and perhaps labels behind it.
+fn is_thread(text: &str) -> bool {
+    let mut parts = text.split('.');
+    let session = parts.next().and_then(|it| it.strip_prefix("sess-")).unwrap_or_default();
+    let is_session = session.chars().count() == SESSION_CHARACTERS
+        && session.chars().all(|it| SESSION_ALPHABET.contains(it));
+    let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
+    is_session && parts.all(|label| !label.is_empty() && label.chars().all(fits))
+}
+
+/// The mistake about a text that no thread has as its id.
+fn no_thread(text: &str) -> String {
+    let form = "the pump makes the ids of threads, such as sess-k3v9x2ma or sess-k3v9x2ma.report";
+    format!(
+        "no thread can have the id `{text}`: {form}. Write one that `pumphouse threads` lists, or \
+         leave `thread` out: each run has a session of its own then"
+    )
 }
 
 /// Reads a time. A time without a zone is one of this zone.

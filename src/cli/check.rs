@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::audit;
-use crate::cli::organism::{Organism, Unread, complained, told};
+use crate::cli::organism::{Organism, Unread, check_triggers, complained, told};
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::door::Tokens;
 use crate::listener::Described;
@@ -55,8 +55,10 @@ impl Check {
             Ok(plan) => plan,
             Err(all) => return told_of(complained(&all, places.as_ref()), to),
         };
-        let checked = organism.trigger_source.check(plan.capabilities());
-        checked.map_err(|it| Failure::Wrong(it.to_string()))?;
+        let (source, all) = (&organism.trigger_source, plan.capabilities());
+        if let Err(unread) = check_triggers(source, all, places.as_ref()) {
+            return told_of(unread, to);
+        }
         let listeners = plan.listeners().to_vec();
         let is_taken = |it: &Schema| plan.capabilities().takers(&it.name).next().is_some();
         let schemas = plan.schemas().into_iter().filter(|it| it.original().is_some());

@@ -10,6 +10,7 @@ use crate::client::Address;
 use crate::door::Tokens;
 use crate::engine::{Builder, Complaints};
 use crate::limits::MANIFEST_BYTES_MAX;
+use crate::listener::Capabilities;
 use crate::listeners;
 use crate::log::Durability;
 use crate::manifest::{self, Context, DATA, Door, Manifest, Mistake, Mistakes, Overrides, Places};
@@ -70,6 +71,19 @@ pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
         Some(places) => Unread::Mistakes(places.find(all)),
         None => Unread::Failure(Failure::Untried(all.to_string())),
     }
+}
+
+/// Compares the triggers with the payloads of the organism. Only a manifest has triggers.
+pub(crate) fn check_triggers(
+    source: &TriggerSource,
+    all: &Capabilities,
+    places: Option<&Places>,
+) -> Result<(), Unread> {
+    let wrong = source.wrong_triggers(all);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Unread::Mistakes(places.cloned().unwrap_or_default().find_triggers(&wrong)))
 }
 
 /// All mistakes, for people.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 
-use crate::cli::organism::{Organism, complained};
+use crate::cli::organism::{Organism, check_triggers, complained};
 use crate::cli::otel::{FollowerSettings, Following};
 use crate::cli::reload::Reload;
 use crate::cli::screen::{Ending, Failure, Screen};
@@ -155,7 +155,7 @@ impl Run {
         let (builder, place) = log(builder.with((sinks, source.clone())), &data, durability)?;
         agent_feeds::write(&context)?;
         let plan = builder.build().map_err(|it| complained(&it, places.as_ref()))?;
-        source.check(plan.capabilities()).map_err(untried)?;
+        check_triggers(&source, plan.capabilities(), places.as_ref())?;
         source.begin_at_end_of(plan.log()).await.map_err(untried)?;
         let (listeners, push) = (plan.listeners().to_vec(), push(&plan));
         let greeting = Greeting { name, listeners, push, addresses, metrics, place, durability };

@@ -41,6 +41,7 @@ use crate::engine::{Builder, Complaints, Plugin};
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::listeners::describe::{Allow, describe};
+use crate::listeners::trigger::WrongTrigger;
 use crate::log::Durability;
 use crate::model::{Models, ProviderEvents, Secret};
 use crate::schema::Schema;
@@ -204,6 +205,8 @@ pub struct Places {
     /// The further files of the manifest: its pod files, and those that it includes.
     files: Vec<String>,
     listeners: BTreeMap<String, Place>,
+    /// The places of the keys of triggers, by the names of their workflows and the keys.
+    triggers: BTreeMap<(String, &'static str), Place>,
 }
 
 impl Places {
@@ -220,6 +223,18 @@ impl Places {
         let all = complaints.by_listener().map(|(listener, text)| {
             let place = place(listener).unwrap_or(Place::new(1, 1));
             Mistake::new(place, text)
+        });
+        Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
+    }
+
+    /// Gives each trigger that doesn't fit the organism its place in the file of its workflow, or
+    /// else line 1, column 1.
+    #[must_use]
+    pub fn find_triggers(&self, wrong: &[WrongTrigger]) -> Mistakes {
+        let all = wrong.iter().map(|it| {
+            let place = self.triggers.get(&(it.workflow.clone(), it.key)).copied();
+            let mistake = Mistake::new(place.unwrap_or(Place::new(1, 1)), it.wrong.to_string());
+            mistake.at(&format!("trigger.{}", it.key))
         });
         Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
     }

@@ -15,7 +15,7 @@ mod workflows;
 
 pub(super) use sinks::SinksOf;
 pub(crate) use workflows::workflow;
-use workflows::{Workflows, workflow_listeners};
+use workflows::{Workflows, trigger_places, workflow_listeners};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,7 +266,8 @@ impl Reader<'_> {
         let workflows =
             workflows.filter_map(|it| Some((it.key("name")?.text()?.to_owned(), it.place)));
         let (file, files) = (self.file.display().to_string(), self.pods.files.clone());
-        Places { file, files, listeners: named.chain(workflows).collect() }
+        let triggers = trigger_places(&self.includes.workflows);
+        Places { file, files, listeners: named.chain(workflows).collect(), triggers }
     }
 
     /// Names the line of the place `of` in a mistake at the place `from`, with the file if it

@@ -164,6 +164,8 @@ fn plainly(expected: &dyn Expected) -> String {
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),
         "a string" => "a text".to_owned(),
+        // The name of a type in Rust means nothing to the author.
+        other if other.starts_with("struct ") => "a map of keys, as in `key: value`,".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -317,9 +319,13 @@ impl<'de> Deserializer<'de> for At<'_> {
         visitor: V,
     ) -> Result<V::Value, Wrong> {
         let known = if self.node.is_null() { Some(Vec::new()) } else { self.known(fields) };
-        match known {
-            Some(known) => self.kept(visitor.visit_map(self.keys(known))),
-            None => self.deserialize_any(visitor),
+        match (known, &self.node.value) {
+            (Some(known), _) => self.kept(visitor.visit_map(self.keys(known))),
+            // Serde would read a list as the fields in their order.
+            (None, Value::List(_)) => {
+                self.kept(Err(de::Error::invalid_type(Unexpected::Seq, &visitor)))
+            }
+            (None, _) => self.deserialize_any(visitor),
         }
     }
 

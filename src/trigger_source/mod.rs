@@ -99,6 +99,7 @@ impl TriggerSource {
     pub async fn begin_at_end_of(&self, log: &dyn Log) -> Result<(), log::Error> {
         let last = audit::last_position(log).await?;
         self.after.get_or_init(|| last);
+        self.warn_of_absent_threads(log).await?;
         let organism = ThreadId::new(ORGANISM);
         self.triggers.read_switches(&[]);
         if log.thread(&organism).await?.is_some() {
@@ -131,6 +132,28 @@ impl TriggerSource {
     /// doesn't fit the payload.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
         self.triggers.events().try_for_each(|it| it.check(all))
+    }
+
+    /// All triggers for which [`check`](TriggerSource::check) fails.
+    #[must_use]
+    pub fn wrong_triggers(&self, all: &Capabilities) -> Vec<WrongTrigger> {
+        self.triggers.events().filter_map(|it| it.check(all).err()).collect()
+    }
+
+    /// Warns of each schedule whose thread the log doesn't have.
+    async fn warn_of_absent_threads(&self, log: &dyn Log) -> Result<(), log::Error> {
+        for rule in self.triggers.events() {
+            let Some(thread) = rule.thread() else { continue };
+            if log.thread(thread).await?.is_none() {
+                let rule = rule.name();
+                tracing::warn!(
+                    rule, %thread,
+                    "the log doesn't have the thread of a schedule; while it doesn't, each run has \
+                     a session of its own"
+                );
+            }
+        }
+        Ok(())
     }
 
     async fn serve(self, pump: Pump) -> Result<(), Fault> {

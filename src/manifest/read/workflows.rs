@@ -201,6 +201,19 @@ pub(super) fn workflow_listeners<'b>(
     listeners.chain(triggers).collect()
 }
 
+/// The places of the keys of triggers that are compared with the organism's payloads.
+pub(super) fn trigger_places(workflows: &[Node]) -> BTreeMap<(String, &'static str), Place> {
+    let mut found = BTreeMap::new();
+    for node in workflows {
+        let Some(name) = node.key("name").and_then(Node::text) else { continue };
+        for key in ["payload", "conditions"] {
+            let place = along(node, &format!("trigger.{key}")).place;
+            found.insert((name.to_owned(), key), place);
+        }
+    }
+    found
+}
+
 /// Reads a workflow from a file that is read alone.
 ///
 /// # Errors

@@ -225,24 +225,66 @@ fn a_trigger_that_is_switched_off_begins_nothing_until_it_is_switched_on() {
     drop(server);
 }
 
+/// Checks that `check` refuses a trigger at this column of its line, with this text.
+#[track_caller]
+fn refused(trigger: &str, column: usize, expected: &str) {
+    let place = format!("archive.yml:3:{column}: ");
+    scene(&[("archive", trigger)]).run(&["check"]).code(1).says(&[&place, expected]);
+}
+
 #[test]
 fn a_trigger_of_the_organism_is_compared_with_its_payloads() {
-    let check = |trigger: &str, expected: &str| {
-        scene(&[("archive", trigger)]).run(&["check"]).code(1).says(&[expected]);
-    };
-    check("{payload: ecko}", "no listener takes or sends a payload `ecko`; did you mean `echo`?");
-    check("{payload: echo, conditions: {txt: x}}", "`payload` has no `txt`; did you mean `text`?");
-    check("{payload: trigger-due}", "`trigger-due` is a payload of the triggers' own");
+    let unknown = "no listener takes or sends a payload `ecko`; did you mean `echo`?";
+    refused("{payload: ecko}", 20, unknown);
+    let field = "`payload` has no `txt`; did you mean `text`?";
+    refused("{payload: echo, conditions: {txt: x}}", 38, field);
+    refused("{payload: trigger-due}", 20, "`trigger-due` is a payload of the triggers' own");
+    let ran = scene(&[("archive", "{payload: ecko}")]).run(&["run", "--listen", "127.0.0.1:0"]);
+    ran.code(2).says(&["archive.yml:3:20: ", unknown]);
+}
+
+#[test]
+fn a_trigger_that_can_not_fire_is_refused() {
     let wrong = "`thread.status` is one of completed, empty, failed, cancelled, never \"done\"";
-    check("{type: thread_state, conditions: {status: done}}", wrong);
-    check("{payload: echo, fire: level}", "a trigger of the type payload has no `fire`");
-    check("{type: event}", "a trigger of the type event needs `event`");
-    check("{every: 1s, cron: \"* * * * *\"}", "one of `at`, `every` and `cron`");
-    check("{cron: \"0 25 * * *\"}", "25 is no hour; it takes 0 to 23");
-    check("{cron: \"0 9 * * *\", time_zone: Europe/Berln}", "there is no time zone `Europe/Berln`");
-    check("{at: soon}", "`soon` is no time");
-    check("{every: 10ms}", "the least is 1 s");
-    check("{conditions: {a: 1}, fire: level, for: 3s}", "`for` goes with `fire: edge` only");
+    refused("{type: thread_state, conditions: {status: done}}", 43, wrong);
+    refused("{payload: echo, fire: level}", 32, "a trigger of the type payload has no `fire`");
+    refused("{type: event}", 10, "a trigger of the type event needs `event`");
+    refused("{event: \"\"}", 18, "an event has a name, as in `event: deploy`");
+    refused("{every: 1s, cron: \"* * * * *\"}", 10, "one of `at`, `every` and `cron`");
+    refused("{cron: \"0 25 * * *\"}", 17, "25 is no hour; it takes 0 to 23");
+    refused("{cron: \"0 0 31 2 *\"}", 17, "`0 0 31 2 *` never comes: no month");
+    let zone = "there is no time zone `Europe/Berln`";
+    refused("{cron: \"0 9 * * *\", time_zone: Europe/Berln}", 41, zone);
+    refused("{at: soon}", 15, "`soon` is no time");
+    refused("{every: 10ms}", 18, "this is 0.01 s, and trigger_every_min is 1 s");
+    refused("{every: 0}", 18, "this is 0 s, and trigger_every_min is 1 s: write `every: 1s`");
+    refused("{every: 99999999d}", 18, "trigger_every_max is 36500 d");
+    let zone = "`time_zone` means nothing beside `every`";
+    refused("{every: 1h, time_zone: Europe/Berlin}", 33, zone);
+    let all = "`match_all` means nothing here";
+    refused("{event: a, conditions: \"event.b == 1\", match_all: false}", 60, all);
+    refused("{conditions: {a: 1}, fire: level, for: 3s}", 49, "`for` goes with `fire: edge` only");
+    refused("{every: 1h, thread: nope}", 30, "no thread can have the id `nope`");
+    refused("{every: 1h, thread: organism}", 30, "no thread can have the id `organism`");
+}
+
+#[test]
+fn the_code_of_a_fault_must_be_one_that_there_is() {
+    let near = "never \"P0111\"; did you mean \"P0011\"?; docs/faults/README.md lists the codes";
+    refused("{type: fault, conditions: {code: P0111}}", 36, near);
+    refused("{type: fault, conditions: {code: [P0011, X]}}", 36, "one of P0001, P0002, P0003, … (");
+    refused("{type: fault, conditions: {cod: P0011}}", 36, "`fault` has no `cod`; did you mean");
+    // `trigger test` goes by the same rules, and needs no manifest.
+    let scene = scene(&[("archive", "{type: fault, conditions: {code: P0111}}")]);
+    let arguments = ["trigger", "test", "archive.yml", "--value", "{\"code\": \"P0111\"}"];
+    scene.run(&arguments).code(2).says(&["archive.yml:3:36: ", near]);
+}
+
+#[test]
+fn a_trigger_is_a_map_of_keys() {
+    let form = "a map of keys, as in `trigger: {type: event, event: deploy}`, is expected";
+    refused("deploy", 10, &format!("this is `deploy`, and {form}"));
+    refused("[{event: deploy}]", 10, &format!("this is a list, and {form}"));
 }
 
 #[test]
