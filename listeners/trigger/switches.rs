@@ -68,7 +68,8 @@ pub(super) async fn switch(
     SwitchTrigger { name, on }: SwitchTrigger,
 ) -> Result<Result<TriggerSwitched, TriggerRefused>, Fault> {
     if !message.flags().contains(Flags::FROM_OPERATOR) {
-        let text = format!("{} may not switch triggers; operators may", message.from());
+        let who = "a caller over the Unix socket, or one whose token is an operator's";
+        let text = format!("{} may not switch triggers; operators may: {who}", message.from());
         return Ok(Err(TriggerRefused { message: text }));
     }
     if !state.names.contains(&name) {

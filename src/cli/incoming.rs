@@ -10,6 +10,7 @@ use crate::listeners::feed::words::ContextFeedRefused;
 use crate::listeners::thread::fork::ForkRefused;
 use crate::listeners::timer::TimerRefused;
 use crate::listeners::todo::words::TodoRefused;
+use crate::listeners::trigger::words::TriggerRefused;
 use crate::wire::core::{Huh, SystemThreadError, ThreadResult, ThreadStatus};
 
 /// Formats an incoming item as lines for people, with its whole payload. The text ends in a line
@@ -67,6 +68,27 @@ fn refusal(huh: &Huh, style: Style) -> String {
     let refused = style.paint(Paint::Wrong, &refused);
     let advice = audit::quoted(&huh.advice);
     format!("{refused}: {what}\n{}", style.paint(Paint::Faint, advice.trim_end()) + "\n")
+}
+
+/// Formats the answer to a verb that was refused as lines for people: the text of the refusal, the
+/// code of a fault, and its advice. Any other item is formatted as `lines` does.
+pub(crate) fn refused_lines(incoming: &Incoming, style: Style) -> String {
+    let Incoming::Message(message) = incoming else { return lines(incoming, style) };
+    if let Ok(huh) = message.decode::<Huh>() {
+        return refusal(&huh, style);
+    }
+    let texts = [
+        message.decode::<TriggerRefused>().map(|it| it.message),
+        message.decode::<ForkRefused>().map(|it| it.message),
+        message.decode::<ContextFeedRefused>().map(|it| it.message),
+    ];
+    match texts.into_iter().find_map(Result::ok) {
+        Some(text) => {
+            let refused = style.paint(Paint::Wrong, "refused");
+            format!("{refused}: {}\n", audit::line(&text))
+        }
+        None => lines(incoming, style),
+    }
 }
 
 /// Formats an incoming item as a JSON object. The object counts pushes from 1.

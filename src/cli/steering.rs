@@ -121,7 +121,7 @@ impl<L> Answers<L> {
         match answer {
             _ if to.json => to.object(&incoming::object(incoming))?,
             Some(it) => to.line(&(self.line)(it))?,
-            None if is_wrong => to.text(&incoming::lines(incoming, to.style))?,
+            None if is_wrong => to.text(&incoming::refused_lines(incoming, to.style))?,
             None => {}
         }
         Ok(())

@@ -143,7 +143,7 @@ fn an_operator_raises_a_budget() {
     let lower = [&["budget", &thread, "--raise", "messages=1"][..], &OPERATOR].concat();
     scene.run(&lower).code(1).says(&[
         "messages can't be lowered to 1: the limit is 5",
-        "path=\"/raise-budget/@to\"",
+        "(at /raise-budget/@to)",
         "Say more than 5 in to, or how much more in by.",
     ]);
     scene.run(&["budget", "sess-nobodys"]).code(1).says(&["there is no thread sess-nobodys"]);
