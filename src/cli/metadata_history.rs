@@ -9,7 +9,7 @@ use crate::id::EntryId;
 use crate::listener::{Apply, Entry};
 use crate::listeners::metadata::words::{Metadata, MetadataChanged};
 use crate::listeners::trigger::NAME as TRIGGER;
-use crate::listeners::trigger::words::{TriggerDecision, TriggersDecided};
+use crate::listeners::trigger::words::{HeldLongEnough, TriggerDecision, TriggersDecided};
 use crate::schema::json;
 use crate::wire::core::ThreadSpawned;
 
@@ -65,6 +65,9 @@ impl Apply for MetadataHistory {
         } else if entry.is::<MetadataChanged>() && entry.to() == Some(TRIGGER) {
             let newest = self.newest.get(entry.from());
             self.told.extend(newest.map(|it| (entry.seq(), *it)));
+        } else if let Some(held) = entry.decode_if::<HeldLongEnough>() {
+            let first = self.told.get(&held.since).copied();
+            self.told.extend(first.map(|it| (entry.seq(), it)));
         } else if entry.from() == TRIGGER {
             if let Some(decided) = entry.decode_if::<TriggersDecided>() {
                 let firing = decided.decision.into_iter().filter(|it| it.fires);
@@ -252,6 +255,28 @@ mod tests {
         let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
         let all: Vec<_> = history.updates.iter().map(runs).collect();
         assert_eq!(all, [("count".to_owned(), vec![]), ("status".to_owned(), vec![run])]);
+    }
+
+    #[test]
+    fn a_run_that_begins_later_stands_with_the_change_since_which_its_condition_held() {
+        let mut entries = vec![set(1, 1, &json!({"status": "CODING"}))];
+        let changed = MetadataChanged { turn: 1, fields: Json(json!({})) };
+        entries.push(kept(2, "coder", TRIGGER, &changed, Kept::default()));
+        entries.push(set(3, 2, &json!({"count": 1})));
+        let (rule, agent) = ("report".to_owned(), "coder".to_owned());
+        let held = HeldLongEnough { rule, agent, turn: 1, since: 2 };
+        entries.push(kept(4, TRIGGER, TRIGGER, &held, Kept::default()));
+        let saw = json!({"metadata.status": "CODING"});
+        let [_, fired] = decided(5, 4, "report", saw);
+        entries.push(fired);
+        let spawned =
+            ThreadSpawned { assigned_id: "t.report".to_owned(), parent_id: "t".to_owned() };
+        let cause = Kept { cause: Some(4), ..Kept::default() };
+        entries.push(kept(6, "core", TRIGGER, &spawned, cause));
+        let history = folded(entries);
+        let run = TriggeredRun { rule: "report".into(), thread: Some("t.report".into()) };
+        let runs: Vec<_> = history.updates.iter().map(|it| it.runs.clone()).collect();
+        assert_eq!(runs, [vec![run], vec![]]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::listeners::metadata::words::MetadataChanged;
 use crate::listeners::trigger;
+use crate::listeners::trigger::words::HeldLongEnough;
 use crate::listeners::words::action::{Action, ActionResult, NAME as ACTION};
 use crate::listeners::words::operator::RetryRun;
 use crate::listeners::workflow::name_of;
@@ -312,6 +313,12 @@ impl Cause {
         let input = input.unwrap_or_default();
         let rule = input["rule"].as_str().unwrap_or_default().to_owned();
         let Some(change) = entry(log, asked.cause()).await? else { return Ok(None) };
+        // A trigger with `for` begins a run some time after the change.
+        let change = match change.decode_if::<HeldLongEnough>() {
+            Some(held) => entry(log, Some(&EntryId::new(change.thread(), held.since))).await?,
+            None => Some(change),
+        };
+        let Some(change) = change else { return Ok(None) };
         let changed = change.decode_if::<MetadataChanged>();
         let name = input["agent"].as_str().map(str::to_owned);
         let turn = changed.map(|it| it.turn);

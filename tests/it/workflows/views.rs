@@ -207,6 +207,28 @@ fn a_run_tells_which_agent_began_it_and_how() {
 }
 
 #[test]
+fn a_run_that_begins_once_its_condition_has_held_is_listed_with_the_change_that_led_to_it() {
+    let scene = Scene::new();
+    let late = REPORT.replace("report", "late").replace("CODING}}", "CODING}, for: 100ms}");
+    scene.write("late.yml", late);
+    scene.write("organism.yaml", ORGANISM.replace("[report, half]", "[late]"));
+    let set = "<metadata>{\"status\": \"CODING\"}</metadata>";
+    scene.write("replies.txt", format!("%% reply\n{set}<response>Done.</response>\n"));
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server);
+    let run = once(&scene, "late", "done");
+    let by = &run["by"];
+    let told = json!([by["kind"], by["name"], by["rule"], by["turn"]]);
+    assert_eq!(told, json!(["trigger", "coder", "late", 1]));
+    scene.run(&["show", by["entry"].as_str().unwrap()]).code(0).says(&["<metadata-changed"]);
+    scene.run(&["workflows"]).code(0).says(&["trigger of coder, turn 1"]);
+    let history = scene.run(&["metadata", &session, "--history", "--json"]).code(0).objects();
+    let began = json!([{"rule": "late", "thread": format!("{session}.late")}]);
+    assert_eq!(history[0]["runs"], began, "{history:#?}");
+    drop(server);
+}
+
+#[test]
 fn the_history_of_metadata_has_each_change_and_the_runs_that_it_led_to() {
     let scene = scene();
     let server = scene.serve(&[]);
