@@ -17,6 +17,7 @@ use crate::listeners::workflow::Workflow;
 use crate::listeners::workflow::words::{WorkflowFailed, WorkflowResult, WorkflowStarted};
 use crate::log::{Log, Pages};
 use crate::manifest;
+use crate::schema::json as schema_json;
 use crate::wire::core::Huh;
 
 /// Works with workflows.
@@ -83,7 +84,7 @@ pub(crate) struct Object(pub(crate) Map<String, Value>);
 
 /// Reads a JSON object.
 pub(crate) fn object(text: &str) -> Result<Object, String> {
-    match serde_json::from_str(text) {
+    match schema_json::read(text) {
         Ok(Value::Object(it)) => Ok(Object(it)),
         Ok(_) => Err("a JSON object is expected, as in {\"status\": \"CODING\"}".to_owned()),
         Err(error) => Err(error.to_string()),

@@ -224,7 +224,50 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
     }
     let told = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    told.strip_suffix(&place).unwrap_or(&told).to_owned()
+    let told = told.strip_suffix(&place).unwrap_or(&told);
+    plain(told, text, offset).unwrap_or_else(|| told.to_owned())
+}
+
+/// A message of the library in plain words. None if there are none for it.
+fn plain(told: &str, text: &str, offset: usize) -> Option<String> {
+    let fixed = match told {
+        "expected ident" | "expected value" => return Some(no_value(text, offset)),
+        "expected `:`" => "behind the name of a property `:` is expected",
+        "expected `,` or `]`" => "behind an item of a list `,` or `]` is expected",
+        "expected `,` or `}`" => "behind a property `,` or `}` is expected",
+        "key must be a string" => "the name of a property is expected, in double quotes",
+        "trailing comma" => "a comma stands behind the last item or property; leave it out",
+        "trailing characters" => "more text stands behind the value, and JSON is one value",
+        "number out of range" => "the number is too large",
+        "invalid number" => "this is no number; one is 3, -1.5 or 2e3",
+        "invalid escape" => {
+            "JSON has no such escape; it has \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u0041"
+        }
+        "control character (\\u0000-\\u001F) found while parsing a string" => {
+            "a line end or a tab stands in a text, which JSON writes as \\n, \\r or \\t"
+        }
+        _ => return None,
+    };
+    Some(fixed.to_owned())
+}
+
+/// The message about a place where a value is expected, and something else stands.
+fn no_value(text: &str, offset: usize) -> String {
+    const WORDS: &str =
+        "the words of JSON are true, false and null, and a text stands in double quotes";
+    let is_letter = |it: &char| it.is_alphanumeric() || *it == '_';
+    let before: usize =
+        text[..offset].chars().rev().take_while(is_letter).map(char::len_utf8).sum();
+    let word: String =
+        text[offset - before..].chars().take_while(is_letter).take(AROUND_MAX).collect();
+    match word.chars().next() {
+        Some(it) if it.is_alphabetic() || it == '_' => {
+            format!("`{word}` is no word of JSON: {WORDS}")
+        }
+        _ => "a value is expected here: a text in double quotes, a number, true, false, null, a \
+              list or an object"
+            .to_owned(),
+    }
 }
 
 /// The four digits of the `\u` escape right before `offset`, if that escape is half of a surrogate

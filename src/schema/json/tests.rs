@@ -42,13 +42,55 @@ fn what_is_wrong_with_a_text_has_its_place() {
         ("{\"a\": 1", "line 1, column 8: the text ends within its value, behind `{\"a\": 1`"),
         (
             "{\n  \"é\": 1,\n  \"b\": 2,\n}",
-            "line 4, column 1: trailing comma, between `{\\n  \"é\": 1,\\n  \"b\": 2,\\n` and `}`",
+            "line 4, column 1: a comma stands behind the last item or property; leave it out, \
+             between `{\\n  \"é\": 1,\\n  \"b\": 2,\\n` and `}`",
         ),
-        ("{'a': 1}", "line 1, column 2: key must be a string, between `{` and `'a': 1}`"),
-        ("[1 2]", "line 1, column 4: expected `,` or `]`, between `[1 ` and `2]`"),
-        ("NaN", "line 1, column 1: expected value, before `NaN`"),
-        ("[1] 2", "line 1, column 5: trailing characters, between `[1] ` and `2`"),
-        ("[1e400]", "line 1, column 6: number out of range, between `[1e40` and `0]`"),
+        (
+            "{'a': 1}",
+            "line 1, column 2: the name of a property is expected, in double quotes, between `{` \
+             and `'a': 1}`",
+        ),
+        (
+            "[1 2]",
+            "line 1, column 4: behind an item of a list `,` or `]` is expected, between `[1 ` and \
+             `2]`",
+        ),
+        (
+            "[NaN]",
+            "line 1, column 2: `NaN` is no word of JSON: the words of JSON are true, false and \
+             null, and a text stands in double quotes, between `[` and `NaN]`",
+        ),
+        (
+            "[tru]",
+            "line 1, column 5: `tru` is no word of JSON: the words of JSON are true, false and \
+             null, and a text stands in double quotes, between `[tru` and `]`",
+        ),
+        (
+            "[)]",
+            "line 1, column 2: a value is expected here: a text in double quotes, a number, true, \
+             false, null, a list or an object, between `[` and `)]`",
+        ),
+        (
+            "[1] 2",
+            "line 1, column 5: more text stands behind the value, and JSON is one value, between \
+             `[1] ` and `2`",
+        ),
+        ("[1e400]", "line 1, column 6: the number is too large, between `[1e40` and `0]`"),
+    ] {
+        has_place(text, expected);
+    }
+}
+
+#[track_caller]
+fn has_place(text: &str, expected: &str) {
+    let broken = read(text).expect_err(text);
+    assert_eq!(broken.to_string(), expected, "{text}");
+    assert!(broken.advice().ends_with('.'));
+}
+
+#[test]
+fn what_json_can_not_have_is_told_with_its_place() {
+    for (text, expected) in [
         (
             "{\"a\": 1, \"a\": 2}",
             "line 1, column 12: the property \"a\" stands twice in its object, \
@@ -76,19 +118,18 @@ fn what_is_wrong_with_a_text_has_its_place() {
         ),
         (
             "\"\\\\uDEAD \\q\"",
-            "line 1, column 11: invalid escape, between `\"\\\\uDEAD \\` and `q\"`",
+            "line 1, column 11: JSON has no such escape; it has \\\" \\\\ \\/ \\b \\f \\n \\r \\t \
+             \\u0041, between `\"\\\\uDEAD \\` and `q\"`",
         ),
         (
             "[\"0123456789012345678901234567890123456789\" \
              0123456789012345678901234567890123456789]",
-            "line 1, column 45: expected `,` or `]`, between \
+            "line 1, column 45: behind an item of a list `,` or `]` is expected, between \
              `23456789012345678901234567890123456789\" ` and \
              `0123456789012345678901234567890123456789`",
         ),
     ] {
-        let broken = read(text).expect_err(text);
-        assert_eq!(broken.to_string(), expected, "{text}");
-        assert!(broken.advice().ends_with('.'));
+        has_place(text, expected);
     }
 }
 
