@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::condition::{Condition, Reference, as_number};
 use super::call::lookup;
 use super::graph::{self, ActionDefinition, LIST_FAILED, Seen, SeenNames};
+use super::undo;
 use super::variables::{Lookup, list_reference, resolve_json, step_into};
 use super::words::{ActionDecided, ActionError, ForEach, ITEMS_MAX, METADATA, NOT_TAKEN};
 
@@ -56,10 +57,11 @@ impl Decider<'_> {
         let written = self.written(condition);
         match verdict.holds {
             true => Ok(Some(writable(&format!("{written}{saw}")))),
-            false => Err(ActionError {
-                code: NOT_TAKEN.to_owned(),
-                message: format!("{written} doesn't hold{saw}"),
-            }),
+            false => {
+                let plain = undo::why_not(&self.definition.action.id, &written, &verdict.saw);
+                let message = plain.unwrap_or_else(|| format!("{written} doesn't hold{saw}"));
+                Err(ActionError { code: NOT_TAKEN.to_owned(), message })
+            }
         }
     }
 

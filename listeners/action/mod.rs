@@ -14,6 +14,7 @@ pub mod graph;
 mod actions;
 pub mod value;
 pub mod call;
+pub mod undo;
 mod decide;
 
 pub use super::words::action as words;

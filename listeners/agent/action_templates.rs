@@ -58,13 +58,9 @@ impl Templates {
             Some(it) => return Err(format!("parameters takes a JSON object, not {it}")),
         };
         let wanted = placeholders(template);
-        if let Some(missing) = wanted.iter().find(|it| !values.contains_key(**it)) {
-            return Err(format!("the template {name} needs the parameter {missing}"));
-        }
-        if let Some(unknown) = values.keys().find(|it| !wanted.contains(it.as_str())) {
-            let right = nearest(unknown, wanted.iter().copied());
-            let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            return Err(format!("the template {name} has no parameter {unknown}{right}"));
+        let wrong = misfits(&wanted, &values);
+        if !wrong.is_empty() {
+            return Err(format!("the template {name} {}", wrong.join(", and ")));
         }
         let Value::Object(mut body) = fill(&Value::Object(template.clone()), &values) else {
             return Ok(None);
@@ -72,6 +68,27 @@ impl Templates {
         body.extend(said);
         Ok(Some(Value::Object(body).to_string()))
     }
+}
+
+/// The parameters that are missing, and those that a template doesn't have, each as the rest of a
+/// sentence.
+fn misfits(wanted: &BTreeSet<&str>, values: &Map<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    let missing: Vec<&str> =
+        wanted.iter().copied().filter(|it| !values.contains_key(*it)).collect();
+    if !missing.is_empty() {
+        let word = if missing.len() == 1 { "parameter" } else { "parameters" };
+        found.push(format!("needs the {word} {}", missing.join(", ")));
+    }
+    // What is there already isn't what an unknown name was meant to be.
+    for unknown in values.keys().filter(|it| !wanted.contains(it.as_str())) {
+        let open =
+            if missing.is_empty() { wanted.iter().copied().collect() } else { missing.clone() };
+        let right = nearest(unknown, open.into_iter());
+        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+        found.push(format!("has no parameter {unknown}{right}"));
+    }
+    found
 }
 
 /// The names of the placeholders in a template.
@@ -185,6 +202,15 @@ mod tests {
         check(
             r#"{"template": "fetch_page", "parameters": {"url": "x", "n": 1, "ulr": 2}}"#,
             "the template fetch_page has no parameter ulr; did you mean url?",
+        );
+        check(
+            r#"{"template": "fetch_page", "parameters": {"ulr": "x", "n": 1}}"#,
+            "the template fetch_page needs the parameter url, and has no parameter ulr; did you \
+             mean url?",
+        );
+        check(
+            r#"{"template": "fetch_page", "parameters": {"m": 1}}"#,
+            "the template fetch_page needs the parameters n, url, and has no parameter m",
         );
     }
 }

@@ -13,7 +13,7 @@ use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, METADATA,
 use super::super::condition::Condition;
 use super::super::metadata::Fields;
 use super::action_templates::Templates;
-use super::compensation::{self, Compensations, Rollback};
+use super::compensation::{self, Callable, Compensations, Rollback};
 use super::settings::Settings;
 use super::stream_field;
 
@@ -37,6 +37,7 @@ pub(super) struct Blocks {
     fields: Fields,
     templates: Templates,
     limits: ActionLimits,
+    callable: Callable,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,8 @@ struct Block {
     kind: BlockKind,
     /// Whether nothing in the block runs, since the block has a mistake.
     is_dead: bool,
+    /// Whether the open tag closes the block, too: `<rollback/>`.
+    is_empty: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,11 @@ impl Blocks {
         }
     }
 
+    /// Tells which names the agent's actions may call. Otherwise no name is checked.
+    pub(super) fn may_call(&mut self, callable: Callable) {
+        self.callable = callable;
+    }
+
     /// Reads an action: fills in its template, and adds what the blocks around it say.
     pub(super) fn action(
         &mut self,
@@ -87,6 +95,9 @@ impl Blocks {
         }
         let taken = if self.is_on { compensation::taken(&element) } else { Ok(None) };
         let (body, compensate) = taken.map_err(wrong)?.unzip();
+        if let Some(call) = &compensate {
+            self.callable.check(call).map_err(wrong)?;
+        }
         if let Some(text) = &body {
             element.body = Body::Json(text);
         }
@@ -116,11 +127,15 @@ impl Blocks {
         self.lost = Some(format!("the tag <{name}> before it couldn't be read"));
     }
 
-    /// Begins a block.
+    /// Begins a block, whose open tag is `tag`.
     ///
     /// # Errors
     /// What is wrong with the block. Nothing in it runs.
-    pub(super) fn opens(&mut self, element: &Element<'_>) -> Result<Vec<Action>, String> {
+    pub(super) fn opens(
+        &mut self,
+        element: &Element<'_>,
+        tag: &str,
+    ) -> Result<Vec<Action>, String> {
         let is_inline = std::mem::take(&mut self.is_inline);
         let is_within_dead = self.open.iter().any(|it| it.is_dead);
         self.count += 1;
@@ -138,7 +153,8 @@ impl Blocks {
             Err(why) => (BlockKind::Plain, Err(why)),
         };
         let is_dead = read.is_err();
-        self.open.push(Block { name: element.name.to_owned(), kind, is_dead });
+        let is_empty = tag.ends_with("/>");
+        self.open.push(Block { name: element.name.to_owned(), kind, is_dead, is_empty });
         // The mistakes of a block that holds this one are enough.
         match read {
             Err(why) if !is_within_dead => {
@@ -149,8 +165,19 @@ impl Blocks {
         }
     }
 
-    pub(super) fn closes(&mut self) {
-        self.open.pop();
+    /// Ends the innermost block. `tag` is its close tag, and empty if the reply has none. Returns
+    /// what the model has to be told then.
+    pub(super) fn closes(&mut self, tag: &str) -> Option<String> {
+        let Block { name, .. } = self.open.pop().filter(|it| tag.is_empty() && !it.is_empty)?;
+        if name == "then" || name == "else" {
+            // It ends where its `<if>` does, or where the other branch begins.
+            return None;
+        }
+        let end = match self.open.last() {
+            Some(around) => format!("the end of <{}> around it", around.name),
+            None => "the end of your text".to_owned(),
+        };
+        Some(format!("<{name}> has no </{name}>: all that follows it, up to {end}, stood in it"))
     }
 
     /// What an element that is no action has to be told, where it stands in a block.

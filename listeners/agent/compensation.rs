@@ -1,11 +1,15 @@
 //! Compensations: the calls that undo actions of a turn. `<rollback>` becomes an action for each of
 //! them, which runs if what it undoes ended well.
 
+use pumphouse::listener::Capabilities;
+use pumphouse::name::CORE;
 use pumphouse::reply::{Body, Element};
 use pumphouse::schema::{json, nearest};
 use serde_json::{Map, Value};
 
-use super::super::action::words::{Action, Mode, When};
+use super::super::action::call::{Called, find, offered};
+use super::super::action::undo;
+use super::super::action::words::{Action, Mode, NAME as ACTION, When};
 
 /// The field of an action's body.
 const FIELD: &str = "compensate";
@@ -65,10 +69,7 @@ impl Compensations {
                 0 => format!("{}-undo", it.of),
                 more => format!("{}-undo-{}", it.of, more + 1),
             };
-            let mut condition = format!("${{{}.action_status}} == \"ok\"", it.of);
-            for before in &it.undone_by {
-                condition += &format!(" and ${{{before}.action_status}} == \"skipped\"");
-            }
+            let condition = undo::condition(&it.of, &it.undone_by);
             it.undone_by.push(id.clone());
             actions.push(Action {
                 id,
@@ -80,6 +81,53 @@ impl Compensations {
             });
         }
         Ok(actions)
+    }
+}
+
+/// The names that an agent's actions may call. By default nothing is known of them.
+#[derive(Default)]
+pub(super) struct Callable(Option<(Capabilities, String)>);
+
+impl std::fmt::Debug for Callable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Callable").field(&self.0.as_ref().map(|it| &it.1)).finish()
+    }
+}
+
+impl Callable {
+    /// What this agent may call.
+    pub(super) fn of(all: &Capabilities, agent: &str) -> Callable {
+        Callable(Some((all.clone(), agent.to_owned())))
+    }
+
+    /// Checks the name in a compensation.
+    ///
+    /// # Errors
+    /// If the agent may not call the name. The text is the same if there is no such name.
+    pub(super) fn check(&self, compensation: &str) -> Result<(), String> {
+        let Some((all, agent)) = &self.0 else { return Ok(()) };
+        let call = json::read(compensation).unwrap_or_default();
+        let name = call.get("name").and_then(Value::as_str).unwrap_or_default();
+        let peers = all.listener(agent).and_then(|it| it.peers.as_ref());
+        let is_peer =
+            |it: &str| it == agent || peers.is_none_or(|peers| peers.iter().any(|peer| peer == it));
+        let may = |it: &Called<'_>| {
+            let listener = &*it.listener.name;
+            listener != ACTION && (is_peer(listener) || it.schema.name.namespace() == CORE)
+        };
+        match find(all, name, may) {
+            Ok(_) => Ok(()),
+            Err(error) if error.code == "ambiguous" => Err(format!("{FIELD}: {}", error.message)),
+            Err(_) => {
+                let own =
+                    all.listeners().iter().filter(|it| it.name != ACTION && is_peer(&it.name));
+                let names: Vec<String> =
+                    own.flat_map(|it| offered(all, it)).map(|it| it.0).collect();
+                let right = nearest(name, names.iter().map(String::as_str));
+                let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+                Err(format!("{FIELD}: you have no peer {name}{right}"))
+            }
+        }
     }
 }
 

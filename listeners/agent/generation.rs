@@ -18,6 +18,7 @@ use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::answer_format::{AnswerFormat, open_name};
 use super::blocks::note_metadata;
+use super::compensation::Callable;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
 use super::reply_parts::{ReplyPart, ReplyReader};
@@ -179,6 +180,7 @@ impl<'a> OngoingGeneration<'a> {
     ) -> Result<Generation, Fault> {
         let agent = self.context.agent();
         let mut reader = ReplyReader::new(self.turn, &system.reading, &agent.settings, self.rules);
+        reader.may_call(Callable::of(&self.context.capabilities, &agent.name));
         if system.format.is_some() {
             reader.may_be_json();
         }

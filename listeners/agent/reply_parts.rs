@@ -15,6 +15,7 @@ use super::super::action::words::{Action, Dialect as CallDialect};
 use super::super::metadata::MetadataUpdate;
 use super::blocks::Blocks;
 use super::call_text::{split, tool_use};
+use super::compensation::Callable;
 use super::escape;
 use super::settings::{Dialect, Settings};
 use super::thought::{OpenElements, ThoughtText};
@@ -220,6 +221,11 @@ impl ReplyReader {
         ReplyReader { config, parser, is_native, text, natives, answer, collector }
     }
 
+    /// Tells which names the agent's actions may call.
+    pub(super) fn may_call(&mut self, callable: Callable) {
+        self.collector.blocks.may_call(callable);
+    }
+
     /// Lets text that begins with `{` be a JSON answer, in which no elements are looked for.
     pub(super) fn may_be_json(&mut self) {
         self.answer = JsonAnswer::Blank;
@@ -356,7 +362,7 @@ impl PartCollector {
                 self.open.opens(it.kind);
                 match it.kind {
                     Kind::Response => self.response = end,
-                    Kind::Control => self.block(&it, line, column),
+                    Kind::Control => self.block(&it, event.source, (line, column)),
                     _ => {}
                 }
             }
@@ -408,8 +414,8 @@ impl PartCollector {
     }
 
     /// Begins a block around actions.
-    fn block(&mut self, it: &reply::Element<'_>, line: u32, column: u32) {
-        match self.blocks.opens(it) {
+    fn block(&mut self, it: &reply::Element<'_>, tag: &str, (line, column): (u32, u32)) {
+        match self.blocks.opens(it, tag) {
             Ok(actions) => {
                 let calls = actions.into_iter().map(|it| ReplyPart::Call(Box::new(Ok(it))));
                 self.parts.extend(calls);
@@ -488,7 +494,8 @@ impl PartCollector {
         let part = match it.kind {
             Kind::Control => {
                 self.open.closes(body);
-                return self.blocks.closes();
+                let Some(text) = self.blocks.closes(source) else { return };
+                broken(None, &text, line, column)
             }
             kind if let Some(why) = self.blocks.refuses(kind) => {
                 if matches!(kind, Kind::Response | Kind::Root) {

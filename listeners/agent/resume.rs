@@ -9,6 +9,7 @@ use pumphouse::prelude::*;
 use super::super::action::words::{Action, Dialect};
 use super::answer_format::open_name;
 use super::call_text::tool_use;
+use super::compensation::Callable;
 use super::context::{OwnMind, TurnContext};
 use super::escape;
 use super::generation::{FinalAnswer, Generation};
@@ -133,6 +134,7 @@ fn recalled(
     let settings = &it.agent().settings;
     let rules = it.reading_rules(sent);
     let mut reader = ReplyReader::new(over.turn, &system.reading, settings, rules);
+    reader.may_call(Callable::of(&it.capabilities, &it.agent().name));
     if system.format.is_some() {
         reader.may_be_json();
     }

@@ -81,10 +81,16 @@ impl Parser {
         }
     }
 
-    /// Whether a block of this name may begin here: `then` and `else` stand right within `if`.
+    /// Whether a block of this name may begin here: `then` and `else` stand right within `if`. An
+    /// open one of them ends where the other one begins.
     fn is_control(&self, name: usize) -> bool {
-        let is_branch = matches!(self.name(name), "then" | "else");
-        !is_branch || self.frames.last().is_some_and(|it| self.name(it.name) == "if")
+        let mut around = self.frames.iter().rev().skip_while(|it| self.is_branch(it.name));
+        !self.is_branch(name) || around.next().is_some_and(|it| self.name(it.name) == "if")
+    }
+
+    fn is_branch(&self, name: usize) -> bool {
+        let markup = self.config.markup.at(name);
+        markup.kind == Kind::Control && matches!(&*markup.text, "then" | "else")
     }
 
     /// Whether the place of a tag of this name allows it to be markup, by [`Reading::First`].
@@ -180,6 +186,7 @@ impl Parser {
                 self.close_top("", sink);
             }
         }
+        self.close_branch_before(name, sink);
         self.code.reset();
         self.mention = None;
         if let Some(reason) = self.too_deep(source) {
@@ -220,6 +227,17 @@ impl Parser {
         self.open[self.config.markup.at(name).group] += 1;
         self.frames.push(frame);
         if empty {
+            self.close_top("", sink);
+        }
+    }
+
+    /// Closes the innermost element if it is a branch of an `if`, and the tag that follows begins
+    /// another branch.
+    fn close_branch_before(&mut self, name: usize, sink: Sink<'_>) {
+        let Some(top) = self.frames.last() else { return };
+        if self.is_branch(name) && self.is_branch(top.name) {
+            let note = format!("<{}> is closed before <{}>", self.name(top.name), self.name(name));
+            self.repaired(&note, "", sink);
             self.close_top("", sink);
         }
     }

@@ -194,6 +194,10 @@ fn a_template_is_filled_in_and_stands_in_the_prompt() {
     let shown = plays(keys, &[&reply], &["5</response>"]);
     assert!(shown.contains("4+1"), "{shown}");
     assert!(shown.contains("\"template\": \"add\", \"parameters\": {\"a\": …}"), "{shown}");
+    let wrong = "<action id=\"s\">{\"template\": \"add\", \"parameters\": {\"aa\": 4}}</action>";
+    let shown = plays(keys, &[wrong, "<response>Seen.</response>"], &["Seen."]);
+    let told = "the template add needs the parameter a, and has no parameter aa; did you mean a?";
+    assert!(shown.contains(told), "{shown}");
     let wrong = "<action id=\"s\">{\"template\": \"ad\"}</action>";
     let shown = plays(keys, &[wrong, "<response>Seen.</response>"], &["Seen."]);
     assert!(shown.contains("there is no template \"ad\"; there are add; did you mean add?"));
@@ -217,6 +221,56 @@ fn a_rollback_undoes_what_ended_ok_the_last_first_and_nothing_twice() {
     let value = |it: &str| shown.find(&format!("<value>{it}</value>"));
     assert!(value("30") < value("10") && value("20").is_none(), "{shown}");
     assert!(shown.contains("a-undo-2"), "{shown}");
+    // What isn't undone says so in plain words, not by the condition that the pump makes.
+    for text in [
+        "a is undone already, by a-undo",
+        "c is undone already, by c-undo",
+        "there is nothing to undo: the status of b is failed",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    assert!(!shown.contains("\"skipped\" doesn't hold"), "{shown}");
+}
+
+#[test]
+fn a_compensation_that_the_agent_can_not_call_is_told_and_its_action_does_not_run() {
+    let undo = |name: &str| {
+        let call = "\"parameters\": {\"expression\": \"6*7\"}";
+        let undo = format!("{{\"name\": \"{name}\"}}");
+        let body = format!("{{\"name\": \"calculate\", {call}, \"compensate\": {undo}}}");
+        format!("<action id=\"s\">{body}</action>")
+    };
+    let reply = format!("{}\n<rollback/>\n<thought>.</thought>", undo("calculat"));
+    let shown = plays(ON, &[&reply, "<response>Seen.</response>"], &["Seen."]);
+    let told = "s did not run: compensate: you have no peer calculat; did you mean calculate?";
+    assert!(shown.contains(told), "{shown}");
+    assert!(!shown.contains("calculated") && !shown.contains("s-undo"), "{shown}");
+    plays(ON, &[&format!("{}<response>$s</response>", undo("calculate"))], &["42</response>"]);
+}
+
+#[test]
+fn a_block_that_is_not_closed_is_told() {
+    let block = |inside: &str| format!("{}\n<if test=\"s > 3\">\n{inside}\n", sum("s", "4"));
+    let reply = block(&format!("{}\n<thought>.</thought>", sum("t", "$s+1")));
+    let shown = plays(ON, &[&reply, "<response>It is $t.</response>"], &["It is 5."]);
+    let open = "<if> has no </if>: all that follows it, up to the end of your text, stood in it";
+    assert!(shown.contains(open), "{shown}");
+    let inner = format!("<parallel>\n{}\n</if>\n<thought>.</thought>", sum("t", "$s+1"));
+    let shown = plays(ON, &[&block(&inner), "<response>It is $t.</response>"], &["It is 5."]);
+    let open =
+        "<parallel> has no </parallel>: all that follows it, up to the end of <if> around it";
+    assert!(shown.contains(open), "{shown}");
+    assert!(!shown.contains("<if> has no </if>"), "{shown}");
+}
+
+#[test]
+fn a_branch_ends_where_the_other_one_begins() {
+    for (value, expected) in [("4", "null 1"), ("2", "0 null")] {
+        let (big, small) = (sum("big", "1"), sum("small", "0"));
+        let branches = format!("<then>\n{big}\n<else>\n{small}\n</else>");
+        let reply = format!("{}\n<if test=\"s > 3\">\n{branches}\n</if>", sum("s", value));
+        plays(ON, &[&format!("{reply}\n<response>$small $big</response>")], &[expected]);
+    }
 }
 
 #[test]

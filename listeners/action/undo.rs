@@ -1,0 +1,71 @@
+//! Conditions of the actions that undo other actions: they run only if what they undo ended well,
+//! and no earlier rollback has undone it.
+
+use serde_json::Value;
+
+/// How the condition refers to the status of an action.
+const STATUS: &str = ".action_status";
+
+/// The condition of an action that undoes the action `of`. `undone_by` are the ids of the actions
+/// that earlier rollbacks wrote to undo it.
+#[must_use]
+pub fn condition(of: &str, undone_by: &[String]) -> String {
+    let mut condition = format!("${{{of}{STATUS}}} == \"ok\"");
+    for before in undone_by {
+        condition += &format!(" and ${{{before}{STATUS}}} == \"skipped\"");
+    }
+    condition
+}
+
+/// Says in plain words why an action that undoes another one doesn't run. None if the action with
+/// this id and this condition undoes nothing. `saw` are the values that the condition saw.
+pub(super) fn why_not(id: &str, written: &str, saw: &[(String, Value)]) -> Option<String> {
+    let (of, _) = id.rsplit_once("-undo")?;
+    let own = condition(of, &[]);
+    let begin = written.find(&own)?;
+    let undoes = format!("{of}-undo");
+    let of_block = |name: &str| {
+        let id = name.strip_suffix(STATUS);
+        id.is_none_or(|it| it != of && !it.starts_with(&undoes))
+    };
+    for (name, value) in saw.iter().filter(|(name, _)| !of_block(name)) {
+        let (id, status) = (name.trim_end_matches(STATUS), value.as_str().unwrap_or("unknown"));
+        if id == of && status != "ok" {
+            return Some(format!("there is nothing to undo: the status of {of} is {status}"));
+        }
+        if id != of && status != "skipped" {
+            return Some(format!("{of} is undone already, by {id}"));
+        }
+    }
+    let block = written.get(..begin)?.trim_end_matches(" and (");
+    let saw = saw.iter().filter(|(name, _)| of_block(name));
+    let saw: Vec<String> = saw.map(|(name, value)| format!("{name} is {value}")).collect();
+    let saw = if saw.is_empty() { String::new() } else { format!(", where {}", saw.join(", ")) };
+    Some(format!("the block around <rollback> doesn't run: {block} doesn't hold{saw}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_action_that_undoes_nothing_says_why() {
+        let written = condition("a", &["a-undo".to_owned()]);
+        let check = |of: &str, before: &str, expected: Option<&str>| {
+            let saw = [("a.action_status", of), ("a-undo.action_status", before)];
+            let saw = saw.map(|(name, it)| (name.to_owned(), json!(it)));
+            assert_eq!(why_not("a-undo-2", &written, &saw).as_deref(), expected);
+        };
+        check("ok", "ok", Some("a is undone already, by a-undo"));
+        check("ok", "failed", Some("a is undone already, by a-undo"));
+        check("failed", "skipped", Some("there is nothing to undo: the status of a is failed"));
+        let around = format!("(b > 3) and ({written})");
+        let saw = [("b", json!(2)), ("a.action_status", json!("ok"))];
+        let saw = saw.map(|(name, it)| (name.to_owned(), it));
+        let told = "the block around <rollback> doesn't run: (b > 3) doesn't hold, where b is 2";
+        assert_eq!(why_not("a-undo", &around, &saw).as_deref(), Some(told));
+        assert_eq!(why_not("a", "a > 3", &saw), None);
+    }
+}
