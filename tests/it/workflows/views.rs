@@ -387,7 +387,8 @@ fn watch_draws_on_the_other_screen_of_a_terminal_and_leaves_it() {
     let session = ask(&scene, &server);
     let mut command = Command::new("script");
     let program = env!("CARGO_BIN_EXE_pumphouse");
-    command.args(["-qec", &format!("{program} watch"), "/dev/null"]);
+    // Without exec, a shell that the terminal's Ctrl-C reaches as well decides the exit code.
+    command.args(["-qec", &format!("exec {program} watch"), "/dev/null"]);
     command.current_dir(scene.path("")).env("TERM", "xterm").env("NO_COLOR", "1");
     let mut watching = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut keys = watching.stdin.take().unwrap();
@@ -404,6 +405,7 @@ fn watch_draws_on_the_other_screen_of_a_terminal_and_leaves_it() {
     let mut rest = String::new();
     shown.read_to_string(&mut rest).unwrap();
     assert!(rest.ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{rest:?}");
-    assert!(watching.wait().unwrap().success());
+    let ended = watching.wait().unwrap();
+    assert!(ended.success(), "{ended}");
     drop(server);
 }
