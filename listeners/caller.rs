@@ -1,5 +1,6 @@
 //! The caller of a listener: the sender of a message, or the agent whose action sent it.
 
+use pumphouse::listener::TreeHistory;
 use pumphouse::prelude::*;
 
 use super::words::action::{Action, NAME};
@@ -23,4 +24,26 @@ pub(super) async fn caller(message: &Message, history: &History) -> Result<Strin
         }
     }
     Ok(message.from().to_owned())
+}
+
+/// The entry above for whose sake a thread was opened, by the thread's first entry. For the call of
+/// an action, it is the action. None if the thread is a session.
+///
+/// # Errors
+/// If the log can't be read.
+pub(super) async fn opener(first: &Entry, tree: &TreeHistory) -> Result<Option<Entry>, Fault> {
+    let key = first.key().filter(|_| first.from() == NAME);
+    let of_action = key.as_deref().and_then(|it| it.rsplit_once('/'));
+    let of_action = of_action.and_then(|(thread, seq)| {
+        let seq = seq.split('.').next()?.parse().ok()?;
+        Some(EntryId { thread: ThreadId::new(thread), seq })
+    });
+    let Some(EntryId { thread, seq }) = of_action.or_else(|| first.cause().cloned()) else {
+        return Ok(None);
+    };
+    if thread == *first.thread() {
+        return Ok(None);
+    }
+    let found = tree.read(&thread, seq.saturating_sub(1), 1).await?.into_iter().next();
+    Ok(found.filter(|it| it.seq() == seq))
 }

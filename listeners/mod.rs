@@ -2,10 +2,10 @@
 //! as any other listener does.
 
 pub mod echo;
+pub mod metadata;
 pub mod thread;
 pub mod timer;
 pub mod todo;
-pub mod metadata;
 pub mod words;
 mod caller;
 pub mod feed_contents;

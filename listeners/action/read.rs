@@ -13,10 +13,11 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::{self, Profile, View, Writer};
 use serde_json::Value;
 
+use super::super::metadata::words::Handed;
 use super::words::{Action, ActionKind, Dialect, Elements, Mode, OnError};
 
 /// The attributes of an action's tag.
-const ATTRIBUTES: [&str; 10] = [
+const ATTRIBUTES: [&str; 11] = [
     "type",
     "mode",
     "id",
@@ -27,10 +28,11 @@ const ATTRIBUTES: [&str; 10] = [
     "timeout",
     "retry",
     "on_error",
+    "metadata",
 ];
 /// The fields of an action's body.
-const FIELDS: [&str; 7] =
-    ["name", "parameters", "output_key", "depends_on", "timeout", "retry", "on_error"];
+const FIELDS: [&str; 8] =
+    ["name", "parameters", "output_key", "depends_on", "timeout", "retry", "on_error", "metadata"];
 const KINDS: [(&str, ActionKind); 7] = [
     ("tool", ActionKind::Tool),
     ("agent", ActionKind::Agent),
@@ -44,6 +46,8 @@ const MODES: [(&str, Mode); 3] =
     [("sync", Mode::Sync), ("async", Mode::Async), ("fire_and_forget", Mode::FireAndForget)];
 const ON_ERROR: [(&str, OnError); 3] =
     [("fail", OnError::Fail), ("skip", OnError::Skip), ("retry", OnError::Retry)];
+const HANDED: [(&str, Handed); 3] =
+    [("none", Handed::None), ("inherit", Handed::Inherit), ("share", Handed::Share)];
 const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 
 /// An action that can't be read, with all its mistakes.
@@ -221,6 +225,10 @@ impl Reading {
             "on_error" => {
                 let Some(text) = self.text(name, said) else { return };
                 self.action.on_error = self.word(name, &text, &ON_ERROR);
+            }
+            "metadata" => {
+                let Some(text) = self.text(name, said) else { return };
+                self.action.metadata = self.word(name, &text, &HANDED);
             }
             _ => {}
         }
@@ -506,12 +514,13 @@ mod tests {
                 "mode takes sync, async or fire_and_forget, not \"asnyc\"; did you mean async?",
                 "id is a name of letters, digits, _, - and :, not \"a b\"",
                 "shwo is no attribute of an action; there are type, mode, id, show, depends_on, \
-                 name, output_key, timeout, retry or on_error; did you mean show?",
+                 name, output_key, timeout, retry, on_error or \
+                 metadata; did you mean show?",
                 "depends_on takes ids of actions, not 1",
                 "name takes a text that isn't empty, not \"\"",
                 "on_error takes fail, skip or retry, not \"ignore\"",
                 "outputkey is no field of an action; there are name, parameters, output_key, \
-                 depends_on, timeout, retry or on_error; did you mean output_key?",
+                 depends_on, timeout, retry, on_error or metadata; did you mean output_key?",
                 "parameters takes a JSON object, not []",
                 "retry takes a whole number from 0 to 5, not 1.5",
                 "timeout takes seconds, more than 0 up to 86400, not 0",

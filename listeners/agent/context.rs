@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pumphouse::listener::{
-    Answer, Charge, Context, FromContext, IntoEmit, Need, OrganismThread, Record,
+    Answer, Charge, Context, FromContext, IntoEmit, Need, NoteAbove, OrganismThread, Record,
+    TreeHistory,
 };
 use pumphouse::model::Prompt;
 use pumphouse::prelude::*;
@@ -15,8 +16,8 @@ use super::super::action::Actions;
 use super::super::action::words::Action;
 use super::super::feed::words::ContextFeed;
 use super::super::feed::{Refreshes, Shown};
-use super::super::metadata::Metadatas;
 use super::super::metadata::words::{Metadata, MetadataChanged};
+use super::super::metadata::{KnownFields, Metadatas};
 use super::super::todo::list::Todos;
 use super::Agent;
 use super::answer_format::AnswerFormat;
@@ -104,8 +105,10 @@ pub(super) struct TurnContext {
     pub(super) queue: Queue,
     pub(super) view: View,
     pub(super) history: History,
+    pub(super) tree: TreeHistory,
     pub(super) mind: OwnMind,
     pub(super) actions: Fold<Actions>,
+    pub(super) metadata: OwnMetadata,
     pub(super) feed_inputs: FeedInputs,
     pub(super) capabilities: Capabilities,
     pub(super) attempt: Attempt,
@@ -158,22 +161,41 @@ impl FromContext<Arc<AgentState>> for OwnMind {
     }
 }
 
+/// The metadata of the agent itself.
+pub(super) struct OwnMetadata {
+    pub(super) known: KnownFields,
+    /// What the agent got from its caller and hasn't recorded yet.
+    pub(super) handed: Option<Metadata>,
+}
+
+impl FromContext<Arc<AgentState>> for OwnMetadata {
+    fn needs() -> Vec<Need> {
+        <Fold<Metadatas> as FromContext<Arc<AgentState>>>::needs()
+    }
+
+    fn from_context(context: &Context<Arc<AgentState>>) -> Result<OwnMetadata, Fault> {
+        let State(state) = State::<Arc<AgentState>>::from_context(context)?;
+        let all: Fold<Metadatas> = Fold::from_context(context)?;
+        Ok(OwnMetadata { known: all.of(&state.agent.name), handed: None })
+    }
+}
+
 /// The folds that the feeds of a prompt are made from.
 #[derive(FromContext)]
 pub(super) struct FeedInputs {
-    pub(super) metadata: Fold<Metadatas>,
     pub(super) todos: Fold<Todos>,
     pub(super) budgets: Fold<Budgets>,
     pub(super) feeds: Fold<Shown>,
     pub(super) refreshes: Fold<Refreshes>,
 }
 
-/// Metadata that an agent sets, and what it tells the listener `trigger` of them. Both are one
-/// batch, so a crash can't separate them.
+/// Metadata that an agent sets, what it tells the listener `trigger` of them, and what it tells its
+/// caller. All of it is one batch, so a crash can't separate them.
 #[derive(IntoEmit)]
 pub(super) struct MetadataSet {
     pub(super) metadata: Note<Metadata>,
     pub(super) changed: Option<To<MetadataChanged>>,
+    pub(super) shared: Option<NoteAbove<Metadata>>,
 }
 
 /// The outboxes for the payloads that an agent sends while its model writes.

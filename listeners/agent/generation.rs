@@ -16,6 +16,7 @@ use super::super::action::variables;
 use super::super::action::words::{Action, ActionKind, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
+use super::TRIGGER;
 use super::answer_format::{AnswerFormat, open_name};
 use super::blocks::note_metadata;
 use super::compensation::Callable;
@@ -27,7 +28,6 @@ use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
     ResponseWaits, Thought, places_calls, reading,
 };
-use super::{Agent, TRIGGER};
 
 /// The notice about a call in an agent's last turn.
 const LAST: &str = "This was your last turn: no action runs. Give your final response.";
@@ -363,7 +363,8 @@ impl<'a> OngoingGeneration<'a> {
                 }
                 let changed = said.changed().filter(|_| self.context.agent().settings.has_triggers);
                 let changed = changed.map(|it| To(TRIGGER, it));
-                let set = MetadataSet { changed, metadata: Note(said) };
+                let shared = self.context.shared(&said);
+                let set = MetadataSet { changed, shared, metadata: Note(said) };
                 self.context.out.metadata.send(set).await
             }
             Err(why) => self.notice(format!("<metadata> was not kept: {why}"), None).await,
@@ -381,6 +382,7 @@ impl<'a> OngoingGeneration<'a> {
             }
             Ok(mut action) => {
                 note_metadata(&mut action, |field| self.field(field));
+                self.context.hand_metadata(&mut action);
                 self.spoken.begins(&action);
                 self.context.out.act.send(To("action", action)).await
             }
@@ -394,9 +396,8 @@ impl<'a> OngoingGeneration<'a> {
 
     /// The value of a field of the agent's metadata at this place of the reply.
     fn field(&self, name: &str) -> Option<Value> {
-        let Agent { name: own, settings, .. } = self.context.agent();
-        let known = || self.context.feed_inputs.metadata.of(own);
-        let before = || known().value(&settings.metadata, name).cloned();
+        let fields = &self.context.agent().settings.metadata;
+        let before = || self.context.metadata.known.value(fields, name).cloned();
         self.said.get(name).cloned().or_else(before)
     }
 

@@ -40,6 +40,7 @@ mod answer_format;
 pub mod system_prompt;
 mod system_prompt_before_rules_5;
 mod context;
+mod handed_metadata;
 mod native;
 pub mod attachments;
 pub mod render;

@@ -58,7 +58,7 @@ impl TurnContext {
             false => turn,
         };
         let all = [
-            builtin_feeds::metadata(&settings.metadata, &inputs.metadata.of(name), self.mind.turns),
+            builtin_feeds::metadata(&settings.metadata, &self.metadata.known, self.mind.turns),
             builtin_feeds::todos(&inputs.todos),
             builtin_feeds::budget(name, &inputs.budgets, nth, (settings.max_turns, is_short)),
         ];

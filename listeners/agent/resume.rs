@@ -69,6 +69,7 @@ impl TurnContext {
         }
         // The prompt of the turn doesn't show messages that came after the turn's beginning.
         self.mind = OwnMind(self.mind_at(until).await?);
+        self.take_over_metadata().await?;
         let is_wanted = self.interrupted_at().is_none();
         if is_wanted
             && self.agent().model.is_repeatable()

@@ -427,7 +427,7 @@ impl Transcript {
         if let Some(Repair { turn, text, .. }) = read(entry) {
             return Some(EventKind::Repair { turn, text });
         }
-        if let Some(Metadata { turn, fields, error }) = read(entry) {
+        if let Some(Metadata { turn, fields, error, .. }) = read(entry) {
             let fields = fields.and_then(|it| serde_json::from_str(&it).ok());
             let fields = fields.unwrap_or_else(|| Value::Object(Map::new()));
             let errors = error.into_iter().map(|it| it.message).collect();

@@ -12,7 +12,7 @@ use super::super::feed::PromptFeeds;
 use super::super::view::ClearContext;
 use super::Agent;
 use super::charge::Prepared;
-use super::context::TurnContext;
+use super::context::{MetadataSet, TurnContext};
 use super::generation::{Generation, OngoingGeneration};
 use super::mind::{Mind, Next, PendingResponse, Rules};
 use super::outcome::{Emissions, TurnOutcome};
@@ -65,7 +65,8 @@ impl TurnContext {
         last.max(self.message.seq()).max(self.mind.said)
     }
 
-    async fn handle(self) -> Result<Emissions, Fault> {
+    async fn handle(mut self) -> Result<Emissions, Fault> {
+        self.take_over_metadata().await?;
         if let Some(begun) = self.begun().await? {
             return Box::pin(self.resume(begun)).await;
         }
@@ -133,6 +134,10 @@ impl TurnContext {
             Err(spoke) => return Ok(spoke),
         };
         self.record_prompt(system, earlier).await?;
+        if let Some(handed) = self.metadata.handed.clone() {
+            let set = MetadataSet { metadata: Note(handed), changed: None, shared: None };
+            self.out.metadata.send(set).await?;
+        }
         for it in std::mem::take(&mut it.changed) {
             self.out.feed.send(Note(it)).await?;
         }

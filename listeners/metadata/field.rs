@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::update::cut;
+use super::words::Handed;
 
 /// The fields that an agent may set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -22,6 +23,12 @@ pub struct Fields {
     /// Whether an update with any error changes no field at all.
     #[serde(default)]
     pub atomic: bool,
+    /// What agents that the agent calls get of the values, unless the call says otherwise.
+    #[serde(default)]
+    pub children: Handed,
+    /// The workflows whose outputs set the fields of the same names.
+    #[serde(default)]
+    pub from_workflows: Vec<String>,
 }
 
 /// A field of metadata.
@@ -112,6 +119,19 @@ impl Fields {
     #[must_use]
     pub fn atomic(self) -> Fields {
         Fields { atomic: true, ..self }
+    }
+
+    /// Sets what agents that the agent calls get of the values, unless the call says otherwise. By
+    /// default they get nothing.
+    #[must_use]
+    pub fn children(self, handed: Handed) -> Fields {
+        Fields { children: handed, ..self }
+    }
+
+    /// Lets the outputs of these workflows set the fields of the same names.
+    #[must_use]
+    pub fn from_workflows<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Fields {
+        Fields { from_workflows: names.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Whether there are no fields.

@@ -2,8 +2,17 @@
 
 use serde_json::Value;
 
-use super::words::MetadataError;
+use super::words::{Handed, MetadataError};
 use super::{Field, Fields, Kind, KnownFields, Method};
+
+/// What an agent is told whose called agents get a copy of its values.
+const INHERITS: &str = "\nAn agent that you call begins with a copy of your values. \
+                        \"metadata\": \"none\" in the action leaves it without, and \"share\" \
+                        lets it change yours.";
+/// What an agent is told whose called agents also change its values.
+const SHARES: &str = "\nAn agent that you call begins with a copy of your values, and what it sets \
+                      changes yours. \"metadata\": \"none\" in the action leaves it without, and \
+                      \"inherit\" lets it change only its own.";
 
 /// Describes the fields, for the beginning of a prompt. Empty if there are no fields, if the
 /// injection is off, or if a template is used.
@@ -21,8 +30,13 @@ pub fn declared(fields: &Fields) -> String {
         }
         text.push('\n');
     }
-    text + "\n<metadata>{\"FIELD\": VALUE, …}</metadata> sets them; what you leave out stays as it \
-            is. They are for your own state, and their values last until you set others."
+    text += "\n<metadata>{\"FIELD\": VALUE, …}</metadata> sets them; what you leave out stays as it \
+             is. They are for your own state, and their values last until you set others.";
+    text + match fields.children {
+        Handed::None => "",
+        Handed::Inherit => INHERITS,
+        Handed::Share => SHARES,
+    }
 }
 
 /// Shows the values of the fields and the errors of the last turn's update, for the end of a

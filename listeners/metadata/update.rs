@@ -77,7 +77,7 @@ impl MetadataUpdate {
             kept.clear();
         }
         let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
-        Metadata { turn, fields, error }
+        Metadata { turn, fields, error, ..Metadata::default() }
     }
 }
 

@@ -3,14 +3,26 @@
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
 use pumphouse::wire::Json;
+use pumphouse::wire::core::ThreadNote;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
-/// An agent's changes to the fields of its own state, and those that were refused.
+/// Changes to the fields of an agent's state, and those that were refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/agent/v1", bookkeeping)]
 pub struct Metadata {
-    /// The turn.
+    /// The turn; 0 before the first turn, or if it wasn't a turn of the agent itself.
     #[payload(attribute)]
     pub turn: u64,
+    /// The agent whose fields these are, if another one sends this.
+    #[payload(attribute, no_example, example = "coder")]
+    pub agent: Option<String>,
+    /// The agent or workflow that the values come from, if it isn't the agent's own model.
+    #[payload(attribute, no_example, example = "boss")]
+    pub by: Option<String>,
+    /// Whether later changes go to that agent, too.
+    #[payload(attribute, no_example)]
+    pub shares: Option<bool>,
     /// The changed fields, as a JSON object.
     #[payload(example = "{\"status\":\"CODING\"}")]
     pub fields: Option<String>,
@@ -19,6 +31,28 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// The metadata that an entry records for an agent of its thread, and the agent's name: those
+    /// of the agent itself, or those that a child thread sent. None for any other entry.
+    #[must_use]
+    pub fn recorded(entry: &Entry) -> Option<(String, Metadata)> {
+        if entry.is_refused() || entry.is_from_identity() {
+            return None;
+        }
+        if entry.to() != Some(entry.from()) {
+            return Metadata::from_below(entry);
+        }
+        Some((entry.from().to_owned(), entry.decode_if()?))
+    }
+
+    /// The metadata of an agent of this thread that a child thread sent. None for any other entry.
+    #[must_use]
+    pub fn from_below(entry: &Entry) -> Option<(String, Metadata)> {
+        let note = entry.decode_if::<ThreadNote>().filter(|_| !entry.is_refused())?;
+        let payload = Some(&note.payload).filter(|it| it.name() == Metadata::NAME)?;
+        let metadata = Metadata::read(payload.view()).ok()?;
+        Some((metadata.agent.clone()?, metadata))
+    }
+
     /// The message about the changed fields. None if no field was changed.
     #[must_use]
     pub fn changed(&self) -> Option<MetadataChanged> {
@@ -37,6 +71,31 @@ pub struct MetadataChanged {
     /// The changed fields, as a JSON object.
     #[payload(value, example = "{\"status\":\"CODING\"}")]
     pub fields: Json,
+}
+
+impl MetadataChanged {
+    /// The changed fields. Empty if they aren't an object.
+    #[must_use]
+    pub fn into_fields(self) -> Map<String, Value> {
+        match self.fields.0 {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// What an agent in a thread of its own gets of the metadata of the agent that calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Handed {
+    /// Nothing.
+    #[default]
+    None,
+    /// A copy of the values.
+    Inherit,
+    /// A copy of the values; what it sets later is set for its caller as well.
+    Share,
 }
 
 /// A field that wasn't changed.

@@ -9,6 +9,8 @@ use pumphouse::prelude::*;
 use pumphouse::wire::budget::RaiseBudget;
 use pumphouse::wire::core::ThreadCancelled;
 
+use super::metadata::words::Handed;
+
 /// Opens a child thread of this thread. The answer is `thread-spawned`; when the thread ends,
 /// `thread-result` follows.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -17,6 +19,9 @@ pub struct SpawnThread {
     /// The end of the thread's id; a number is added if it is taken.
     #[payload(attribute, example = "image-analysis")]
     pub suggested_sub_id: Option<String>,
+    /// What an agent in the thread gets of the sender's metadata; default `none`.
+    #[payload(attribute, no_example)]
+    pub metadata: Option<Handed>,
     /// The thread's first message.
     #[payload(rename = "initial-payload")]
     pub initial_payload: InitialPayload,

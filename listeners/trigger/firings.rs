@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
-use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
+use pumphouse::wire::core::{ThreadNote, ThreadResult, ThreadSpawned};
 use serde_json::{Map, Value};
 
 use super::super::metadata::words::{Metadata, MetadataChanged};
@@ -16,11 +16,22 @@ use super::words::TriggersDecided;
 #[derive(Clone, Debug, Default)]
 pub struct Firings {
     agents: BTreeMap<String, Watch>,
-    /// The runs that aren't over: the triggers that began them, by the runs' threads.
-    runs: BTreeMap<String, String>,
+    /// The runs that aren't over, by their threads.
+    runs: BTreeMap<String, Firing>,
     /// The triggers that fired and whose runs have no thread yet, in their order.
-    fired: VecDeque<String>,
+    fired: VecDeque<Firing>,
+    /// How many triggers have begun one another up to a change that a run has made, by the number
+    /// of its message. Changes that are decided on aren't in it.
+    depths: BTreeMap<u64, usize>,
     thread: CurrentThread,
+}
+
+/// A trigger that fired.
+#[derive(Clone, Debug)]
+struct Firing {
+    rule: String,
+    /// How many triggers have begun one another up to this one.
+    depth: usize,
 }
 
 /// What is known of one agent.
@@ -46,28 +57,34 @@ impl Firings {
 
     /// The triggers of which a run is at work.
     pub(super) fn at_work(&self) -> BTreeSet<&str> {
-        self.runs.values().map(String::as_str).collect()
+        self.runs.values().map(|it| &*it.rule).collect()
+    }
+
+    /// How many triggers have begun one another up to a change, by the number of its message.
+    pub(super) fn depth(&self, of: u64) -> usize {
+        self.depths.get(&of).copied().unwrap_or_default()
     }
 
     /// The threads of a trigger's runs that are at work.
     pub(super) fn threads_of(&self, rule: &str) -> impl Iterator<Item = ThreadId> {
-        let own = self.runs.iter().filter(move |(_, of)| *of == rule);
+        let own = self.runs.iter().filter(move |(_, it)| it.rule == rule);
         own.map(|(thread, _)| ThreadId::new(thread))
     }
 
     /// Records a change of an agent. What the agent tells of it comes next, if a trigger watches
-    /// the agent.
-    fn set(&mut self, entry: &Entry) {
-        let watch = self.agents.entry(entry.from().to_owned()).or_default();
+    /// the agent. A change that comes from a thread below tells of itself.
+    fn set(&mut self, agent: &str, set: Option<Metadata>) {
+        let watch = self.agents.entry(agent.to_owned()).or_default();
         watch.values.extend(std::mem::take(&mut watch.untold));
-        let changed = entry.decode_if::<Metadata>().and_then(|it| it.changed());
-        watch.untold.extend(changed.iter().flat_map(changed_fields));
+        let changed = set.and_then(|it| it.changed());
+        watch.untold.extend(changed.map(MetadataChanged::into_fields).unwrap_or_default());
     }
 
     pub(super) fn decided(&mut self, decided: TriggersDecided) {
         let TriggersDecided { agent, turn, of, fields, decision } = decided;
-        let fired = decision.iter().filter(|it| it.fires).map(|it| it.rule.clone());
-        self.fired.extend(fired);
+        let depth = self.depths.remove(&of).unwrap_or_default() + 1;
+        let fired = decision.iter().filter(|it| it.fires);
+        self.fired.extend(fired.map(|it| Firing { rule: it.rule.clone(), depth }));
         let Some(agent) = agent else { return };
         let watch = self.agents.entry(agent).or_default();
         if let Some(Json(Value::Object(fields))) = fields {
@@ -93,12 +110,18 @@ impl Apply for Firings {
             // Runs go on in the thread in which they began, and not in its forks.
             self.runs.clear();
             self.fired.clear();
+            self.depths.clear();
         }
         if entry.is_refused() || entry.is_from_identity() {
             return;
         }
         if entry.is::<Metadata>() && entry.to() == Some(entry.from()) {
-            self.set(entry);
+            self.set(entry.from(), entry.decode_if::<Metadata>());
+        } else if let Some((agent, set)) = Metadata::from_below(entry) {
+            self.set(&agent, Some(set));
+            let run = entry.decode_if::<ThreadNote>().and_then(|it| self.runs.get(&it.thread));
+            let depth = run.map(|it| it.depth);
+            self.depths.extend(depth.map(|it| (entry.seq(), it)));
         } else if entry.is::<MetadataChanged>() && entry.to() == Some(NAME) {
             self.agents.entry(entry.from().to_owned()).or_default().untold.clear();
         } else if entry.from() == NAME {
@@ -109,22 +132,14 @@ impl Apply for Firings {
             // The entry isn't about runs of triggers.
         } else if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {
             // The runs of an earlier decision that have no thread were refused.
-            let is_meant = |it: &String| spawned.assigned_id.contains(&format!(".{it}"));
+            let is_meant = |it: &Firing| spawned.assigned_id.contains(&format!(".{}", it.rule));
             while self.fired.front().is_some_and(|it| !is_meant(it)) {
                 self.fired.pop_front();
             }
-            let rule = self.fired.pop_front();
-            self.runs.extend(rule.map(|rule| (spawned.assigned_id, rule)));
+            let firing = self.fired.pop_front();
+            self.runs.extend(firing.map(|it| (spawned.assigned_id, it)));
         } else if let Some(ended) = entry.decode_if::<ThreadResult>() {
             self.runs.remove(&ended.thread);
         }
-    }
-}
-
-/// The fields in a message about a change.
-pub(super) fn changed_fields(changed: &MetadataChanged) -> Map<String, Value> {
-    match &changed.fields.0 {
-        Value::Object(fields) => fields.clone(),
-        _ => Map::new(),
     }
 }

@@ -44,13 +44,14 @@ use pumphouse::listener::{EmitCore, FromContext, Organism, OrganismThread, Threa
 use pumphouse::prelude::*;
 use pumphouse::schema::{json, nearest};
 use pumphouse::wire::Json;
-use serde_json::Value;
+use pumphouse::wire::core::ThreadNote;
+use serde_json::{Map, Value};
 
 use self::emissions::Emissions;
 pub use self::event::EventRule;
 use self::event::EventRules;
 pub use self::firings::Firings;
-use self::firings::{Watch, changed_fields};
+use self::firings::Watch;
 use self::rule::{Agents, Change, Rule, Watched};
 use self::switches::{SwitchedOff, switch};
 use self::words::{
@@ -59,7 +60,7 @@ use self::words::{
 };
 use super::condition::WrongCondition;
 use super::metadata::Fields;
-use super::metadata::words::MetadataChanged;
+use super::metadata::words::{Metadata, MetadataChanged};
 use super::workflow::Workflow;
 
 /// The listener's name.
@@ -141,7 +142,7 @@ impl Triggers {
         let (Some(watched), Value::Object(fields)) = (self.agents.get(agent), set) else {
             return Vec::new();
         };
-        let change = Change { turn: 1, fields, at_work: BTreeSet::new() };
+        let change = Change { turn: Some(1), fields, at_work: BTreeSet::new() };
         let decided = watched.decide(&Watch::default(), &change);
         decided.into_iter().map(|it| it.decision).collect()
     }
@@ -158,6 +159,7 @@ impl Triggers {
         let workflows = self.names();
         Listener::with_state(NAME, Arc::new(TriggerState::new(self)))
             .on(changed)
+            .on(changed_below)
             .on(held)
             .on(due)
             .on(pushed)
@@ -236,6 +238,11 @@ async fn changed(handling: Handling, _: MetadataChanged) -> Result<Emissions, Fa
     handling.handle().await
 }
 
+/// Decides what a change means that a thread below has made. Other notes mean nothing here.
+async fn changed_below(handling: Handling, _: ThreadNote) -> Result<Emissions, Fault> {
+    handling.handle().await
+}
+
 /// Begins the run of a trigger whose condition has held long enough.
 async fn held(handling: Handling, _: HeldLongEnough) -> Result<Emissions, Fault> {
     handling.handle().await
@@ -298,7 +305,12 @@ impl Deciding<'_> {
             return Ok(());
         }
         if let Some(changed) = message.decode_if::<MetadataChanged>() {
-            return self.changed(message, &changed);
+            let (turn, fields) = (Some(changed.turn), changed.into_fields());
+            return self.changed(message, message.from(), turn, |_| fields);
+        }
+        if let Some((agent, set)) = Metadata::from_below(message) {
+            let fields = set.changed().map(MetadataChanged::into_fields).unwrap_or_default();
+            return self.changed(message, &agent, None, |watched| watched.allowed(fields));
         }
         match message.decode_if::<HeldLongEnough>() {
             Some(held) => self.held(message, &held),
@@ -320,16 +332,36 @@ impl Deciding<'_> {
         }
     }
 
-    /// Decides what a change of an agent's metadata means.
-    fn changed(&mut self, message: &Entry, changed: &MetadataChanged) -> Result<(), Fault> {
-        let (agent, turn) = (message.from(), changed.turn);
+    /// Why no further trigger may fire after so many that have begun one another. None if it may.
+    fn too_deep(&self, depth: usize) -> Option<String> {
+        let max = self.chain_max;
+        let text = || format!("{depth} triggers have begun one another; thread_depth_max is {max}");
+        (depth > max).then(text)
+    }
+
+    /// Decides what a change of an agent's metadata means. The turn is none if the agent itself
+    /// didn't make the change.
+    fn changed(
+        &mut self,
+        message: &Entry,
+        agent: &str,
+        turn: Option<u64>,
+        fields: impl FnOnce(&Watched) -> Map<String, Value>,
+    ) -> Result<(), Fault> {
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
-        let (watch, fields) = (self.firings.of(agent), changed_fields(changed));
+        let (watch, fields) = (self.firings.of(agent), fields(watched));
+        if fields.is_empty() {
+            return Ok(());
+        }
         let change = Change { turn, fields: &fields, at_work: self.firings.at_work() };
         let mut decided = watched.decide(&watch, &change);
         let metadata = watched.values(&watch, &change);
+        let depth = self.firings.depth(message.seq());
         for it in &mut decided {
             self.switch_off(&mut it.decision);
+            if let Some(why) = self.too_deep(depth).filter(|_| it.decision.fires) {
+                (it.decision.fires, it.decision.why) = (false, Some(why));
+            }
             let (rule, decision) = (it.rule, &it.decision);
             if rule.cancels_on_change && !decision.holds {
                 self.emissions.cancel(&rule.name, self.firings.threads_of(&rule.name));
@@ -341,14 +373,14 @@ impl Deciding<'_> {
             if let Some(time) = rule.lasts.filter(|_| begins) {
                 let since = message.seq();
                 let (rule, agent) = (rule.name.clone(), agent.to_owned());
-                let held = HeldLongEnough { rule, agent, turn, since };
+                let held = HeldLongEnough { rule, agent, turn: turn.unwrap_or_default(), since };
                 self.emissions.wait(message, time, held);
             }
         }
         let decision: Vec<TriggerDecision> = decided.into_iter().map(|it| it.decision).collect();
         self.record(TriggersDecided {
             agent: Some(agent.to_owned()),
-            turn: Some(turn),
+            turn,
             of: message.seq(),
             fields: Some(Json(Value::Object(fields))),
             decision,
@@ -368,10 +400,11 @@ impl Deciding<'_> {
         let mut decision = rule.decide_held(&watched.known(&watch));
         self.switch_off(&mut decision);
         if decision.fires {
-            let no_change = serde_json::Map::new();
-            let change = Change { turn: *turn, fields: &no_change, at_work: BTreeSet::new() };
+            let no_change = Map::new();
+            let turn = Some(*turn).filter(|it| *it > 0);
+            let change = Change { turn, fields: &no_change, at_work: BTreeSet::new() };
             let metadata = watched.values(&watch, &change);
-            self.emissions.begin(rule, &rule::input(rule, agent, *turn, &metadata))?;
+            self.emissions.begin(rule, &rule::input(rule, agent, turn, &metadata))?;
         }
         self.record(TriggersDecided {
             agent: Some(agent.clone()),
@@ -387,11 +420,7 @@ impl Deciding<'_> {
     fn due(&mut self, message: &Entry, due: TriggerDue) -> Result<(), Fault> {
         let TriggerDue { rule: name, of, from, depth, value } = due;
         let Some(rule) = self.triggers.events.get(&name) else { return Ok(()) };
-        let chain_max = self.chain_max;
-        let is_deep = usize::try_from(depth).is_ok_and(|it| it > chain_max);
-        let why_not = is_deep.then(|| {
-            format!("{depth} triggers have begun one another; thread_depth_max is {chain_max}")
-        });
+        let why_not = self.too_deep(usize::try_from(depth).unwrap_or(usize::MAX));
         let mut decision = rule.decide(&value.0, why_not);
         self.switch_off(&mut decision);
         if decision.fires {
@@ -414,7 +443,7 @@ impl Deciding<'_> {
             return Ok(());
         }
         let value = match input.trim() {
-            "" => Ok(Value::Object(serde_json::Map::new())),
+            "" => Ok(Value::Object(Map::new())),
             text => json::read(text),
         };
         let value = match value {

@@ -45,7 +45,8 @@ pub(super) struct Watched {
 
 /// A change of metadata.
 pub(super) struct Change<'a> {
-    pub(super) turn: u64,
+    /// The agent's turn. None if the agent itself didn't make the change.
+    pub(super) turn: Option<u64>,
     pub(super) fields: &'a Map<String, Value>,
     /// The rules of which a run is at work.
     pub(super) at_work: BTreeSet<&'a str>,
@@ -108,7 +109,7 @@ impl Rule {
             }
             Fire::Level if self.is_at_work(change) => Some("its last run is at work".to_owned()),
             Fire::Level => {
-                let has_fired = fired == Some(change.turn);
+                let has_fired = change.turn.is_some() && fired == change.turn;
                 has_fired.then(|| "it has fired in this turn".to_owned())
             }
         };
@@ -153,6 +154,14 @@ impl Watched {
         let place = self.rules.partition_point(|it| it.priority >= rule.priority);
         self.rules.insert(place, rule);
         Ok(())
+    }
+
+    /// The values among these that the agent's fields allow.
+    pub(super) fn allowed(&self, mut values: Map<String, Value>) -> Map<String, Value> {
+        values.retain(|name, value| {
+            self.fields.get(name).is_some_and(|field| field.accepts(value).is_ok())
+        });
+        values
     }
 
     /// The names of the workflows that the rules begin.
@@ -242,7 +251,12 @@ pub(super) fn known(fields: &Fields) -> Type {
 }
 
 /// The input of a run that a rule begins.
-pub(super) fn input(rule: &Rule, agent: &str, turn: u64, metadata: &Value) -> Map<String, Value> {
+pub(super) fn input(
+    rule: &Rule,
+    agent: &str,
+    turn: Option<u64>,
+    metadata: &Value,
+) -> Map<String, Value> {
     let input = json!({
         "type": "metadata_match",
         "rule": rule.name,

@@ -30,7 +30,7 @@ fn play(workflows: &[Workflow], changes: &[Value]) -> Vec<Vec<String>> {
     let (mut watch, mut all) = (Watch::default(), Vec::new());
     for (turn, fields) in (1..).zip(changes) {
         let Value::Object(fields) = fields else { panic!("{fields} is no object") };
-        let change = Change { turn, fields, at_work: BTreeSet::new() };
+        let change = Change { turn: Some(turn), fields, at_work: BTreeSet::new() };
         let decided = watched.decide(&watch, &change);
         let fires = decided.iter().filter(|it| it.decision.fires);
         all.push(fires.map(|it| it.decision.rule.clone()).collect());

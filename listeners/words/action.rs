@@ -8,6 +8,8 @@ use pumphouse::wire::SignedDuration;
 use pumphouse::xml::is_character;
 use serde_json::Value;
 
+use super::super::metadata::words::Handed;
+
 /// The name of the listener `action`.
 pub const NAME: &str = "action";
 
@@ -70,6 +72,9 @@ pub struct Action {
     /// What its failure means for actions that depend on it.
     #[payload(attribute)]
     pub on_error: Option<OnError>,
+    /// What a called agent gets of the agent's metadata; default what its manifest says.
+    #[payload(attribute, no_example)]
+    pub metadata: Option<Handed>,
     /// The block of its turn with which it runs side by side, by the block's number.
     #[payload(attribute, no_example)]
     pub parallel: Option<u64>,

@@ -43,6 +43,7 @@ mod run;
 mod runs;
 mod values;
 mod retry;
+mod fed_back;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +51,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pumphouse::listener::{Answer, FromContext, IntoEmit, Outcome, TreeHistory};
+use pumphouse::listener::{Answer, FromContext, IntoEmit, NoteAbove, Outcome, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::schema::{Schema, json};
 use pumphouse::wire::{Json, Timestamp};
@@ -73,6 +74,7 @@ use super::action::Actions;
 use super::action::call::json_payload;
 use super::condition::{Reference, as_number};
 use super::metadata::Fields;
+use super::metadata::words::Metadata;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
 use super::words::operator::RetryRun;
 
@@ -244,6 +246,7 @@ struct Emissions {
     refused: Vec<Again<StepRefused>>,
     calls: Vec<Request<To<Action>>>,
     cancelled: Vec<To<CancelAction>>,
+    fed_back: Vec<NoteAbove<Metadata>>,
     results: Vec<Answer<WorkflowResult>>,
     failed: Vec<Answer<Result<WorkflowResult, WorkflowFailed>>>,
 }
@@ -360,7 +363,9 @@ impl Handling {
         let wanted = workflow.plan.agent_fields();
         let (tree, known) = (&self.tree, &workflow.surroundings);
         let agent = agent_context(message, tree, &self.capabilities, known, &wanted).await?;
+        let sets = fed_back::agent_to_set(message, &input, tree, known, workflow.name()).await?;
         let open = OpenRun::new(message.clone(), workflow.plan.clone(), input, agent, at(message));
+        let open = open.setting(sets);
         let started = Started {
             open,
             digest: workflow.digest.clone(),
@@ -403,6 +408,7 @@ impl Handling {
             digest,
             at: open.started_at.parse().unwrap_or_default(),
             repeats,
+            sets: open.sets.clone(),
             input: Some(Json(open.input.clone())),
             agent: open.agent.clone().map(Json),
             taken,
@@ -453,7 +459,10 @@ impl Handling {
                 }
                 Next::End => {
                     let asked = vec![open.asked.clone()];
-                    emissions.results.push(Answer::new(asked, values.outputs()));
+                    let result = values.outputs();
+                    let fields = &self.workflow.0.surroundings.fields;
+                    emissions.fed_back.extend(fed_back::metadata(open, &result, fields));
+                    emissions.results.push(Answer::new(asked, result));
                 }
                 Next::Fail(failing) => emissions.failed.push(open.fail(failing)),
             }

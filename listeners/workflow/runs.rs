@@ -42,6 +42,8 @@ pub(super) struct OpenRun {
     /// What is known of the agent that the run works for.
     pub(super) agent: Option<Value>,
     pub(super) started_at: String,
+    /// The agent whose metadata the outputs set.
+    pub(super) sets: Option<String>,
     pub(super) facts: Facts,
     /// The results that the run has taken over from the one that it repeats, by the steps' names.
     pub(super) taken: BTreeMap<String, KnownValue>,
@@ -68,8 +70,23 @@ impl OpenRun {
         agent: Option<Value>,
         started_at: String,
     ) -> OpenRun {
-        let (facts, taken) = (Facts::default(), BTreeMap::new());
-        OpenRun { asked, plan, input, agent, started_at, facts, taken, waits_for_timeout: false }
+        OpenRun {
+            asked,
+            plan,
+            input,
+            agent,
+            started_at,
+            sets: None,
+            facts: Facts::default(),
+            taken: BTreeMap::new(),
+            waits_for_timeout: false,
+        }
+    }
+
+    /// Lets the outputs set the metadata of an agent.
+    pub(super) fn setting(mut self, agent: Option<String>) -> OpenRun {
+        self.sets = agent;
+        self
     }
 
     /// Takes over the results of another run.
@@ -110,7 +127,7 @@ impl Runs {
         let taken = started.taken.as_ref().map(|it| Vec::deserialize(&it.0));
         let taken: Vec<TakenResult> = taken.and_then(Result::ok).unwrap_or_default();
         let open = OpenRun::new(asked, Arc::new(plan), input, agent, started.at.to_string());
-        let open = open.taking(taken);
+        let open = open.taking(taken).setting(started.sets.clone());
         self.open.insert(started.run, open);
     }
 

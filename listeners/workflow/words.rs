@@ -23,6 +23,9 @@ pub struct WorkflowStarted {
     /// The run that this one repeats.
     #[payload(attribute, no_example)]
     pub repeats: Option<String>,
+    /// The agent whose metadata the outputs set.
+    #[payload(attribute, no_example)]
+    pub sets: Option<String>,
     /// The input, which `${trigger.…}` refers to.
     pub input: Option<Json>,
     /// What the workflow refers to of the agent that the run works for: `${agent.…}`.

@@ -145,7 +145,7 @@ impl MetadataVerb {
                 agent = &update.agent;
                 to.line(&to.style.paint(Paint::Who, &audit::line(agent)))?;
             }
-            let place = format!("turn {}, /{}", update.turn, update.entry.seq);
+            let place = format!("{}, /{}", maker(update), update.entry.seq);
             let place = format!("{}  {place}", second(update.at_us));
             to.line(&format!(
                 "  {}  {}  {}",
@@ -210,11 +210,20 @@ impl MetadataVerb {
     }
 }
 
+/// What made an update: a turn of the agent, or somebody else.
+fn maker(it: &Update) -> String {
+    match (&it.by, it.turn) {
+        (None, turn) => format!("turn {turn}"),
+        (Some(by), 0) => format!("by {}", audit::line(by)),
+        (Some(by), turn) => format!("by {} turn {turn}", audit::line(by)),
+    }
+}
+
 /// A change in a line, which is cut at the style's width.
 fn update_line(it: &Update, style: Style) -> String {
     let time = second(it.at_us);
     let place = format!("/{}", it.entry.seq);
-    let who = format!("{} turn {}", audit::line(&it.agent), it.turn);
+    let who = format!("{} {}", audit::line(&it.agent), maker(it));
     let field = audit::line(&it.field).into_owned();
     let mut change = match &it.new {
         Ok(new) => format!("{} → {}", shown(it.old.as_ref()), shown(Some(new))),
@@ -273,6 +282,7 @@ fn value_object(thread: &str, it: &Update) -> Value {
         "entry": it.entry.to_string(),
         "time": iso_time(it.at_us),
         "turn": it.turn,
+        "by": it.by,
     })
 }
 
@@ -285,6 +295,7 @@ fn update_object(thread: &str, it: &Update) -> Value {
         "time": iso_time(it.at_us),
         "agent": it.agent,
         "turn": it.turn,
+        "by": it.by,
         "field": it.field,
         "old": it.old,
         "new": it.new.as_ref().ok(),

@@ -11,7 +11,7 @@ use crate::listeners::metadata::words::{Metadata, MetadataChanged};
 use crate::listeners::trigger::NAME as TRIGGER;
 use crate::listeners::trigger::words::{HeldLongEnough, TriggerDecision, TriggersDecided};
 use crate::schema::json;
-use crate::wire::core::ThreadSpawned;
+use crate::wire::core::{ThreadNote, ThreadSpawned};
 
 /// An update of one field, or an attempt at one.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,10 @@ pub(crate) struct Update {
     /// When the update was recorded, in microseconds since the epoch.
     pub(crate) at_us: u64,
     pub(crate) agent: String,
+    /// The turn of whoever made the update; 0 if it was no turn.
     pub(crate) turn: u64,
+    /// The agent or workflow that made the update. None if the agent itself did.
+    pub(crate) by: Option<String>,
     pub(crate) field: String,
     /// The value before. None if the field wasn't set.
     pub(crate) old: Option<Value>,
@@ -60,8 +63,8 @@ impl Apply for MetadataHistory {
         if entry.is_refused() || entry.is_from_identity() {
             return;
         }
-        if entry.is::<Metadata>() && entry.to() == Some(entry.from()) {
-            self.record(entry);
+        if let Some((agent, metadata)) = Metadata::recorded(entry) {
+            self.record(entry, agent, metadata);
         } else if entry.is::<MetadataChanged>() && entry.to() == Some(TRIGGER) {
             let newest = self.newest.get(entry.from());
             self.told.extend(newest.map(|it| (entry.seq(), *it)));
@@ -86,10 +89,12 @@ impl MetadataHistory {
         all.filter_map(|it| self.updates.get(*it))
     }
 
-    /// Records what an agent has set, and what was refused.
-    fn record(&mut self, entry: &Entry) {
-        let Some(metadata) = entry.decode_if::<Metadata>() else { return };
-        let agent = entry.from().to_owned();
+    /// Records what was set for an agent, and what was refused.
+    fn record(&mut self, entry: &Entry, agent: String, metadata: Metadata) {
+        if entry.is::<ThreadNote>() {
+            // A change that comes from a thread below tells of itself.
+            self.told.insert(entry.seq(), self.updates.len());
+        }
         self.newest.insert(agent.clone(), self.updates.len());
         let fields = metadata.fields.and_then(|it| json::read(&it).ok());
         let fields = match fields {
@@ -110,6 +115,7 @@ impl MetadataHistory {
                 at_us: entry.at_us(),
                 agent: agent.clone(),
                 turn: metadata.turn,
+                by: metadata.by.clone(),
                 field,
                 old,
                 new,
@@ -174,7 +180,7 @@ mod tests {
     use crate::wire::Json;
 
     fn set(seq: u64, turn: u64, fields: &Value) -> Entry {
-        let metadata = Metadata { turn, fields: Some(fields.to_string()), error: Vec::new() };
+        let metadata = Metadata { turn, fields: Some(fields.to_string()), ..Metadata::default() };
         kept(seq, "coder", "coder", &metadata, Kept::default())
     }
 
@@ -233,7 +239,7 @@ mod tests {
     #[test]
     fn a_refused_value_changes_nothing() {
         let error = vec![MetadataError { field: "status".into(), message: "no".into() }];
-        let metadata = Metadata { turn: 2, fields: None, error };
+        let metadata = Metadata { turn: 2, error, ..Metadata::default() };
         let refused = kept(2, "coder", "coder", &metadata, Kept::default());
         let history = folded([set(1, 1, &json!({"status": "CODING"})), refused]);
         assert_eq!(history.updates[1].old, Some(json!("CODING")));

@@ -73,7 +73,7 @@ impl Metrics {
             return;
         }
         let is_own = *entry.thread() == self.thread;
-        let metadata = entry.decode_if::<Metadata>().filter(|_| entry.to() == Some(entry.from()));
+        let metadata = Metadata::recorded(entry);
         let is_charge = entry.is::<Charge>();
         if is_own {
             // A fork begins with the values of its source.
@@ -81,7 +81,8 @@ impl Metrics {
             inherited.for_each(|it| it.enter(entry.at_us()));
         }
         if is_own && (metadata.is_some() || is_charge) {
-            let agent = self.agents.entry(entry.from().to_owned()).or_default();
+            let agent = metadata.as_ref().map_or(entry.from(), |(agent, _)| agent);
+            let agent = self.agents.entry(agent.to_owned()).or_default();
             if agent.current.is_none() {
                 agent.enter(entry.at_us());
             }
@@ -89,8 +90,9 @@ impl Metrics {
                 agent.charge(entry);
             }
         }
-        if let Some(new) = metadata.and_then(|it| value_of(it, &self.field)) {
-            let agent = self.agents.entry(entry.from().to_owned()).or_default();
+        let new = metadata.and_then(|(agent, it)| Some((agent, value_of(it, &self.field)?)));
+        if let Some((agent, new)) = new {
+            let agent = self.agents.entry(agent).or_default();
             agent.set(new, is_own.then_some(entry.at_us()));
         }
         if let Some(state) = entry.flags().state().filter(|_| is_own) {
@@ -182,7 +184,7 @@ mod tests {
 
     fn set(seq: u64, status: &str) -> Entry {
         let fields = Some(json!({"status": status}).to_string());
-        let metadata = Metadata { turn: 1, fields, error: Vec::new() };
+        let metadata = Metadata { turn: 1, fields, ..Metadata::default() };
         kept(seq, "coder", "coder", &metadata, Kept::default())
     }
 

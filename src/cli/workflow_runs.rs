@@ -408,6 +408,7 @@ mod tests {
             workflow: "report".to_owned(),
             digest: "d".to_owned(),
             at: Timestamp::UNIX_EPOCH,
+            sets: None,
             repeats: None,
             taken: None,
             input: None,

@@ -213,6 +213,7 @@ impl Reader<'_> {
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
         let workflows = self.workflows(&self.includes.workflows, root);
         let mut services = self.services(root);
+        self.wrong_sources(root);
         let triggers = self.triggers(&workflows, root);
         let trigger_source = TriggerSource::new(&triggers);
         services.extend(workflow_listeners(&workflows, triggers, root));

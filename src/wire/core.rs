@@ -264,7 +264,8 @@ pub struct ThreadResult {
     pub payload: Option<Element>,
 }
 
-/// An interim message of a child thread, for its opener; it starts no handler.
+/// An interim message of a child thread, for its opener. It starts only handlers of listeners that
+/// take this payload.
 #[derive(Clone, Debug, PartialEq, Eq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/core/v1", reserved, bookkeeping)]
 pub struct ThreadNote {

@@ -165,6 +165,7 @@ async fn fails(pump: &Pump) {
 /// A message waits in a thread that is cancelled, and a thread that was cancelled is so again.
 async fn ends(pump: &Pump) {
     let spawns = SpawnThread {
+        metadata: None,
         suggested_sub_id: Some("asleep".into()),
         initial_payload: InitialPayload { payload: Sleeps { n: 12 }.encode().unwrap() },
     };
@@ -332,7 +333,7 @@ async fn a_thread_whose_answer_is_an_error_has_failed() {
         (Replies { n: 1 }.encode(), ThreadStatus::Failed),
     ] {
         let initial_payload = InitialPayload { payload: first.unwrap() };
-        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        let spawn = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
         client.push(&Push::element(spawn.encode().unwrap()));
         client.flush().await.unwrap();
         let spawned = message(&mut client).await;
@@ -440,7 +441,7 @@ async fn operators_are_told_why_nobody_takes_the_first_of_a_thread() {
         let limits = &pumphouse::limits::XmlLimits::FILE;
         let payload = xml::read(first, xml::Profile::Wire, limits).unwrap();
         let initial_payload = InitialPayload { payload };
-        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        let spawn = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
         let told = async |asker: Pump| {
             let error = asker.ask::<ThreadSpawned>(spawn.clone()).await.unwrap_err();
             let AskError::Failed(huh) = error else { panic!("{error}") };

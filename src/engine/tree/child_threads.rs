@@ -133,7 +133,8 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Records a child's note in the parent thread, for the listener that opened the child.
+    /// Records a child's note in the parent thread, for the listener that opened the child. The
+    /// listeners that take notes handle it.
     fn note_for_opener(&mut self, opener_note: OpenerNote, world: &World<'_>, out: &mut Step) {
         let Some(child) = self.threads.get(&opener_note.thread) else { return };
         let note = ThreadNote { thread: child.id.to_string(), payload: opener_note.element };
@@ -144,8 +145,10 @@ impl Tree {
         };
         let above = child.record.parent.clone().and_then(|it| self.threads.get_mut(&it));
         let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
+        let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
         let sending = to_spawner(&spawner, checked, opener_note.entry, root, world);
-        parent.append(sending, world, out);
+        parent.append(Sending { receivers: &receivers, ..sending }, world, out);
+        parent.start_all_of(&receivers, world, out);
     }
 
     /// Ends a child that has nothing left to do and gave no answer. In any other thread, tells

@@ -59,11 +59,20 @@ const POSITION: &[(&str, &str)] = &[
     ("system_append", "Behind what the model is told before all else."),
 ];
 
+const CHILDREN: &[(&str, &str)] = &[
+    ("none", "Nothing."),
+    ("inherit", "A copy of the values."),
+    ("share", "A copy of the values; what they set later is set for the agent as well."),
+];
+
 pub(super) fn metadata() -> Map {
     let fields = "The fields, by their names.";
     let injection = "How a prompt says what they are.";
     let atomic = "Whether nothing of an update is kept where any of it doesn't fit; false unless \
                   said.";
+    let children = "What agents get of the values that it calls; none unless said.";
+    let sources = "Those of its workflows whose outputs set the fields of the same names.";
+    let names = Kind::List(Box::new(Kind::Name));
     let example = "fields: {status: {values: [IDLE, BUSY]}}";
     Map {
         what: "metadata",
@@ -71,6 +80,8 @@ pub(super) fn metadata() -> Map {
             key("fields", Kind::Named(Box::new(Kind::Map(field()))), fields, example),
             key("injection", Kind::Map(shown()), injection, "injection: {method: auto}"),
             key("atomic", Kind::Flag, atomic, "atomic: true"),
+            key("children", Kind::Word(CHILDREN), children, "children: inherit"),
+            key("from_workflows", names, sources, "from_workflows: [report]"),
         ],
         one_of: &[],
     }

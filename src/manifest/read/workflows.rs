@@ -132,6 +132,24 @@ impl Reader<'_> {
         triggers
     }
 
+    /// Adds a mistake for each workflow that may set the metadata of an agent and isn't one of the
+    /// agent's workflows.
+    pub(super) fn wrong_sources(&self, root: &Node) {
+        for (path, item) in self.items(root) {
+            let sources = item.key("metadata").and_then(|it| it.key("from_workflows"));
+            let own = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
+            let own: Vec<&str> = own.iter().filter_map(Node::text).collect();
+            for node in sources.map(Node::items).unwrap_or_default() {
+                let Some(said) = node.text().filter(|it| !own.contains(it)) else { continue };
+                let text = format!("`{}` is no workflow of this agent", cut(said));
+                let mistake = Mistake::new(node.place, text);
+                let mistake = mistake.at(&format!("{path}.metadata.from_workflows"));
+                let mistake = mistake.or_nearest(said, own.iter().copied());
+                self.wrong(mistake.advice("the key `workflows` of the agent names its workflows"));
+            }
+        }
+    }
+
     /// Adds a mistake for each step that calls a listener that isn't there.
     pub(super) fn targets(
         &self,

@@ -98,7 +98,7 @@ async fn a_request_that_was_refused_was_asked_for_by_the_message_at_hand() {
 /// Has `thread` open a thread.
 async fn has_opened(Down { n }: Down) -> Result<To<SpawnThread>, Fault> {
     let initial_payload = InitialPayload { payload: Question { n }.encode()? };
-    Ok(To("thread", SpawnThread { suggested_sub_id: None, initial_payload }))
+    Ok(To("thread", SpawnThread { metadata: None, suggested_sub_id: None, initial_payload }))
 }
 
 /// What came of a thread, for whoever asked for it.

@@ -100,7 +100,7 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
 
 fn spawn(first: &impl Payload) -> SpawnThread {
     let initial_payload = InitialPayload { payload: first.encode().unwrap() };
-    SpawnThread { suggested_sub_id: None, initial_payload }
+    SpawnThread { metadata: None, suggested_sub_id: None, initial_payload }
 }
 
 async fn spend(pump: &Pump, it: Spend) -> String {

@@ -181,6 +181,7 @@ async fn a_child_can_be_forked_and_what_has_ended_too() {
     let pump = start(with_threads());
     let payload = Question { n: 4 }.encode().unwrap();
     let spawn = SpawnThread {
+        metadata: None,
         suggested_sub_id: Some("sub".into()),
         initial_payload: InitialPayload { payload },
     };

@@ -233,7 +233,7 @@ async fn a_child_that_goes_round_has_failed() {
     let mad = Listener::new("mad").on(async |_: Same| Again(Same {}));
     let pump = super::start((mad, thread()));
     let initial_payload = InitialPayload { payload: Same {}.encode().unwrap() };
-    let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+    let spawn = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
     let it: ThreadSpawned = pump.ask(spawn).await.unwrap();
     let parent = ThreadId::new(&it.parent_id);
     let mut follow = pump.follow(&parent, 2);

@@ -97,7 +97,8 @@ async fn ran(pump: &Pump) -> ThreadId {
     here.ask::<Lucky>(Lucky { n: 0 }).await.unwrap();
     let _ = here.to("pure").ask::<Answer>(Question { n: 13 }).await;
     let initial_payload = InitialPayload { payload: Down { n: 3 }.encode().unwrap() };
-    let spawn = SpawnThread { suggested_sub_id: Some("sub".into()), initial_payload };
+    let spawn =
+        SpawnThread { metadata: None, suggested_sub_id: Some("sub".into()), initial_payload };
     here.tell(spawn).await.unwrap();
     here.tell(Down { n: 2 }).await.unwrap();
     while !pump.log().open_entries().await.unwrap().is_empty() {

@@ -46,7 +46,7 @@ fn cast() -> Vec<Listener> {
 
 fn spawn(payload: &impl Payload, name: &str) -> SpawnThread {
     let initial_payload = InitialPayload { payload: payload.encode().unwrap() };
-    SpawnThread { suggested_sub_id: Some(name.into()), initial_payload }
+    SpawnThread { metadata: None, suggested_sub_id: Some(name.into()), initial_payload }
 }
 
 fn hour() -> SetTimer {

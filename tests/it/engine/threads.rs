@@ -28,7 +28,7 @@ fn answerer() -> Listener {
 fn spawn(label: &str, first: &impl Payload) -> SpawnThread {
     let payload = first.encode().unwrap();
     let initial_payload = InitialPayload { payload };
-    SpawnThread { suggested_sub_id: Some(label.into()), initial_payload }
+    SpawnThread { metadata: None, suggested_sub_id: Some(label.into()), initial_payload }
 }
 
 /// Waits until the thread's story has this many lines.
@@ -151,7 +151,7 @@ async fn what_nobody_takes_opens_no_thread() {
     assert!(matches!(&refused, AskError::Failed(huh) if huh.code == "P0011"), "{refused}");
     let forged = Done {}.encode().unwrap();
     let initial_payload = InitialPayload { payload: forged };
-    let forged = SpawnThread { suggested_sub_id: None, initial_payload };
+    let forged = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
     let refused = pump.ask::<ThreadSpawned>(forged).await.unwrap_err();
     assert!(matches!(&refused, AskError::Failed(huh) if huh.code == "P0010"), "{refused}");
     assert_eq!(pump.log().threads(None, 10).await.unwrap().len(), 2, "the two sessions");

@@ -114,7 +114,11 @@ async fn a_list_keeps_no_thread_alive() {
     let plan = async |_: Question| To("todo", list("never", &[("rest", false)]));
     let pump = start((Listener::new("planner").on(plan), todo(), thread()));
     let first = InitialPayload { payload: Question { n: 1 }.encode().unwrap() };
-    let it = SpawnThread { suggested_sub_id: Some("plan".into()), initial_payload: first };
+    let it = SpawnThread {
+        metadata: None,
+        suggested_sub_id: Some("plan".into()),
+        initial_payload: first,
+    };
     let it: ThreadSpawned = pump.ask(it).await.unwrap();
     let mut follow = pump.follow(&ThreadId::new(&it.parent_id), 2);
     let result: ThreadResult = entry(&mut follow).await.decode().unwrap();

@@ -76,7 +76,7 @@ fn a_wait_is_over_also_when_its_thread_ended_while_it_began() {
         let pump = start(&sim, &disk, (worker, thread()));
         let payload = Plain { fuel: 0, due: None }.into();
         let initial_payload = InitialPayload { payload };
-        let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+        let spawn = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
         let there: ThreadSpawned = sim.run(pump.ask(spawn)).unwrap().unwrap();
         let here = pump.in_thread(&ThreadId::new(&there.parent_id));
         let wait = AwaitThreads { mode: None, count: None, timeout: None, thread: Vec::new() };
@@ -94,7 +94,7 @@ fn a_child_that_is_done_while_it_pauses_ends_when_it_goes_on() {
     let pump = start(&sim, &disk, (worker, thread()));
     let payload = Plain { fuel: 0, due: None }.into();
     let initial_payload = InitialPayload { payload };
-    let spawn = SpawnThread { suggested_sub_id: None, initial_payload };
+    let spawn = SpawnThread { metadata: None, suggested_sub_id: None, initial_payload };
     let there: ThreadSpawned = sim.run(pump.ask(spawn)).unwrap().unwrap();
     let here = pump.in_thread(&ThreadId::new(&there.parent_id));
     let pause = PauseThread { thread: None, reason: None };

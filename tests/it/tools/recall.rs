@@ -51,7 +51,8 @@ async fn say(pump: &Pump, text: &str) -> ThreadId {
 /// Opens a thread below, and waits for its end.
 async fn spawn(pump: &Pump, below: &ThreadId, name: &str, payload: impl Payload) -> ThreadId {
     let initial_payload = InitialPayload { payload: payload.encode().unwrap() };
-    let spawn = SpawnThread { suggested_sub_id: Some(name.into()), initial_payload };
+    let spawn =
+        SpawnThread { metadata: None, suggested_sub_id: Some(name.into()), initial_payload };
     pump.in_thread(below).tell(spawn).await.unwrap();
     let child = below.child(name, 0);
     let closed = async || {

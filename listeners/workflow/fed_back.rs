@@ -1,0 +1,74 @@
+//! Outputs of a run that set metadata of the agent that the run works for.
+
+use std::collections::BTreeMap;
+
+use pumphouse::listener::{NoteAbove, TreeHistory};
+use pumphouse::prelude::*;
+use pumphouse::xml::writable;
+use serde_json::{Map, Value};
+
+use super::super::caller::opener;
+use super::super::metadata::Fields;
+use super::super::metadata::words::{Metadata, MetadataError};
+use super::super::words::action::Action;
+use super::agent_context::Surroundings;
+use super::runs::OpenRun;
+use super::words::WorkflowResult;
+
+/// The agent whose metadata the outputs of a run set. None if no agent began the run, directly or
+/// by a trigger on its metadata, or if its declaration doesn't let the workflow set any.
+///
+/// # Errors
+/// If the log can't be read.
+pub(super) async fn agent_to_set(
+    message: &Entry,
+    input: &Value,
+    tree: &TreeHistory,
+    surroundings: &Surroundings,
+    workflow: &str,
+) -> Result<Option<String>, Fault> {
+    let lets = |fields: &Fields| fields.from_workflows.iter().any(|it| it == workflow);
+    if message.seq() != 1 || !surroundings.fields.values().any(lets) {
+        return Ok(None);
+    }
+    let Some(asked) = opener(message, tree).await? else { return Ok(None) };
+    // A trigger names the agent in the input of the run.
+    let agent = match asked.is::<Action>() {
+        true => Some(asked.from()),
+        false => input.get("agent").and_then(Value::as_str).filter(|_| !asked.is_from_identity()),
+    };
+    let agent = agent.filter(|it| surroundings.fields.get(*it).is_some_and(lets));
+    Ok(agent.map(str::to_owned))
+}
+
+/// The metadata that a run's outputs set: those outputs that have the name of a field. None if
+/// there are none.
+pub(super) fn metadata(
+    open: &OpenRun,
+    result: &WorkflowResult,
+    fields: &BTreeMap<String, Fields>,
+) -> Option<NoteAbove<Metadata>> {
+    let agent = open.sets.clone()?;
+    let declared = fields.get(&agent)?;
+    let outputs = result.outputs.0.as_object()?;
+    let (mut kept, mut error) = (Map::new(), Vec::new());
+    for (name, value) in outputs {
+        let Some(field) = declared.get(name) else { continue };
+        match field.accepts(value) {
+            Ok(()) => drop(kept.insert(name.clone(), value.clone())),
+            Err(why) => error.push(MetadataError {
+                field: name.clone(),
+                message: writable(&format!("{name}: {why}")),
+            }),
+        }
+    }
+    if declared.atomic && !error.is_empty() {
+        kept.clear();
+    }
+    if kept.is_empty() && error.is_empty() {
+        return None;
+    }
+    let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
+    let by = Some(result.workflow.clone());
+    Some(NoteAbove(Metadata { agent: Some(agent), by, fields, error, ..Metadata::default() }))
+}
