@@ -8,6 +8,7 @@ pub mod timer;
 pub mod todo;
 pub mod words;
 mod caller;
+pub mod agent_context;
 pub mod feed_contents;
 pub mod feed_values;
 mod schedule;
@@ -78,6 +79,8 @@ pub fn accepting_factories(builder: &mut Builder) {
 pub fn factories(builder: &mut Builder) {
     builder.factory(Factory::plain("echo", echo::echo));
     builder.factory(Factory::plain("calculate", tool::calculate::calculate));
+    let context = |it: tool::agent_context::Settings| tool::agent_context::agent_context(&it);
+    builder.factory(Factory::new("agent_context", context));
     builder.factory(Factory::new("alerts", |it: tool::alerts::Settings| {
         Ok::<_, String>(tool::alerts::alerts(it))
     }));

@@ -78,6 +78,7 @@ use pumphouse::schema::Schema;
 
 use self::words::{ModelDown, ModelUp};
 use super::action::Actions;
+use super::agent_context::AgentFacts;
 use super::feed::words::ContextFeed;
 use super::feed::{Feeds, Refreshes, Shown};
 use super::metadata::{Fields, Metadatas};
@@ -159,6 +160,22 @@ impl Agent {
         ask(&self.name, text)
     }
 
+    /// Sets the folder in which the agent works, as its context says it.
+    #[must_use]
+    pub fn workspace(mut self, path: impl Into<String>) -> Agent {
+        self.settings.workspace = Some(path.into());
+        self
+    }
+
+    /// What the listener tells others of the agent.
+    fn facts(&self) -> AgentFacts {
+        let mut facts = AgentFacts::default();
+        facts.fields.clone_from(&self.settings.metadata);
+        facts.workspace_path.clone_from(&self.settings.workspace);
+        facts.organism.clone_from(&self.settings.organism);
+        facts
+    }
+
     /// Builds the listener that the pump runs.
     #[must_use]
     pub fn listener(self) -> Listener {
@@ -172,6 +189,7 @@ impl Agent {
         let own_thread = self.settings.agent_calls == settings::Calls::OwnThread;
         let max_turns = self.settings.max_turns;
         let trigger = self.settings.has_triggers.then_some(TRIGGER);
+        let facts = self.facts();
         let (model, attachments) = (self.model.describe(), self.model.attachments());
         let mind = context::AgentState::new(self);
         let it = Listener::with_state(name, Arc::new(mind))
@@ -204,6 +222,7 @@ impl Agent {
             .peers(peers)
             .relies_on(STAFF.into_iter().chain(trigger))
             .describe(text)
+            .extension(facts)
             .stateless();
         if own_thread { it.own_thread() } else { it }
     }

@@ -43,6 +43,10 @@ pub struct Settings {
     pub agent_calls: Calls,
     /// The fields of the agent's metadata.
     pub metadata: Fields,
+    /// The folder in which the agent works, as its context says it. None if that isn't known.
+    pub workspace: Option<String>,
+    /// The name of the agent's pump, as its context says it.
+    pub organism: Option<String>,
     /// Whether the agent tells the listener `trigger` of changes of its metadata. The pump needs
     /// that listener, then.
     pub has_triggers: bool,
@@ -95,6 +99,8 @@ impl Default for Settings {
             max_turns: 50,
             agent_calls: Calls::OwnThread,
             metadata: Fields::default(),
+            workspace: None,
+            organism: None,
             has_triggers: false,
             context_feeds: Feeds::default(),
             abilities: Ability::ALL.to_vec(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Fields;
 use super::words::{Metadata, MetadataError};
@@ -69,6 +69,13 @@ impl KnownFields {
         let known = [&self.shared, &self.values].into_iter().filter_map(|it| it.get(name));
         let value = known.into_iter().find(|it| field.accepts(it).is_ok());
         value.or_else(|| field.initial())
+    }
+
+    /// The values of all declared fields, by name. A field without a value is null.
+    #[must_use]
+    pub fn all(&self, fields: &Fields) -> Map<String, Value> {
+        let value = |name: &str| self.value(fields, name).cloned().unwrap_or_default();
+        fields.all().map(|it| (it.name().to_owned(), value(it.name()))).collect()
     }
 
     /// The fields that were set, in no order, with their values. Whether they are declared isn't

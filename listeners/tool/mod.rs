@@ -10,6 +10,7 @@ mod path_tree;
 mod secret_file;
 pub mod web;
 
+pub mod agent_context;
 pub mod alerts;
 pub mod organism_state;
 pub mod calculate;

@@ -1,17 +1,14 @@
 //! Outputs of a run that set metadata of the agent that the run works for.
 
-use std::collections::BTreeMap;
-
-use pumphouse::listener::{NoteAbove, TreeHistory};
+use pumphouse::listener::{Described, NoteAbove, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
+use super::super::agent_context::AgentFacts;
 use super::super::caller::opener;
-use super::super::metadata::Fields;
 use super::super::metadata::words::{Metadata, MetadataError};
 use super::super::words::action::Action;
-use super::agent_context::Surroundings;
 use super::runs::OpenRun;
 use super::words::WorkflowResult;
 
@@ -23,12 +20,14 @@ use super::words::WorkflowResult;
 pub(super) async fn agent_to_set(
     message: &Entry,
     input: &Value,
-    tree: &TreeHistory,
-    surroundings: &Surroundings,
+    (tree, capabilities): (&TreeHistory, &Capabilities),
     workflow: &str,
 ) -> Result<Option<String>, Fault> {
-    let lets = |fields: &Fields| fields.from_workflows.iter().any(|it| it == workflow);
-    if message.seq() != 1 || !surroundings.fields.values().any(lets) {
+    let lets = |it: &Described| {
+        let fields = it.extension::<AgentFacts>().map(|it| &it.fields);
+        fields.is_some_and(|it| it.from_workflows.iter().any(|it| it == workflow))
+    };
+    if message.seq() != 1 || !capabilities.listeners().iter().any(lets) {
         return Ok(None);
     }
     let Some(asked) = opener(message, tree).await? else { return Ok(None) };
@@ -37,7 +36,7 @@ pub(super) async fn agent_to_set(
         true => Some(asked.from()),
         false => input.get("agent").and_then(Value::as_str).filter(|_| !asked.is_from_identity()),
     };
-    let agent = agent.filter(|it| surroundings.fields.get(*it).is_some_and(lets));
+    let agent = agent.filter(|it| capabilities.listener(it).is_some_and(lets));
     Ok(agent.map(str::to_owned))
 }
 
@@ -46,10 +45,10 @@ pub(super) async fn agent_to_set(
 pub(super) fn metadata(
     open: &OpenRun,
     result: &WorkflowResult,
-    fields: &BTreeMap<String, Fields>,
+    capabilities: &Capabilities,
 ) -> Option<NoteAbove<Metadata>> {
     let agent = open.sets.clone()?;
-    let declared = fields.get(&agent)?;
+    let declared = &capabilities.listener(&agent)?.extension::<AgentFacts>()?.fields;
     let outputs = result.outputs.0.as_object()?;
     let (mut kept, mut error) = (Map::new(), Vec::new());
     for (name, value) in outputs {

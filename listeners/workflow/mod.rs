@@ -36,7 +36,6 @@ mod mistake;
 mod seconds;
 mod trigger_definition;
 pub mod definition;
-mod agent_context;
 mod plan;
 mod references;
 mod run;
@@ -48,7 +47,7 @@ mod fed_back;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pumphouse::listener::{Answer, FromContext, IntoEmit, NoteAbove, Outcome, TreeHistory};
@@ -59,7 +58,6 @@ use pumphouse::xml::{View, writable};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::agent_context::{Surroundings, agent_context};
 pub use self::definition::{Definition, WrongDefinition};
 use self::plan::{Plan, STEPS, action_id};
 use self::retry::{PastRun, Started};
@@ -72,8 +70,8 @@ use self::words::{
 };
 use super::action::Actions;
 use super::action::call::json_payload;
+use super::agent_context::{self, AgentContext};
 use super::condition::{Reference, as_number};
-use super::metadata::Fields;
 use super::metadata::words::Metadata;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
 use super::words::operator::RetryRun;
@@ -87,7 +85,8 @@ pub struct Workflow {
     plan: Arc<Plan>,
     json: Json,
     digest: String,
-    surroundings: Surroundings,
+    /// The variables of the environment that `${agent.environment}` has.
+    environment: BTreeMap<String, String>,
 }
 
 impl Workflow {
@@ -101,36 +100,14 @@ impl Workflow {
         let read = Definition::deserialize(&definition)
             .map_err(|error| WrongWorkflow(vec![WrongDefinition::new("", error.to_string())]))?;
         let plan = Plan::new(read).map_err(WrongWorkflow)?;
-        let surroundings = Surroundings::default();
-        Ok(Workflow { plan: Arc::new(plan), json: Json(definition), digest, surroundings })
-    }
-
-    /// Declares the metadata fields of an agent. `${agent.metadata}` has the defaults of fields
-    /// that the agent hasn't set.
-    #[must_use]
-    pub fn fields_of(mut self, agent: impl Into<String>, fields: Fields) -> Workflow {
-        self.surroundings.fields.insert(agent.into(), fields);
-        self
-    }
-
-    /// Sets `${agent.workspace_path}`.
-    #[must_use]
-    pub fn workspace_path(mut self, path: impl Into<String>) -> Workflow {
-        self.surroundings.workspace_path = Some(path.into());
-        self
-    }
-
-    /// Sets `${agent.manifest.organism}`, the name of the pump.
-    #[must_use]
-    pub fn organism(mut self, name: impl Into<String>) -> Workflow {
-        self.surroundings.organism = Some(name.into());
-        self
+        let environment = BTreeMap::new();
+        Ok(Workflow { plan: Arc::new(plan), json: Json(definition), digest, environment })
     }
 
     /// Adds a variable to `${agent.environment}`. What is added stands in the log.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Workflow {
-        self.surroundings.environment.insert(name.into(), value.into());
+        self.environment.insert(name.into(), value.into());
         self
     }
 
@@ -360,10 +337,9 @@ impl Handling {
                 return Ok(());
             }
         };
-        let wanted = workflow.plan.agent_fields();
-        let (tree, known) = (&self.tree, &workflow.surroundings);
-        let agent = agent_context(message, tree, &self.capabilities, known, &wanted).await?;
-        let sets = fed_back::agent_to_set(message, &input, tree, known, workflow.name()).await?;
+        let agent = self.agent(message).await?;
+        let known = (&self.tree, &self.capabilities);
+        let sets = fed_back::agent_to_set(message, &input, known, workflow.name()).await?;
         let open = OpenRun::new(message.clone(), workflow.plan.clone(), input, agent, at(message));
         let open = open.setting(sets);
         let started = Started {
@@ -375,6 +351,21 @@ impl Handling {
         };
         self.start(started, emissions);
         Ok(())
+    }
+
+    /// The fields of the context of the agent that caused a message to which the workflow refers.
+    /// None if it refers to none, or if no agent caused the message.
+    async fn agent(&self, message: &Entry) -> Result<Option<Value>, Fault> {
+        let workflow = &self.workflow.0;
+        let wanted = workflow.plan.agent_fields();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let context = agent_context::calling(message, &self.tree, &self.capabilities).await?;
+        let environment = workflow.environment.clone();
+        let context = context.map(|it| AgentContext { environment, ..it });
+        let field = |it: &AgentContext, name: String| Some((name.clone(), it.field(&name)?));
+        Ok(context.map(|it| wanted.into_iter().filter_map(|name| field(&it, name)).collect()))
     }
 
     /// Begins a run anew where another one failed.
@@ -460,8 +451,8 @@ impl Handling {
                 Next::End => {
                     let asked = vec![open.asked.clone()];
                     let result = values.outputs();
-                    let fields = &self.workflow.0.surroundings.fields;
-                    emissions.fed_back.extend(fed_back::metadata(open, &result, fields));
+                    let set = fed_back::metadata(open, &result, &self.capabilities);
+                    emissions.fed_back.extend(set);
                     emissions.results.push(Answer::new(asked, result));
                 }
                 Next::Fail(failing) => emissions.failed.push(open.fail(failing)),

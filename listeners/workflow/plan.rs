@@ -7,9 +7,9 @@ use pumphouse::schema::nearest;
 use serde_json::{Map, Value};
 
 use super::super::action::variables::{self, Piece, Reference, pieces};
+use super::super::agent_context;
 use super::super::condition::Type;
 use super::super::metadata::METADATA;
-use super::agent_context;
 use super::definition::{Definition, OnFailure, Step, StepKind, WrongDefinition};
 
 /// The names that references begin with.

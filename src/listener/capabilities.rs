@@ -2,13 +2,14 @@
 //! plans, pumps and the command line use them to describe an organism, and to find the payload that
 //! a word means.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::limits::XmlLimits;
-use crate::listener::{Context, Effects, FromContext, HandlerKey, Spec, may_emit};
+use crate::listener::{Context, Effects, Extensions, FromContext, HandlerKey, Spec, may_emit};
 use crate::name::{AGENT, CORE, META, Name};
 use crate::schema::{self, Content, Schema, nearest};
 use crate::wire::{Catalog, Fault, quoted};
@@ -66,6 +67,7 @@ pub struct Described {
     pub turns_max: Option<u64>,
     /// What a call may do besides answering, if its author declares it.
     pub effects: Option<Effects>,
+    pub(crate) extensions: Extensions,
 }
 
 /// The error for a word that names no payload, or several.
@@ -297,6 +299,13 @@ impl Described {
         self.said().any(|it| it == name)
     }
 
+    /// The value of this type that the listener tells of itself with
+    /// [`Listener::extension`](crate::Listener::extension). None if there is no such value.
+    #[must_use]
+    pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.extensions.get()
+    }
+
     /// The payloads that the listener may emit, by its signatures. Some may come more than once.
     fn said(&self) -> impl Iterator<Item = &Name> {
         self.emits.values().flatten().chain(&self.emits_then)
@@ -340,6 +349,7 @@ impl Described {
             relies_on: spec.relies_on.clone(),
             turns_max: spec.turns_max,
             effects: spec.effects,
+            extensions: spec.extensions.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod capabilities;
 mod context;
 mod emit;
 mod entry;
+mod extension;
 mod failure;
 mod fold;
 mod grant;
@@ -42,6 +43,7 @@ pub use note_above::NoteAbove;
 
 pub use entry::Entry;
 pub(crate) use entry::key_meta;
+pub(crate) use extension::Extensions;
 pub use fold::Apply;
 pub(crate) use fold::{Awake, FoldId, FoldOf};
 pub(crate) use grant::may_emit;

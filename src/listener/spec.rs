@@ -10,8 +10,8 @@ use crate::listener::asked::once_read;
 use crate::listener::grant::emit_of;
 use crate::listener::namespace::Move;
 use crate::listener::{
-    Announcement, Apply, Arguments, AtStop, Boxed, Context, Emit, EmitCore, Entry, FoldId, FoldOf,
-    Function, Grant, Handler, HandlerCall, IntoEmit, Kept, Need,
+    Announcement, Apply, Arguments, AtStop, Boxed, Context, Emit, EmitCore, Entry, Extensions,
+    FoldId, FoldOf, Function, Grant, Handler, HandlerCall, IntoEmit, Kept, Need,
 };
 use crate::name::Name;
 use crate::schema::Schema;
@@ -61,6 +61,7 @@ pub(crate) struct Spec {
     pub(crate) timeout: Option<Duration>,
     pub(crate) turns_max: Option<u64>,
     pub(crate) effects: Option<Effects>,
+    pub(crate) extensions: Extensions,
     pub(crate) peers: Option<Arc<[String]>>,
     pub(crate) relies_on: Arc<[String]>,
     pub(crate) grants: BTreeSet<String>,

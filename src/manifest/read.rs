@@ -113,6 +113,7 @@ impl Manifest {
             common_feeds: feeds::CommonFeeds::default(),
             pods,
             includes,
+            organism: root.key("name").and_then(Node::text).map(str::to_owned),
             default_model: root.key("default_model").cloned(),
             context: context_folder(file, &root, overrides.data),
             agent_feeds: RefCell::default(),
@@ -168,6 +169,8 @@ struct Reader<'a> {
     pods: pods::Pods,
     /// The files that the manifest includes.
     includes: includes::Includes,
+    /// The name of the pump.
+    organism: Option<String>,
     /// The model of agents that name no model.
     default_model: Option<Node>,
     /// The folder of agents' files.
@@ -211,7 +214,7 @@ impl Reader<'_> {
         }
         let tokens = root.key("tokens").and_then(|it| self.tokens(it));
         let doors = root.key("doors").map(|it| self.doors(it, tokens.as_ref()));
-        let workflows = self.workflows(&self.includes.workflows, root);
+        let workflows = self.workflows(&self.includes.workflows);
         let mut services = self.services(root);
         self.wrong_sources(root);
         let triggers = self.triggers(&workflows, root);

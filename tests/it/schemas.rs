@@ -10,8 +10,8 @@ use std::sync::Arc;
 use pumphouse::limits::XmlLimits;
 use pumphouse::listeners::metadata::{Field, Fields};
 use pumphouse::listeners::tool::{
-    command, documents, environment, fetch, files, git, http, keyvalue, llm, recall, service,
-    shell, skills, sql, system_monitor,
+    agent_context, command, documents, environment, fetch, files, git, http, keyvalue, llm, recall,
+    service, shell, skills, sql, system_monitor,
 };
 use pumphouse::listeners::trigger::Triggers;
 use pumphouse::listeners::workflow::Workflow;
@@ -59,7 +59,8 @@ fn house() -> BTreeMap<String, Schema> {
         vec![monitor, llm, files, git, command, shell, fetch, http, keyvalue, recall, skills, sql];
     let variables = serde_json::from_str(r#"{"variables": ["TZ"]}"#).unwrap();
     let environment = environment::environment(&variables).unwrap();
-    let sources = vec![documents, environment, service];
+    let context = agent_context::agent_context(&agent_context::Settings::default()).unwrap();
+    let sources = vec![documents, environment, service, context];
     let definition = serde_json::json!({
         "name": "report",
         "trigger": {"conditions": {"status": "BUSY"}},

@@ -239,6 +239,7 @@ fn surroundings() -> Vec<Key> {
     let injection = "How its prompts show its feeds.";
     let fields = "The fields in which it says how it is.";
     let workflows = "The workflows that it may run, and whose triggers watch its metadata.";
+    let workspace = "The folder that it works in, as its context says; the manifest's unless said.";
     let names = || Kind::List(Box::new(Kind::Name));
     let clock = "context_feeds: [{id: now, source: {type: internal, action: system_clock}}]";
     let status = "metadata: {fields: {status: {values: [IDLE, BUSY], default: IDLE}}}";
@@ -258,6 +259,7 @@ fn surroundings() -> Vec<Key> {
         ),
         key("metadata", Kind::Map(metadata()), fields, status),
         key("workflows", names(), workflows, "workflows: [code_finalization]"),
+        key("workspace", Kind::Path, workspace, "workspace: project"),
     ]
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ impl Reader<'_> {
             }
         };
         let settings = self.settings(item, path);
-        let settings = Settings { has_triggers: is_watched, ..settings? };
+        let organism = self.organism.clone();
+        let settings = Settings { has_triggers: is_watched, organism, ..settings? };
         Some(Agent::new(name?, model?).settings(settings).listener())
     }
 
@@ -168,6 +170,7 @@ impl Reader<'_> {
             max_turns: text("max_turns").and_then(amount::allowance).unwrap_or(usual.max_turns),
             agent_calls: chosen(item, "agent_calls", &[("same-thread", Calls::SameThread)]),
             metadata: self.surroundings(item, "metadata", path)?,
+            workspace: Some(self.workspace(item, path)?),
             context_feeds: self.context_feeds(item, path)?,
             abilities: item.key("abilities").map_or(usual.abilities, abilities),
             internal_actions: item.key("internal_actions").map(internal).unwrap_or_default(),
@@ -195,6 +198,27 @@ impl Reader<'_> {
             temperature: text("temperature").and_then(amount::number),
             ..usual
         })
+    }
+
+    /// The folder in which an agent works: `workspace`, or else the manifest's folder. None, with a
+    /// mistake, if there is no such folder.
+    fn workspace(&self, item: &Node, path: &str) -> Option<String> {
+        let own = self.folder();
+        let own = if own.as_os_str().is_empty() { Path::new(".") } else { own };
+        let at = item.key("workspace").and_then(|it| Some((it, it.text()?)));
+        let Some((node, text)) = at else {
+            let folder = own.canonicalize().unwrap_or_else(|_| own.to_owned());
+            return Some(folder.display().to_string());
+        };
+        let folder = own.join(text);
+        let wrong = match folder.canonicalize() {
+            Ok(it) if it.is_dir() => return Some(it.display().to_string()),
+            Ok(_) => "it is no folder".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let mistake = Mistake::new(node.place, format!("{}: {wrong}", folder.display()));
+        self.wrong(mistake.at(&joined(path, "workspace")));
+        None
     }
 
     /// Reads `metadata` or `context_feeds`: the default without the key, None if the value has

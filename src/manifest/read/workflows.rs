@@ -10,7 +10,6 @@ use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
 use crate::listeners::workflow::Workflow;
 use crate::listeners::workflow::definition::{Definition, TriggerKind};
-use crate::manifest::key_table::AGENT;
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::read::includes::WORKFLOWS;
@@ -37,16 +36,16 @@ impl<'a> Workflows<'a> {
 
 impl Reader<'_> {
     /// Reads the included workflows.
-    pub(super) fn workflows<'b>(&self, nodes: &'b [Node], root: &Node) -> Workflows<'b> {
-        let read = |node: &'b Node| Some((node, self.workflow(node, root)?));
+    pub(super) fn workflows<'b>(&self, nodes: &'b [Node]) -> Workflows<'b> {
+        let read = |node: &'b Node| Some((node, self.workflow(node)?));
         let all = Workflows(nodes.iter().filter_map(read).collect());
         self.wrong_circles(&all);
         all
     }
 
-    fn workflow(&self, node: &Node, root: &Node) -> Option<Workflow> {
+    fn workflow(&self, node: &Node) -> Option<Workflow> {
         match read(self.file, node) {
-            Ok(it) => Some(self.with_surroundings(it, node, root)),
+            Ok(it) => Some(self.with_environment(it, node)),
             Err(all) => {
                 all.into_iter().for_each(|it| self.wrong(it));
                 None
@@ -54,39 +53,15 @@ impl Reader<'_> {
         }
     }
 
-    /// The workflow, with what it may know of the agents that it works for.
-    fn with_surroundings(&self, workflow: Workflow, node: &Node, root: &Node) -> Workflow {
-        let folder = match self.folder().as_os_str().is_empty() {
-            true => ".".into(),
-            false => self.folder().to_owned(),
-        };
-        let folder = folder.canonicalize().unwrap_or(folder);
-        let mut workflow = workflow.workspace_path(folder.display().to_string());
-        if let Some(name) = root.key("name").and_then(Node::text) {
-            workflow = workflow.organism(name);
-        }
+    /// The workflow, with the variables that its file lists.
+    fn with_environment(&self, mut workflow: Workflow, node: &Node) -> Workflow {
         for at in node.key("environment").map(Node::items).unwrap_or_default() {
             let Some(name) = at.text() else { continue };
             if let Some(value) = (self.environment)(name) {
                 workflow = workflow.variable(name, value);
             }
         }
-        for (name, fields) in self.agents_fields(root) {
-            workflow = workflow.fields_of(name, fields);
-        }
         workflow
-    }
-
-    /// The metadata fields of the manifest's agents, by the agents' names.
-    fn agents_fields(&self, root: &Node) -> Vec<(String, Fields)> {
-        let items = self.items(root);
-        let agents =
-            items.iter().filter(|(_, it)| it.key("use").and_then(Node::text) == Some(AGENT));
-        let named = agents.filter_map(|(path, item)| {
-            let name = item.key("name")?.text()?.to_owned();
-            Some((name, self.surroundings(item, "metadata", path)?))
-        });
-        named.collect()
     }
 
     /// The triggers of the workflows.

@@ -369,8 +369,8 @@ const MEANING: &[Case] = &[
         "use: calcualte",
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
-        "echo, calculate, alerts, command, documents, environment, mcp, shell, fetch, files, git, \
-         http, keyvalue, llm, organism_state, other_organism, system_monitor, recall, service, \
+        "echo, calculate, agent_context, alerts, command, documents, environment, mcp, shell, \
+         fetch, files, git, http, keyvalue, llm, organism_state, other_organism, system_monitor, recall, service, \
          skills, subscribe, sql, greeter, agent",
     ),
     (

@@ -1,6 +1,7 @@
 //! The tools that a manifest names, used by agents whose models are scripted.
 
 mod adr_013;
+mod agent_context;
 mod command;
 mod documents;
 mod environment;

@@ -1,0 +1,107 @@
+//! [`CallingAgent`], an argument by which a handler learns for which agent it works.
+
+use std::collections::BTreeMap;
+
+use pumphouse::listener::{Context, FromContext, Need, TreeHistory};
+use pumphouse::prelude::*;
+use pumphouse::xml::writable;
+
+use super::facts::is_agent;
+use super::find::{calling, nearest};
+use super::words::AgentContext;
+
+/// Variables of the environment for the contexts that a listener takes. It is an
+/// [extension](pumphouse::listener::Described::extension) of the listener: without it, a context
+/// has no variables.
+///
+/// ```
+/// use pumphouse::listeners::agent_context::{CallingAgent, Variables};
+/// use pumphouse::prelude::*;
+///
+/// async fn deploy(agent: CallingAgent, _: Done) -> Result<(), Fault> {
+///     let context = agent.context().await?.unwrap_or_default();
+///     assert_eq!(context.environment["REGION"], "eu");
+///     Ok(())
+/// }
+/// # let _ =
+/// Listener::new("deploy").on(deploy).extension(Variables::from([("REGION", "eu")]))
+/// # ;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl<N: Into<String>, V: Into<String>, const LEN: usize> From<[(N, V); LEN]> for Variables {
+    fn from(all: [(N, V); LEN]) -> Variables {
+        all.into_iter().collect()
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
+    fn from_iter<T: IntoIterator<Item = (N, V)>>(all: T) -> Variables {
+        Variables(all.into_iter().map(|(name, it)| (name.into(), it.into())).collect())
+    }
+}
+
+/// The agent for which a handler works: the one whose call, whose step of a workflow or whose
+/// message led to the message at hand.
+///
+/// It reads the message's tree of threads, up to the moment when the log got the message.
+pub struct CallingAgent {
+    message: Message,
+    tree: TreeHistory,
+    capabilities: Capabilities,
+    listener: String,
+}
+
+#[diagnostic::do_not_recommend]
+impl<S> FromContext<S> for CallingAgent {
+    // Only the message's own tree is read, so the grant that a `TreeHistory` may have is of no use.
+    fn needs() -> Vec<Need> {
+        vec![Need::Log]
+    }
+
+    fn from_context(context: &Context<S>) -> Result<CallingAgent, Fault> {
+        Ok(CallingAgent {
+            message: Message::from_context(context)?,
+            tree: TreeHistory::from_context(context)?,
+            capabilities: Capabilities::from_context(context)?,
+            listener: context.listener().to_owned(),
+        })
+    }
+}
+
+impl CallingAgent {
+    /// The agent's context, as of the call. None if no agent caused the message.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub async fn context(&self) -> Result<Option<AgentContext>, Fault> {
+        let context = calling(&self.message, &self.tree, &self.capabilities).await?;
+        Ok(context.map(|it| self.with_variables(it)))
+    }
+
+    /// The context of the agent of this name, in the nearest thread of the tree: the message's own,
+    /// or else the newest one in which the agent had a turn. None if there is no such agent, or if
+    /// it had no turn.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub async fn context_of(&self, agent: &str) -> Result<Option<AgentContext>, Fault> {
+        let Some(agent) = self.capabilities.listener(agent).filter(|it| is_agent(it)) else {
+            return Ok(None);
+        };
+        let Some(found) = nearest(&agent.name, &self.message, &self.tree).await? else {
+            return Ok(None);
+        };
+        let context = found.context(&self.tree, agent, &self.capabilities).await?;
+        Ok(Some(self.with_variables(context)))
+    }
+
+    fn with_variables(&self, context: AgentContext) -> AgentContext {
+        let own = self.capabilities.listener(&self.listener);
+        let variables = own.and_then(|it| it.extension::<Variables>());
+        let variables = variables.into_iter().flat_map(|it| &it.0);
+        let environment = variables.map(|(name, it)| (name.clone(), writable(it))).collect();
+        AgentContext { environment, ..context }
+    }
+}

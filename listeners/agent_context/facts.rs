@@ -1,0 +1,23 @@
+//! What an agent's listener tells of the agent, before it has any turn.
+
+use pumphouse::listener::Described;
+
+use super::super::metadata::Fields;
+
+/// What an agent's listener tells of the agent. It is an
+/// [extension](pumphouse::listener::Described::extension) of the listener.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AgentFacts {
+    /// The fields of its metadata.
+    pub fields: Fields,
+    /// The folder in which it works.
+    pub workspace_path: Option<String>,
+    /// The name of its pump.
+    pub organism: Option<String>,
+}
+
+/// Whether a listener is an agent.
+pub(in super::super) fn is_agent(listener: &Described) -> bool {
+    listener.extension::<AgentFacts>().is_some()
+}

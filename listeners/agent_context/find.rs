@@ -1,0 +1,183 @@
+//! Finds agents in a tree of threads: the one that caused a message, or the nearest one of a name.
+
+use pumphouse::listener::{Described, TreeHistory};
+use pumphouse::prelude::*;
+use serde_json::{Map, Value};
+
+use super::super::metadata::Fields;
+use super::super::words::action::{Action, NAME};
+use super::facts::is_agent;
+use super::history::AgentHistory;
+use super::words::AgentContext;
+
+/// The largest number of entries that are read for an answer.
+const ENTRIES_MAX: usize = 100_000;
+/// The number of entries that are read at a time.
+const PAGE: usize = 256;
+
+/// An agent in a tree of threads, as of a message.
+pub(in super::super) struct NearestAgent {
+    thread: ThreadId,
+    history: AgentHistory,
+}
+
+impl NearestAgent {
+    /// The agent's metadata, with the defaults of the fields that it hasn't set.
+    pub(in super::super) fn metadata(&self, fields: &Fields) -> Map<String, Value> {
+        self.history.metadata(Some(fields))
+    }
+
+    /// The agent's context, without variables of the environment.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub(in super::super) async fn context(
+        self,
+        tree: &TreeHistory,
+        agent: &Described,
+        capabilities: &Capabilities,
+    ) -> Result<AgentContext, Fault> {
+        let session = tree.threads().await?.first().cloned();
+        let session = session.unwrap_or_else(|| self.thread.clone());
+        Ok(self.history.context(&session, &self.thread, agent, capabilities))
+    }
+}
+
+/// Finds the agent that caused a message, and computes its context. None if no agent caused it.
+///
+/// # Errors
+/// If the log can't be read.
+pub(in super::super) async fn calling(
+    message: &Entry,
+    tree: &TreeHistory,
+    capabilities: &Capabilities,
+) -> Result<Option<AgentContext>, Fault> {
+    let agent = capabilities.listener(message.from()).filter(|it| is_agent(it));
+    if let Some(agent) = agent.filter(|_| !message.is_from_identity()) {
+        // In a thread of the listener's own, the cause of its first message is in the agent's.
+        let thread = message.cause().map_or_else(|| message.thread(), |it| &it.thread);
+        let history = history_until(&agent.name, tree, thread, until(message, thread)).await?;
+        let found = NearestAgent { thread: thread.clone(), history };
+        return found.context(tree, agent, capabilities).await.map(Some);
+    }
+    let mut next = asker(message);
+    while let Some(EntryId { thread, seq }) = next {
+        let entries = entries_until(tree, &thread, seq).await?;
+        let (agent, above) = agent_among(&entries, seq, capabilities);
+        if let Some(agent) = agent {
+            let mut history = AgentHistory::new(&agent.name);
+            entries.iter().for_each(|it| history.apply(it));
+            let found = NearestAgent { thread, history };
+            return found.context(tree, agent, capabilities).await.map(Some);
+        }
+        next = above.filter(|it| it.thread != thread);
+    }
+    Ok(None)
+}
+
+/// Finds the thread in which an agent was at work that is nearest to a message: the message's own
+/// thread or, if the agent had no turn there, the newest thread of the tree. None if there is none.
+///
+/// # Errors
+/// If the log can't be read.
+pub(in super::super) async fn nearest(
+    agent: &str,
+    message: &Entry,
+    tree: &TreeHistory,
+) -> Result<Option<NearestAgent>, Fault> {
+    let mut left = ENTRIES_MAX;
+    let own = message.thread();
+    let others = tree.threads().await?.into_iter().rev().filter(|it| it != own);
+    for thread in std::iter::once(own.clone()).chain(others) {
+        let history = history_until(agent, tree, &thread, until(message, &thread)).await?;
+        left = left.saturating_sub(history.entries);
+        if history.is_any() {
+            return Ok(Some(NearestAgent { thread, history }));
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// The number of the last entry of a thread that counts for a message. A `TreeHistory` reads other
+/// threads up to the moment of the message anyway.
+fn until(message: &Entry, thread: &ThreadId) -> u64 {
+    if thread == message.thread() { message.seq() } else { u64::MAX }
+}
+
+/// What a thread says of an agent, up to one of its entries.
+async fn history_until(
+    agent: &str,
+    tree: &TreeHistory,
+    thread: &ThreadId,
+    until: u64,
+) -> Result<AgentHistory, Fault> {
+    let (mut history, mut last) = (AgentHistory::new(agent), 0);
+    while last < until && history.entries < ENTRIES_MAX {
+        let page = tree.read(thread, last, PAGE).await?;
+        let Some(newest) = page.last() else { break };
+        last = newest.seq();
+        page.iter().filter(|it| it.seq() <= until).for_each(|it| history.apply(it));
+    }
+    Ok(history)
+}
+
+/// The entry for whose sake another one was sent. For the call of an action that is the action, and
+/// for a step of a run the message that began the run; for any other entry it is the cause.
+fn asker(entry: &Entry) -> Option<EntryId> {
+    let key = entry.key().unwrap_or_default();
+    let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
+    if let Some((thread, seq)) =
+        of_action.and_then(|(it, seq)| Some((it, seq.split('.').next()?.parse().ok()?)))
+    {
+        return Some(EntryId { thread: ThreadId::new(thread), seq });
+    }
+    let of_run = key.split_once('/').filter(|_| entry.is::<Action>());
+    if let Some(seq) = of_run.and_then(|(run, _)| run.parse().ok()) {
+        return Some(EntryId { thread: entry.thread().clone(), seq });
+    }
+    entry.cause().cloned()
+}
+
+/// The entries of a thread up to one of them.
+async fn entries_until(
+    tree: &TreeHistory,
+    thread: &ThreadId,
+    until: u64,
+) -> Result<Vec<Entry>, Fault> {
+    let (mut entries, mut last): (Vec<Entry>, u64) = (Vec::new(), 0);
+    while last < until && entries.len() < ENTRIES_MAX {
+        let page = tree.read(thread, last, PAGE).await?;
+        let Some(newest) = page.last() else { break };
+        last = newest.seq();
+        entries.extend(page.into_iter().filter(|it| it.seq() <= until));
+    }
+    Ok(entries)
+}
+
+/// The agent that caused an entry of a thread, and the first cause that is in another thread.
+fn agent_among<'a>(
+    entries: &[Entry],
+    seq: u64,
+    capabilities: &'a Capabilities,
+) -> (Option<&'a Described>, Option<EntryId>) {
+    let at = |seq: u64| {
+        let place = entries.binary_search_by_key(&seq, Entry::seq).ok()?;
+        entries.get(place)
+    };
+    let mut next = at(seq);
+    while let Some(entry) = next {
+        let sender = capabilities.listener(entry.from()).filter(|it| is_agent(it));
+        if sender.is_some() && !entry.is_from_identity() {
+            return (sender, None);
+        }
+        let Some(asker) = asker(entry) else { return (None, None) };
+        if asker.thread != *entry.thread() {
+            return (None, Some(asker));
+        }
+        next = at(asker.seq);
+    }
+    (None, None)
+}
