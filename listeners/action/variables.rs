@@ -13,6 +13,8 @@ use pumphouse::reply::Reading;
 use pumphouse::schema::nearest;
 use serde_json::Value;
 
+use super::super::metadata::METADATA;
+
 /// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
 // The enum is exhaustive, since code that replaces references must handle each variant.
@@ -180,21 +182,32 @@ pub fn names_in_prose(text: &str, reading: Reading) -> Vec<&str> {
 }
 
 fn names_among<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
-    let names = pieces.iter().filter_map(|it| match it {
-        Piece::Reference(it) => Some(it.name),
-        Piece::Text(_) => None,
-    });
-    names.collect()
+    references(pieces).map(|it| it.name).collect()
 }
 
 /// The names that the texts of a JSON value refer to.
 pub fn names_in<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    let mut references = Vec::new();
+    references_in(value, &mut references);
+    found.extend(references.iter().map(|it| it.name));
+}
+
+/// The references in the texts of a JSON value.
+pub fn references_in<'a>(value: &'a Value, found: &mut Vec<Reference<'a>>) {
     match value {
-        Value::String(text) => found.extend(names(text)),
-        Value::Array(items) => items.iter().for_each(|it| names_in(it, found)),
-        Value::Object(properties) => properties.values().for_each(|it| names_in(it, found)),
+        Value::String(text) => found.extend(references(&pieces(text))),
+        Value::Array(items) => items.iter().for_each(|it| references_in(it, found)),
+        Value::Object(properties) => properties.values().for_each(|it| references_in(it, found)),
         _ => {}
     }
+}
+
+/// The references among a text's pieces.
+pub fn references<'p, 'a: 'p>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = Reference<'a>> + 'p {
+    pieces.iter().filter_map(|it| match it {
+        Piece::Reference(it) => Some(*it),
+        Piece::Text(_) => None,
+    })
 }
 
 /// A piece of a text. The pieces together are the text, except that each `$$` has become `$`.
@@ -305,6 +318,14 @@ pub fn steps(path: &str) -> Option<Vec<&str>> {
 }
 
 impl<'t> Reference<'t> {
+    /// The field of the agent's metadata to which the reference leads: `status` of
+    /// `${metadata.status}`. None for any other reference.
+    #[must_use]
+    pub fn metadata_field(&self) -> Option<&'t str> {
+        let path = steps(self.path).filter(|_| self.name == METADATA)?;
+        path.first().copied()
+    }
+
     fn value<'a>(&self, lookup: &impl Fn(&str) -> Lookup<'a>) -> Result<Value, Unresolved> {
         let missing = |value: Option<String>| Unresolved {
             reference: self.whole.to_owned(),

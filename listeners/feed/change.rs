@@ -2,6 +2,7 @@
 //! and `remove_context_feed`, mostly sent as actions of the type `internal`.
 
 use pumphouse::limits::FeedLimits;
+use pumphouse::listener::Described;
 use pumphouse::prelude::*;
 use pumphouse::schema::nearest;
 
@@ -10,6 +11,7 @@ use super::super::action::words::ActionError;
 use super::super::caller::caller;
 use super::OWN;
 use super::definition::{BUILT_IN, Definition, SourceKind, Transform};
+use super::metadata;
 use super::registry::Registry;
 use super::shown::Shown;
 use super::words::{
@@ -131,6 +133,12 @@ fn sound(all: &Capabilities, agent: &str, feed: &Definition) -> Result<(), Strin
         Some(found) if found.kind == SourceKind::Set => {
             let text = "an agent can't define a feed of the type set; the manifest does";
             Err(format!("{}: {text}", feed.id))
+        }
+        Some(found) if found.kind == SourceKind::Metadata => {
+            let peers = all.listener(agent).and_then(|it| it.peers.clone());
+            let is_peer = |it: &Described| peers.as_ref().is_none_or(|all| all.contains(&it.name));
+            let named = metadata::named(all, found, is_peer);
+            named.map(drop).map_err(|it| format!("{}: {it}", feed.id))
         }
         Some(found) if found.kind != SourceKind::Internal => {
             let name = found.name.as_deref().unwrap_or_default();

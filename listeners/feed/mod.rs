@@ -20,9 +20,11 @@
 //! agent's prompts show the content, at the end unless the feed has another position.
 //! `docs/feeds.md` is the manual.
 
+mod answers;
+mod refresh;
+mod metadata;
 mod change;
 mod list;
-mod refresh;
 
 use super::feed_contents::pump_sources;
 pub use super::feed_contents::{definition, injection, registry, shown, words};
@@ -30,7 +32,7 @@ pub use super::feed_contents::{definition, injection, registry, shown, words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pumphouse::listener::{FromContext, IntoEmit, Record};
+use pumphouse::listener::{FromContext, IntoEmit, Record, TreeHistory};
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
 use pumphouse::wire::Timestamp;
@@ -50,9 +52,10 @@ use self::words::{
     FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, RefreshFeeds,
 };
 use super::action::value::{known, value};
-use super::action::variables::{KnownValue, Lookup, resolve_json};
+use super::action::variables::{KnownValue, Lookup};
 use super::action::{self, Actions, call};
 use super::feed_values::{self, GetFeed};
+use super::metadata::METADATA;
 use super::mind::Minds;
 use super::timer::Timers as Clocks;
 use super::words::agent::RULES;
@@ -91,6 +94,7 @@ pub fn feed() -> Listener {
 struct Handling {
     message: Message,
     history: History,
+    tree: TreeHistory,
     refreshes: Fold<Refreshes>,
     shown: Fold<Shown>,
     actions: Fold<Actions>,
@@ -276,7 +280,16 @@ impl Handling {
             Ok(Internal::Debug) => self.status(&of.agent),
             _ => AgentStatus::default(),
         };
+        let source = self.source(of).filter(|it| it.kind == SourceKind::Metadata);
+        let metadata = match source {
+            Some(source) => match self.other_metadata(source).await? {
+                Ok(it) => it,
+                Err(why) => return Ok(Err(why)),
+            },
+            None => Map::new(),
+        };
         let facts = Facts {
+            metadata,
             status,
             now_us: self.clock.now_us(),
             chance: self.random.next_u64(),
@@ -329,9 +342,7 @@ impl Handling {
             false => call::find(all, name, |it| !OWN.contains(&&*it.listener.name)),
         };
         let called = called.map_err(|it| it.message)?;
-        let params = source.params.as_ref().map(|it| it.0.clone());
-        let params = params.unwrap_or_else(|| Value::Object(Map::new()));
-        let params = resolve_json(&params, &|it| self.value(agent, it, fresh), &mut Vec::new());
+        let params = self.params(of, &called, source, fresh)?;
         let payload = call::from_json(called.schema, &params)?;
         Ok((called.listener.name.clone(), payload))
     }
@@ -347,6 +358,9 @@ impl Handling {
         let all = &self.capabilities;
         if let Some(value) = self.actions.graph().value(agent, name) {
             return call::lookup(all, &value, Some(RULES));
+        }
+        if let Some(value) = self.own_metadata(agent).filter(|_| name == METADATA) {
+            return Lookup::Value(Cow::Owned(value));
         }
         let held = || self.shown.get(agent, name).filter(|it| !it.text.is_empty());
         if let Some(value) = fresh.get(name) {
@@ -402,7 +416,7 @@ impl Handling {
 
     /// The content of a source's answer.
     fn content(&self, answer: Option<&Element>) -> Content {
-        if let Some(FeedContent { text, as_of, is_stale, .. }) = answer.and_then(refresh::content) {
+        if let Some(FeedContent { text, as_of, is_stale, .. }) = answer.and_then(answers::content) {
             return Content { text, as_of, is_stale: is_stale == Some(true) };
         }
         let text = match answer.map(|it| value(&self.capabilities, it)) {
@@ -514,7 +528,7 @@ fn source_name(definition: &Definition) -> &str {
     let source = definition.source.as_ref();
     source.map_or("", |it| match it.kind {
         SourceKind::Set => feed_values::NAME,
-        _ => it.name.as_deref().or(it.action.as_deref()).unwrap_or_default(),
+        _ => it.asked().unwrap_or_default(),
     })
 }
 

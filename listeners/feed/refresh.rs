@@ -11,23 +11,23 @@ use std::sync::Arc;
 use pumphouse::limits::FeedLimits;
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;
-use pumphouse::wire::core::{SystemThreadError, ThreadResult, ThreadSpawned, ThreadStatus};
+use pumphouse::wire::core::{ThreadResult, ThreadSpawned, ThreadStatus};
+use serde_json::Value;
 
-use super::super::action::variables::names_in;
-use super::super::action::words::PartialResult;
+use super::super::action::variables::{Reference, names_in, references_in};
+use super::super::metadata::Metadatas;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
-use super::super::todo::words::StepsOpen;
 use super::super::words::agent::{Response, Stopped};
+use super::answers::{content, is_partial, refused, stopped, told};
 use super::definition::{Definition, Source, micros};
 use super::registry::{Registered, Registry};
-use super::words::{
-    FeedContent, FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, NAME, RefreshFeeds,
-};
+use super::words::{FeedUnasked, FeedsDue, FeedsRefreshed, FetchContextFeed, NAME, RefreshFeeds};
 
 /// The fold of the feeds that are being refreshed.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Refreshes {
     registry: Registry,
+    metadata: Metadatas,
     agents: BTreeMap<String, AgentFeeds>,
     /// The requests to sources that have no answer, each with its feed.
     calls: OpenCalls<SourceCall>,
@@ -44,6 +44,9 @@ pub(in super::super) struct Refreshes {
     thread: CurrentThread,
 }
 
+/// The metadata to which a feed's parameters refer, by their fields.
+type Referenced = BTreeMap<String, Value>;
+
 /// A feed of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FeedId {
@@ -58,6 +61,7 @@ struct SourceCall {
     /// The number of the request.
     number: u64,
     fetch: Option<Fetch>,
+    metadata: Referenced,
 }
 
 /// The `fetch_context_feed` that caused a request to a source.
@@ -120,6 +124,8 @@ struct FeedState {
     /// Whether the feed waits for other feeds before its source is asked.
     is_held: bool,
     value: Option<Element>,
+    /// The metadata with which the source was last asked.
+    metadata: Referenced,
     /// The number of the newest request of a `fetch_context_feed` that the source has answered.
     fetched_by: u64,
 }
@@ -128,6 +134,11 @@ impl Refreshes {
     /// The effects of the message with this number. Empty if another entry is the newest.
     pub(super) fn of(&self, seq: u64) -> Arc<[Effect]> {
         self.latest.of(seq)
+    }
+
+    /// The metadata of the thread's agents.
+    pub(super) fn metadata(&self) -> &Metadatas {
+        &self.metadata
     }
 
     /// The feeds of the thread's agents.
@@ -146,6 +157,7 @@ impl Refreshes {
             let Some(state) = state else { return true };
             state.is_awaited(definition)
                 || state.until.is_none() && state.is_old(definition, now)
+                || state.has_other(&referenced(&self.metadata, agent, definition))
                 || definition.is_periodic() && !is_at_work
         })
     }
@@ -202,7 +214,15 @@ impl Refreshes {
                 let asked = entry.cause().and_then(|it| self.fetches.get(&it.seq)).cloned();
                 let source = self.source(&of).cloned();
                 let fetch = asked.map(|asked| Fetch { asked, source });
-                SourceCall { of, number: entry.seq(), fetch }
+                let metadata = match &fetch {
+                    Some(_) => self
+                        .registry
+                        .get(&of.agent, &of.id)
+                        .map(|it| referenced(&self.metadata, &of.agent, &it.definition)),
+                    None => self.state(&of).map(|it| it.metadata.clone()),
+                };
+                let metadata = metadata.unwrap_or_default();
+                SourceCall { of, number: entry.seq(), fetch, metadata }
             }
         };
         self.calls.record(entry, call);
@@ -240,12 +260,17 @@ impl Refreshes {
     fn answered(
         &mut self,
         now: u64,
-        SourceCall { of, number, fetch }: SourceCall,
+        SourceCall { of, number, fetch, metadata }: SourceCall,
         answer: Result<Option<Element>, String>,
         effects: &mut Vec<Effect>,
     ) {
         let Some(Fetch { asked, source }) = fetch else {
-            let newest = self.state(&of).map_or(0, |it| it.fetched_by);
+            let state = self.state(&of);
+            let newest = state.as_ref().map_or(0, |it| it.fetched_by);
+            if state.is_some_and(|it| it.metadata != metadata) {
+                // The source was asked again since, with other parameters.
+                return;
+            }
             return match answer {
                 // A later request, of a fetch, was answered before.
                 Ok(_) if number < newest => {}
@@ -257,8 +282,11 @@ impl Refreshes {
         let is_same = self.source(&of) == source.as_ref();
         // After a failure, a turn may still wait for another request to this source.
         let Ok(answer) = answer else { return };
-        if let Some(state) = self.state(&of).filter(|it| is_same && it.fetched_by < number) {
-            (state.fetched_by, state.is_held) = (number, false);
+        let is_wanted = |it: &&mut FeedState| {
+            is_same && it.fetched_by < number && (it.until.is_none() || it.metadata == metadata)
+        };
+        if let Some(state) = self.state(&of).filter(is_wanted) {
+            (state.fetched_by, state.is_held, state.metadata) = (number, false, metadata);
             self.had(now, of, answer, effects);
         }
     }
@@ -312,8 +340,10 @@ impl Refreshes {
             if !definition.is_enabled() {
                 continue;
             }
-            if state.until.is_none() && state.is_old(definition, now) {
-                state.begin(definition, now);
+            let metadata = referenced(&self.metadata, agent, definition);
+            if state.has_other(&metadata) || state.until.is_none() && state.is_old(definition, now)
+            {
+                state.begin(definition, metadata, now);
                 if definition.internal().is_some() {
                     effects.push(Effect::Ask(FeedId {
                         agent: agent.to_owned(),
@@ -374,6 +404,7 @@ impl Refreshes {
                 agent_feeds.feeds.get_mut(&definition.id).filter(|it| it.is_held && is_free)
             {
                 state.is_held = false;
+                state.metadata = referenced(&self.metadata, agent, definition);
                 effects.push(Effect::Ask(FeedId {
                     agent: agent.to_owned(),
                     id: definition.id.clone(),
@@ -395,6 +426,7 @@ impl Refreshes {
             let is_at_work = self.agents.get(&agent).is_some_and(|it| it.is_at_work);
             for Registered { definition: it, .. } in self.registry.of(&agent).to_vec() {
                 let asked = FeedId { agent: agent.clone(), id: it.id.clone() };
+                let referenced = referenced(&self.metadata, &agent, &it);
                 let Some(state) = self.state(&asked) else { continue };
                 if state.until.is_some_and(|until| until <= now) {
                     let why = match state.is_held {
@@ -403,7 +435,7 @@ impl Refreshes {
                     };
                     self.give_up(now, asked, why, effects);
                 } else if is_at_work && state.next(&it).is_some_and(|next| next <= now) {
-                    state.begin(&it, now);
+                    state.begin(&it, referenced, now);
                     if it.internal().is_some() {
                         effects.push(Effect::Ask(asked));
                     }
@@ -459,6 +491,7 @@ impl Apply for Refreshes {
             self.forked();
         }
         self.registry.apply(entry);
+        self.metadata.apply(entry);
         self.observe(entry);
         let is_handled = entry.to() == Some(NAME) && entry.receivers() > 0 && !entry.is_refused();
         let effects = if is_handled { self.input(entry) } else { Vec::new() };
@@ -486,6 +519,11 @@ impl FeedState {
         !is_fresh && !within(self.failed_at, pause)
     }
 
+    /// Whether the source was last asked with other metadata than these.
+    fn has_other(&self, metadata: &Referenced) -> bool {
+        self.metadata != *metadata
+    }
+
     /// Whether a turn waits for the source's answer. It doesn't for a periodic feed that has
     /// content.
     fn is_awaited(&self, definition: &Definition) -> bool {
@@ -494,7 +532,12 @@ impl FeedState {
 
     /// Begins a refresh. An internal source answers at once; the request to any other source is
     /// held until [`Refreshes::go_on`] sends it.
-    fn begin(&mut self, definition: &Definition, now: u64) {
+    fn begin(&mut self, definition: &Definition, metadata: Referenced, now: u64) {
+        if self.has_other(&metadata) {
+            // What the feed holds belongs to other parameters.
+            (self.had_at, self.fresh_until, self.value) = (None, None, None);
+        }
+        self.metadata = metadata;
         if definition.internal().is_some() {
             self.had_at = Some(now);
         } else {
@@ -512,43 +555,6 @@ impl FeedState {
     }
 }
 
-/// The content of a feed, if its source answered `feed-content`.
-pub(super) fn content(answer: &Element) -> Option<FeedContent> {
-    let is_it = answer.is(FeedContent::NAME.namespace(), FeedContent::NAME.local());
-    FeedContent::decode(answer).ok().filter(|_| is_it)
-}
-
-/// The reason why an agent stopped. None if this is no `agent-stopped`.
-fn stopped(element: &Element) -> Option<String> {
-    let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
-    let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
-    Some(format!("the agent stopped, {}: {}", stopped.reason, stopped.text))
-}
-
-/// Whether an entry is a partial answer, after which another answer comes.
-fn is_partial(entry: &Entry) -> bool {
-    let is_part = entry.is::<StepsOpen>() || entry.is::<PartialResult>();
-    is_part || entry.decode_if::<Response>().is_some_and(|it| !it.is_final)
-}
-
-/// The reason why the pump answered in place of the source. None if the source itself answered.
-fn refused(entry: &Entry) -> Option<String> {
-    if entry.from() != "core" {
-        return None;
-    }
-    if let Some(error) = entry.decode_if::<SystemThreadError>() {
-        return Some(error.message);
-    }
-    entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
-}
-
-/// The text of an error, or its name if it has no text.
-fn told(error: &Entry) -> String {
-    let element = error.element().ok();
-    let text = element.and_then(|it| it.elements().find(|it| it.local() == "text"));
-    text.map_or_else(|| error.name().local().to_owned(), |it| it.text().into_owned())
-}
-
 /// The names that a feed's parameters refer to.
 fn refers_to(definition: &Definition) -> Vec<&str> {
     let mut names = Vec::new();
@@ -556,6 +562,22 @@ fn refers_to(definition: &Definition) -> Vec<&str> {
         names_in(&params.0, &mut names);
     }
     names
+}
+
+/// The metadata that an agent has set to which a feed's parameters refer.
+fn referenced(metadata: &Metadatas, agent: &str, definition: &Definition) -> Referenced {
+    let (mut references, params) = (Vec::new(), definition.source.as_ref());
+    if let Some(params) = params.and_then(|it| it.params.as_ref()) {
+        references_in(&params.0, &mut references);
+    }
+    let mut fields = references.iter().filter_map(Reference::metadata_field).peekable();
+    if fields.peek().is_none() {
+        return Referenced::new();
+    }
+    let fields: BTreeSet<&str> = fields.collect();
+    let known = metadata.of(agent);
+    let own = known.values().filter(|(name, _)| fields.contains(name));
+    own.map(|(name, it)| (name.to_owned(), it.clone())).collect()
 }
 
 /// The key of a request: the entry that caused it, the agent, and the feed.

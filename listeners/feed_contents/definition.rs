@@ -283,9 +283,15 @@ impl Definition {
     /// The internal source of the feed. None if the feed has another source, an error if the
     /// source's name or parameters are wrong.
     pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
-        let source = self.source.as_ref().filter(|it| it.kind == SourceKind::Internal)?;
-        let action = source.action.as_deref().unwrap_or_default();
-        Some(Internal::read(action, source.params.as_ref().map(|it| &it.0)))
+        let source = self.source.as_ref()?;
+        match source.kind {
+            SourceKind::Internal => {
+                let action = source.action.as_deref().unwrap_or_default();
+                Some(Internal::read(action, source.params.as_ref().map(|it| &it.0)))
+            }
+            SourceKind::Metadata => Some(Ok(Internal::Metadata)),
+            _ => None,
+        }
     }
 
     /// Checks the definition.

@@ -16,6 +16,8 @@ pub(in super::super) enum Internal {
     Random { min: i64, max: i64 },
     /// Counts of the thread: entries, turns and seconds.
     Statistics,
+    /// The metadata of another agent.
+    Metadata,
     /// The status of the agent, and its unfinished actions, timers and threads.
     Debug,
 }
@@ -38,6 +40,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) opened_us: u64,
     pub(in super::super) entries: u64,
     pub(in super::super) turns: u64,
+    /// The metadata of the other agent. Empty unless that is the source.
+    pub(in super::super) metadata: Map<String, Value>,
     /// The status of the agent. Empty unless the source is `debug_context`.
     pub(in super::super) status: AgentStatus,
 }
@@ -155,6 +159,7 @@ impl Internal {
                 });
                 Ok(format!("{all:#}"))
             }
+            Internal::Metadata => Ok(format!("{:#}", Value::Object(at.metadata.clone()))),
             Internal::Debug => {
                 let status = &at.status;
                 let open = |open_action: &OpenAction| {
@@ -247,6 +252,7 @@ mod tests {
             opened_us: JUNE - 5_000_000,
             entries: 7,
             turns: 2,
+            metadata: Map::new(),
             status,
         };
         let said = Internal::read(action, Some(params)).and_then(|it| it.answer(&at));

@@ -7,6 +7,12 @@ use serde_json::Value;
 
 use super::pump_sources::Internal;
 
+/// Says of a listener that its parameter `path` is the path of a URL. An
+/// [extension](pumphouse::listener::Described::extension). Values of an agent's metadata are
+/// percent-encoded in such a path.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct UrlPath;
+
 /// A feed's source.
 #[derive(Clone, Debug, PartialEq, Payload, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,10 +30,33 @@ pub struct Source {
     #[payload(attribute, no_example)]
     #[serde(default)]
     pub action: Option<String>,
+    /// For `metadata`: the agent whose metadata it shows.
+    #[payload(attribute, no_example)]
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// For `metadata`: the fields that it shows; by default all.
+    #[payload(no_example)]
+    #[serde(default)]
+    pub fields: Option<FieldNames>,
     /// The parameters of the request, as a JSON object.
     #[payload(example = "{\"filter\":\"ERROR\",\"since\":\"1h\"}")]
     #[serde(default)]
     pub params: Option<Json>,
+}
+
+/// The names of fields. A manifest writes them as a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Payload, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub struct FieldNames {
+    /// The names.
+    #[payload(example = "status")]
+    pub name: Vec<String>,
+}
+
+impl From<Vec<String>> for FieldNames {
+    fn from(name: Vec<String>) -> FieldNames {
+        FieldNames { name }
+    }
 }
 
 /// The type of a feed's source.
@@ -50,13 +79,15 @@ pub enum SourceKind {
     Internal,
     /// Operators and the senders in `set_by`.
     Set,
+    /// The metadata of another agent.
+    Metadata,
 }
 
 impl Source {
     /// A source that is a listener. `name` is a listener's name or `listener.payload`.
     #[must_use]
     pub fn listener(name: impl Into<String>) -> Source {
-        Source { kind: SourceKind::Tool, name: Some(name.into()), action: None, params: None }
+        Source { name: Some(name.into()), ..Source::of(SourceKind::Tool) }
     }
 
     /// A source that is a listener for an HTTP service.
@@ -68,13 +99,37 @@ impl Source {
     /// An internal source, which the pump itself answers.
     #[must_use]
     pub fn internal(action: impl Into<String>) -> Source {
-        Source { kind: SourceKind::Internal, name: None, action: Some(action.into()), params: None }
+        Source { action: Some(action.into()), ..Source::of(SourceKind::Internal) }
     }
 
     /// The source of a feed that operators, and the senders of its `set_by`, set with `set-feed`.
     #[must_use]
     pub fn set() -> Source {
-        Source { kind: SourceKind::Set, name: None, action: None, params: None }
+        Source::of(SourceKind::Set)
+    }
+
+    /// A source that is the metadata of another agent in the same tree of threads.
+    #[must_use]
+    pub fn metadata(agent: impl Into<String>) -> Source {
+        Source { agent: Some(agent.into()), ..Source::of(SourceKind::Metadata) }
+    }
+
+    /// Sets the fields that a source of the type `metadata` shows. By default it shows all.
+    #[must_use]
+    pub fn fields<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Source {
+        let name = names.into_iter().map(Into::into).collect();
+        Source { fields: Some(FieldNames { name }), ..self }
+    }
+
+    /// Whom the source asks: a listener, a part of the pump, or the agent whose metadata it shows.
+    /// None if operators set the content.
+    #[must_use]
+    pub fn asked(&self) -> Option<&str> {
+        self.name.as_deref().or(self.action.as_deref()).or(self.agent.as_deref())
+    }
+
+    fn of(kind: SourceKind) -> Source {
+        Source { kind, name: None, action: None, agent: None, fields: None, params: None }
     }
 
     /// Sets the parameters of the request, a JSON object.
@@ -87,8 +142,20 @@ impl Source {
         if self.params.as_ref().is_some_and(|it| !it.0.is_object()) {
             return Err("params are an object".to_owned());
         }
+        let is_alone = self.name.is_none() && self.action.is_none() && self.params.is_none();
+        if self.kind == SourceKind::Metadata {
+            return match &self.agent {
+                _ if !is_alone => {
+                    Err("a source of the type metadata has no name, action or params".to_owned())
+                }
+                None => Err("a source of the type metadata needs an agent".to_owned()),
+                Some(_) => Ok(()),
+            };
+        }
+        if self.agent.is_some() || self.fields.is_some() {
+            return Err("agent and fields are for a source of the type metadata".to_owned());
+        }
         if self.kind == SourceKind::Set {
-            let is_alone = self.name.is_none() && self.action.is_none() && self.params.is_none();
             let text = "a source of the type set has no name, action or params";
             return if is_alone { Ok(()) } else { Err(text.to_owned()) };
         }
@@ -120,6 +187,7 @@ impl SourceKind {
             SourceKind::Llm => "llm",
             SourceKind::Internal => "internal",
             SourceKind::Set => "set",
+            SourceKind::Metadata => "metadata",
         }
     }
 }

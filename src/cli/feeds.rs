@@ -248,7 +248,7 @@ fn source(definition: &Definition) -> String {
     if source.kind == SourceKind::Set {
         return feed_values::NAME.to_owned();
     }
-    let name = source.name.as_deref().or(source.action.as_deref()).unwrap_or_default();
+    let name = source.asked().unwrap_or_default();
     let path = source.params.as_ref().and_then(|it| it.0.get("path")?.as_str());
     format!("{name}{}", path.map(|it| format!(" {it}")).unwrap_or_default())
 }

@@ -8,15 +8,25 @@ use crate::manifest::yaml::{Node, Scalar, Value, kind_of};
 /// Looks up a variable of the environment. Returns None if the variable isn't set.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// The keys of lists of feeds. In feeds, `${metadata.field}` refers to the metadata of an agent.
+const FEEDS: [&str; 3] = ["context_feeds", "feeds", "feeds-defaults"];
+
 /// Fills in the variables of every value. Values that can't be filled in are added to `wrong`.
 pub(super) fn expand(node: &mut Node, environment: Environment<'_>, wrong: &mut Vec<Mistake>) {
+    expand_in(node, (environment, false), wrong);
+}
+
+/// Fills in the variables of every value. The flag says whether these are the values of feeds.
+fn expand_in(node: &mut Node, by: (Environment<'_>, bool), wrong: &mut Vec<Mistake>) {
+    let (environment, is_feed) = by;
     match &mut node.value {
-        Value::List(items) => items.iter_mut().for_each(|it| expand(it, environment, wrong)),
-        Value::Map(entries) => {
-            entries.iter_mut().for_each(|it| expand(&mut it.value, environment, wrong));
-        }
+        Value::List(items) => items.iter_mut().for_each(|it| expand_in(it, by, wrong)),
+        Value::Map(entries) => entries.iter_mut().for_each(|it| {
+            let is_feed = is_feed || FEEDS.contains(&it.key.as_str());
+            expand_in(&mut it.value, (environment, is_feed), wrong);
+        }),
         Value::Scalar(scalar) if scalar.source.contains("${") => {
-            match filled(&scalar.source, environment) {
+            match filled(&scalar.source, environment, is_feed) {
                 Ok(text) => fill(scalar, text),
                 Err(mistake) => wrong.push(Mistake { place: node.place, ..mistake }),
             }
@@ -41,7 +51,7 @@ fn is_optional(source: &str) -> bool {
     name.is_some_and(is_name)
 }
 
-fn filled(source: &str, environment: Environment<'_>) -> Result<String, Mistake> {
+fn filled(source: &str, environment: Environment<'_>, is_feed: bool) -> Result<String, Mistake> {
     let mistake = |text: String| Mistake::new(Default::default(), text);
     let (mut text, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once("${") {
@@ -56,6 +66,11 @@ fn filled(source: &str, environment: Environment<'_>) -> Result<String, Mistake>
             return Err(mistake(format!("`${{{}` has no end", cut(after)))
                 .advice("close it, as in ${HOME}; for a ${ that means itself write $${"));
         };
+        if is_feed && (inside.starts_with("metadata.") || inside.starts_with("metadata[")) {
+            text += &format!("${{{inside}}}");
+            rest = after;
+            continue;
+        }
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -91,7 +106,16 @@ mod tests {
             "DOLLAR" => Some("${A}".to_owned()),
             _ => None,
         };
-        filled(source, &environment).map_err(|it| it.message.into())
+        filled(source, &environment, false).map_err(|it| it.message.into())
+    }
+
+    #[test]
+    fn a_reference_to_metadata_stays_in_feeds_and_only_there() {
+        let source = "/${A}/${metadata.context.project}";
+        let none = |name: &str| (name == "A").then(|| "a".to_owned());
+        let of = |is_feed| filled(source, &none, is_feed).ok();
+        assert_eq!(of(true).as_deref(), Some("/a/${metadata.context.project}"));
+        assert_eq!(of(false), None);
     }
 
     #[test]

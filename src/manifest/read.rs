@@ -5,6 +5,7 @@ mod agent;
 mod doors;
 mod feeds;
 mod includes;
+mod metadata;
 mod models;
 mod node;
 pub(super) mod otel;
@@ -373,6 +374,7 @@ impl Reader<'_> {
         for (path, item) in items {
             self.peers(item, path, &names, &known);
             self.sources(item, path, (&names, &known), &made);
+            self.metadata_of_feeds(item, path, items);
             if are_known {
                 self.finals(item, path, &payloads);
             }

@@ -34,6 +34,7 @@ use serde::Deserialize;
 use super::super::action;
 use super::super::action::words::Action;
 use super::super::feed::words::{FeedContent, NAME as FEED};
+use super::super::feed_contents::source::UrlPath;
 use super::web::limits::WebLimits;
 use super::web::{Reason, Refusal, Web, host_of, piece};
 use cached_answers::Kept;
@@ -193,6 +194,7 @@ pub fn service(settings: &Settings) -> Result<Listener, String> {
     let service = Service { web, url, organism, common, agents, kept: Kept::default() };
     Ok(Listener::with_state(NAME, Arc::new(service))
         .own_namespace()
+        .extension(UrlPath)
         .on(get)
         .timeout(settings.limits.listener_time())
         .describe(text)

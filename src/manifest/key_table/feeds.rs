@@ -36,6 +36,7 @@ const SOURCE: &[(&str, &str)] = &[
     ("llm", "A model."),
     ("internal", "The pump itself."),
     ("set", "Operators, and the senders in set_by, set the content."),
+    ("metadata", "The metadata of another agent in the same session."),
 ];
 
 const ACTION: &[(&str, &str)] = &[
@@ -194,12 +195,16 @@ fn source() -> Map {
     let name = "The listener that is asked, or listener.payload where it takes several.";
     let action = "What the pump itself is asked, where the type is internal.";
     let params = "What it is asked with.";
+    let agent = "The agent whose metadata it shows, where the type is metadata.";
+    let fields = "The fields that it shows of them; all unless said.";
     Map {
         what: "a source",
         keys: vec![
             Key { needed: true, ..key("type", Kind::Word(SOURCE), kind, "type: tool") },
             key("name", Kind::Text, name, "name: filesystem"),
             key("action", Kind::Word(ACTION), action, "action: system_clock"),
+            key("agent", Kind::Name, agent, "agent: coder"),
+            key("fields", Kind::List(Box::new(Kind::Text)), fields, "fields: [status]"),
             key("params", Kind::Settings, params, "params: {timezone: UTC}"),
         ],
         one_of: &[],

@@ -33,10 +33,10 @@ pub(super) type AgentFeeds = BTreeMap<String, Vec<AgentFeed>>;
 #[derive(Default)]
 pub(super) struct CommonFeeds {
     /// The feeds under `feeds-defaults`. None without the key.
-    defaults: Option<Vec<Definition>>,
+    pub(super) defaults: Option<Vec<Definition>>,
     /// Maps a name to the feeds of this name that services advertise. Several services may
     /// advertise the same name.
-    advertised: BTreeMap<String, Vec<Definition>>,
+    pub(super) advertised: BTreeMap<String, Vec<Definition>>,
 }
 
 impl Reader<'_> {

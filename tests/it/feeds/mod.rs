@@ -5,6 +5,7 @@ mod changes;
 mod document;
 mod injection;
 mod metadata;
+mod references;
 mod rules;
 mod transform;
 mod world;

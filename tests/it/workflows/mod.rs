@@ -5,6 +5,7 @@ mod handed;
 mod mistakes;
 mod retry;
 mod seed_002;
+mod shared;
 mod storm;
 mod triggers;
 mod use_cases;

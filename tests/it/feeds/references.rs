@@ -1,0 +1,104 @@
+//! `${metadata.…}` in the parameters of feeds and in responses, and the metadata of another agent as
+//! a feed.
+
+use std::time::Duration;
+
+use pumphouse::listeners::agent::words::Response;
+use pumphouse::listeners::feed::{Definition, Source};
+use pumphouse::listeners::metadata::{Field, Fields, Kind};
+use pumphouse::prelude::*;
+use serde_json::json;
+
+use super::world::{Broke, Came, World, block};
+
+const DONE: &str = "<response>Done.</response>";
+const WINDS: &str =
+    "<metadata>{\"topic\": \"winds\"}</metadata><response final=\"false\">x</response>";
+
+/// Asks an agent with a topic and a mood, and with this feed. The mood isn't set.
+fn ask(world: &World, feeds: &[Definition]) -> Came {
+    let topic = Field::new("topic", Kind::String).default("tides");
+    let fields = Fields::new([topic, Field::new("mood", Kind::String)]).unwrap();
+    world.ask(world.agent(feeds).metadata(fields), &["Go."])
+}
+
+fn news() -> Definition {
+    let about = Source::listener("teller").params(json!({"about": "On ${metadata.topic}"}));
+    Definition::on_demand("news", about).cache_ttl(Duration::from_secs(600))
+}
+
+fn asked(came: &Came) -> Vec<String> {
+    let asked = came.world.asked.lock().unwrap();
+    asked.iter().filter_map(|it| it.0.clone()).collect()
+}
+
+#[test]
+fn content_counts_only_for_the_metadata_with_which_its_source_was_asked() {
+    let mood = "<metadata>{\"mood\": \"calm\"}</metadata><response final=\"false\">x</response>";
+    let world = World::new(&[(0, mood), (0, WINDS), (0, DONE)]);
+    let came = ask(&world.saying(&[(0, Ok("one")), (0, Ok("two"))]), &[news()]);
+    assert_eq!(asked(&came), ["On tides", "On winds"]);
+    let shown = [("one", 0), ("one", 1), ("two", 2)];
+    for (text, turn) in shown {
+        assert!(came.late[turn].contains(&block("news", text)), "{:?}", came.late);
+    }
+}
+
+#[test]
+fn content_for_other_metadata_is_not_shown_where_the_source_fails() {
+    let world = World::new(&[(0, WINDS), (0, DONE)]);
+    let came = ask(&world.saying(&[(0, Ok("one")), (0, Err(Broke))]), &[news()]);
+    let recorded = came.recorded("news");
+    assert!(recorded[1].contains("status=\"unavailable\""), "{recorded:?}");
+    assert!(!came.late[1].contains("one"), "{:?}", came.late);
+}
+
+#[test]
+fn a_late_answer_to_a_question_with_other_metadata_is_dropped() {
+    let world =
+        World::new(&[(5, WINDS), (10, "<response final=\"false\">y</response>"), (0, DONE)]);
+    let came = ask(&world.saying(&[(20, Ok("late")), (0, Ok("new"))]), &[news()]);
+    assert_eq!(asked(&came), ["On tides", "On winds"]);
+    assert!(came.late[2].contains(&block("news", "new")), "{:?}", came.late);
+}
+
+#[test]
+fn a_feed_whose_parameters_have_no_value_says_so() {
+    let about = Source::listener("teller").params(json!({"about": "${metadata.mood}"}));
+    let came = ask(&World::new(&[(0, DONE)]), &[Definition::on_demand("news", about)]);
+    let recorded = &came.recorded("news")[0];
+    assert!(recorded.contains("why=\"${metadata.mood} has no value\""), "{recorded}");
+    assert!(asked(&came).is_empty());
+}
+
+/// The responses to these replies.
+#[track_caller]
+fn check(replies: &[(u64, &'static str)], expected: &[&str]) {
+    let came = ask(&World::new(replies), &[]);
+    let all = came.entries.iter().filter(|it| it.name == Response::NAME);
+    let read = |body: bytes::Bytes| {
+        let element = Element::from_canonical(body).unwrap();
+        Response::read(element.view()).unwrap().text
+    };
+    let said: Vec<String> = all.map(|it| read(it.body.clone())).collect();
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_response_has_the_metadata_of_its_place_in_the_reply() {
+    let reply = "<response final=\"false\">${metadata.topic}</response>\
+        <metadata>{\"topic\": \"winds\"}</metadata>\
+        <response final=\"false\">${metadata.topic}</response>\
+        <metadata>{\"topic\": \"rain\"}</metadata>\
+        <response>${metadata.topic}, ${metadata.mood}, ${metadata.nope}</response>";
+    check(&[(0, reply)], &["tides", "winds", "rain, ${metadata.mood}, ${metadata.nope}"]);
+}
+
+#[test]
+fn a_response_that_waits_keeps_the_metadata_of_its_place() {
+    let reply = "<action id=\"sum\">\
+        {\"name\": \"calculate\", \"parameters\": {\"expression\": \"6*7\"}}</action>\
+        <response final=\"false\">$sum ${metadata.topic}</response>\
+        <metadata>{\"topic\": \"rain\"}</metadata>";
+    check(&[(0, reply), (0, "<response>${metadata.topic}</response>")], &["42 tides", "rain"]);
+}
