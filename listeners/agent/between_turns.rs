@@ -7,11 +7,13 @@ use pumphouse::limits::XmlLimits;
 use pumphouse::listener::{Answer, Outcome, Park};
 use pumphouse::prelude::*;
 use pumphouse::xml::{Profile, read};
+use serde_json::{Map, Value};
 
 use super::super::action::call;
 use super::super::action::graph::{Meaning, Value as Found};
 use super::super::action::variables::{self, Lookup};
 use super::super::action::words::CancelAction;
+use super::super::metadata::METADATA;
 use super::super::timer::{ClearTimer, TimerDue};
 use super::answer_format::open_name;
 use super::context::TurnContext;
@@ -19,6 +21,7 @@ use super::escape;
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
 use super::provider_limits::FILTERED;
+use super::response_metadata::with_metadata;
 use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
 
 impl TurnContext {
@@ -272,13 +275,18 @@ impl TurnContext {
             graph.to_mut().shows(&agent.into(), turn, self.feed_inputs.feeds.contents(agent));
         }
         let value = |name: &str| {
-            let value = match graph.meaning(agent, name, waiting.at, turn) {
+            let meaning = graph.meaning(agent, name, waiting.at, turn);
+            let is_action = matches!(meaning, Meaning::Action(_));
+            let value = match meaning {
                 Meaning::Action(id) => graph.resolved(id),
                 Meaning::Feed => graph.shown(agent, name, turn),
                 Meaning::Nothing if mind.has_failed(name, turn) => Some(Found::Failed),
                 Meaning::Nothing => None,
             };
             let found = value.map(|it| call::lookup(&self.capabilities, &it, rules));
+            if name == METADATA && !waiting.metadata.is_empty() && !is_action {
+                return with_metadata(found, &waiting.metadata);
+            }
             match found {
                 // In threads of 0.1.0, only actions that succeeded had values.
                 Some(Lookup::Failed | Lookup::Unavailable) if rules.is_none() => Lookup::Unknown,
@@ -292,9 +300,10 @@ impl TurnContext {
     }
 
     /// A partial response that is delivered at once.
-    pub(super) fn partial(&self, turn: u64, text: &str) -> Response {
+    pub(super) fn partial(&self, turn: u64, text: &str, metadata: Map<String, Value>) -> Response {
         let rules = self.form(&[]).1;
-        let text = self.filled(&PendingResponse::now(turn, text), &self.mind, rules);
+        let pending = PendingResponse::now(turn, text, metadata);
+        let text = self.filled(&pending, &self.mind, rules);
         Response { is_final: false, turn, was_held: false, text }
     }
 }

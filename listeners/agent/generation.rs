@@ -8,6 +8,7 @@ use pumphouse::model::{Price, Prompt, Reply as ModelReply, Signed, Usage};
 use pumphouse::prelude::*;
 use pumphouse::reply::Reading;
 use pumphouse::schema::json;
+use pumphouse::wire::Json;
 use pumphouse::wire::budget::Charge;
 use serde_json::{Map, Value};
 
@@ -23,6 +24,7 @@ use super::compensation::Callable;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
 use super::reply_parts::{ReplyPart, ReplyReader};
+use super::response_metadata::metadata_in;
 use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
@@ -113,6 +115,8 @@ impl Generation {
 /// The text of a final response, or the payload that ends the work.
 pub(super) struct FinalAnswer {
     pub(super) text: String,
+    /// The metadata to which the text refers, as they are at its place.
+    pub(super) metadata: Map<String, Value>,
     pub(super) finale: Option<Element>,
     /// Whether the answer is held back until the results of calls have come.
     pub(super) waits: bool,
@@ -419,16 +423,26 @@ impl<'a> OngoingGeneration<'a> {
         let is_final = is_final.unwrap_or(self.context.agent().settings.final_default);
         self.spoken.acted |= !is_final;
         let names = variables::names_in_prose(&text, self.reading);
+        let metadata = metadata_in(&text, self.rules, |field| self.field(field));
         let is_free = self.is_free(&names, is_final);
         if !is_free && !self.context.is_old() {
             let on = names.into_iter().map(str::to_owned).collect();
-            self.waits(is_final, None, (from, to), on).await?;
+            let waits = ResponseWaits {
+                turn: self.turn,
+                is_final,
+                payload: None,
+                from: from as u64,
+                to: to as u64,
+                on,
+                metadata: (!metadata.is_empty()).then(|| Json(Value::Object(metadata.clone()))),
+            };
+            self.waits(waits).await?;
         }
         if is_final {
-            let place = (from, to);
-            self.spoken.answer = Some(FinalAnswer { text, finale: None, waits: !is_free, place });
+            let (place, waits, finale) = ((from, to), !is_free, None);
+            self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits, place });
         } else if is_free {
-            let now = || self.context.partial(self.turn, &text);
+            let now = || self.context.partial(self.turn, &text, metadata);
             let response = self.earlier.next().unwrap_or_else(now);
             let asked =
                 self.context.entries(&self.context.mind.answered_by(self.context.until())).await?;
@@ -454,16 +468,8 @@ impl<'a> OngoingGeneration<'a> {
     }
 
     /// Records a response that has to wait.
-    async fn waits(
-        &mut self,
-        is_final: bool,
-        payload: Option<String>,
-        (from, to): (usize, usize),
-        on: Vec<String>,
-    ) -> Result<(), Fault> {
+    async fn waits(&mut self, it: ResponseWaits) -> Result<(), Fault> {
         self.spoken.waiting += 1;
-        let (from, to) = (from as u64, to as u64);
-        let it = ResponseWaits { turn: self.turn, is_final, payload, from, to, on };
         self.context.out.waits.send(Note(it)).await
     }
 
@@ -543,11 +549,20 @@ impl<'a> OngoingGeneration<'a> {
                         && self.spoken.waiting == 0
                         && self.spoken.calls == 0;
                 if !is_free {
-                    self.waits(true, Some(local.to_owned()), place, Vec::new()).await?;
+                    let waits = ResponseWaits {
+                        turn: self.turn,
+                        is_final: true,
+                        payload: Some(local.to_owned()),
+                        from: place.0 as u64,
+                        to: place.1 as u64,
+                        on: Vec::new(),
+                        metadata: None,
+                    };
+                    self.waits(waits).await?;
                 }
-                let (text, waits) = (String::new(), !is_free);
+                let (text, metadata, waits) = (String::new(), Map::new(), !is_free);
                 let finale = Some(element);
-                self.spoken.answer = Some(FinalAnswer { text, finale, waits, place });
+                self.spoken.answer = Some(FinalAnswer { text, metadata, finale, waits, place });
                 Ok(())
             }
             Err(fault) => self.misunderstood(local, &fault).await,

@@ -53,6 +53,7 @@ mod stream_field;
 mod blocks;
 mod reply_parts;
 mod provider_limits;
+mod response_metadata;
 mod generation;
 mod read_reply;
 mod outcome;

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use pumphouse::model::Call;
 use pumphouse::prelude::*;
+use serde_json::Value;
 
 use super::super::action::words::{Action, Dialect};
+use super::super::metadata::words::Metadata;
+use super::Agent;
 use super::answer_format::open_name;
 use super::call_text::tool_use;
 use super::compensation::Callable;
@@ -16,6 +19,7 @@ use super::generation::{FinalAnswer, Generation};
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
 use super::reply_parts::{ReplyPart, ReplyReader};
+use super::response_metadata::metadata_in;
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 
@@ -80,6 +84,15 @@ impl TurnContext {
         let mut spoken = cut(&sent, places_calls(self.reading_rules(&sent)));
         spoken.charge = self.cut_settlement(&sent, &spoken);
         self.end_turn(mind, turn, until, spoken).await
+    }
+
+    /// The value of a field of the agent's metadata after the entries of an earlier attempt.
+    fn metadata_after(&self, sent: &[Entry], field: &str) -> Option<Value> {
+        let Agent { name, settings, .. } = self.agent();
+        let mut known = self.metadata.known.clone();
+        let own = sent.iter().filter_map(Metadata::recorded).filter(|(agent, _)| agent == name);
+        own.for_each(|(_, it)| known.take(it));
+        known.value(&settings.metadata, field).cloned()
     }
 
     /// The agent's mind as the thread shows it up to an entry.
@@ -152,7 +165,10 @@ fn recalled(
     let is_only_text = parts.iter().all(ReplyPart::is_only_text);
     let words = words.filter(|_| is_only_text);
     let words = words.and_then(|place| it.words_as_response(&spoken, rules, place));
-    let answer = |finale, text| Some(FinalAnswer { text, finale, waits: false, place: (0, 0) });
+    let answer = |finale, text: String| {
+        let metadata = metadata_in(&text, rules, |field| it.metadata_after(sent, field));
+        Some(FinalAnswer { text, metadata, finale, waits: false, place: (0, 0) })
+    };
     spoken.answer = parts.into_iter().find_map(|it_was| match it_was {
         ReplyPart::Response { is_final, text, .. }
             if is_final.unwrap_or(settings.final_default) =>

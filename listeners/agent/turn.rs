@@ -415,7 +415,9 @@ impl TurnContext {
                 Some(element) => emissions.add(Answer::new(asked, element.clone())),
                 None => {
                     let turn = mind.turns;
-                    let text = self.filled(&PendingResponse::now(turn, &answer.text), &mind, rules);
+                    let metadata = answer.metadata.clone();
+                    let pending = PendingResponse::now(turn, &answer.text, metadata);
+                    let text = self.filled(&pending, &mind, rules);
                     let response = Response { is_final: true, turn, was_held: false, text };
                     emissions.add(Answer::new(asked, response));
                 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use pumphouse::prelude::*;
 use pumphouse::wire::budget::Charge;
+use serde_json::{Map, Value};
 
 use super::schedule::CurrentThread;
 use super::words::action::{Mode, Status};
@@ -153,6 +154,9 @@ pub struct PendingResponse {
     pub text: String,
     /// The local name of the payload with which the agent answers. None for a `response`.
     pub payload: Option<String>,
+    /// The metadata to which the response refers, by their fields, as they were at its place in the
+    /// reply.
+    pub metadata: Map<String, Value>,
     work: u64,
     /// The range of the text in the reply, in bytes.
     place: (u64, u64),

@@ -4,6 +4,7 @@
 //! delivered or withdrawn. The reasons to stop come next. Last, the agent has a turn or waits.
 
 use pumphouse::prelude::*;
+use serde_json::{Map, Value};
 
 use super::super::words::action::{Mode, Status};
 use super::FinalWithActions;
@@ -415,7 +416,11 @@ pub(in super::super) struct Dismissed {
 impl PendingResponse {
     /// A response that waits for nothing. A text that is delivered at once gets the values of its
     /// references in this form.
-    pub(in super::super) fn now(turn: u64, text: &str) -> PendingResponse {
+    pub(in super::super) fn now(
+        turn: u64,
+        text: &str,
+        metadata: Map<String, Value>,
+    ) -> PendingResponse {
         PendingResponse {
             at: u64::MAX,
             turn,
@@ -424,6 +429,7 @@ impl PendingResponse {
             is_early: false,
             text: text.to_owned(),
             payload: None,
+            metadata,
             work: 0,
             place: (0, 0),
             names: Vec::new(),

@@ -5,6 +5,8 @@ use std::mem::take;
 
 use pumphouse::model;
 use pumphouse::prelude::*;
+use pumphouse::wire::Json;
+use serde_json::{Map, Value};
 
 use super::super::words::action::{Action, Mode, OnError, Status};
 use super::super::words::agent::{CognitionIn, CognitionOut, Interrupt, Notice, ResponseWaits};
@@ -101,6 +103,10 @@ impl Mind {
             is_early: false,
             text: String::new(),
             payload: response_waits.payload,
+            metadata: match response_waits.metadata {
+                Some(Json(Value::Object(metadata))) => metadata,
+                _ => Map::new(),
+            },
             work: self.work.as_ref().map_or(0, |it| it.id),
             place: (response_waits.from, response_waits.to),
             names: names.collect(),
@@ -184,6 +190,7 @@ impl Mind {
             is_early: true,
             text: text.trim().to_owned(),
             payload: None,
+            metadata: Map::new(),
             work: self.work.as_ref().map_or(0, |it| it.id),
             place: (from, to),
             names: names.into_iter().map(meant).collect(),

@@ -49,6 +49,12 @@ pub fn explains_mistakes(rules: Option<u32>) -> bool {
     rules >= Some(5)
 }
 
+/// Whether, by this version of the rules, `${metadata.field}` in a response is a reference.
+#[must_use]
+pub fn refers_to_metadata(rules: Option<u32>) -> bool {
+    rules >= Some(5)
+}
+
 /// Whether, by this version of the rules, `max_turns` counts the turns of the work at hand.
 /// Otherwise it counts those of the thread.
 #[must_use]
@@ -330,6 +336,9 @@ pub struct ResponseWaits {
     /// The names in it that may be references.
     #[payload(example = "fetch")]
     pub on: Vec<String>,
+    /// The metadata to which it refers, as they were at its place in the reply.
+    #[payload(no_example)]
+    pub metadata: Option<Json>,
 }
 
 /// A thought, for the agent itself.
