@@ -341,6 +341,8 @@ fn ttl(text: &str) -> Option<f64> {
 fn id_of(source: &str, path: &str, number: usize) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let last = path.trim_matches(['/', '.']).rsplit('/').next().unwrap_or_default();
+    // A reference is named by what it refers to.
+    let last = last.replace(['$', '{', '}'], "");
     let word = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
     match last.is_empty() {
         true => format!("{source}-feed-{}", number + 1),
@@ -365,6 +367,7 @@ mod tests {
             ("/fleet/alerts", "alerts"),
             ("/fleet/alerts/", "alerts"),
             ("/data.json", "data-json"),
+            ("/news/${metadata.status}", "metadata-status"),
             ("/news?of=today", "news"),
             ("/", "api-feed-3"),
             ("/..", "api-feed-3"),

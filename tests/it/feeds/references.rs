@@ -1,5 +1,4 @@
-//! `${metadata.…}` in the parameters of feeds and in responses, and the metadata of another agent as
-//! a feed.
+//! `${metadata.…}` in the parameters of feeds and in responses.
 
 use std::time::Duration;
 

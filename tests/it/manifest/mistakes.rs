@@ -370,8 +370,8 @@ const MEANING: &[Case] = &[
         "calcualte",
         "no listener is of the kind `calcualte`; did you mean `calculate`?",
         "echo, calculate, agent_context, alerts, command, documents, environment, mcp, shell, \
-         fetch, files, git, http, keyvalue, llm, organism_state, other_organism, system_monitor, recall, service, \
-         skills, subscribe, sql, greeter, agent",
+         fetch, files, git, http, keyvalue, llm, organism_state, other_organism, \
+         system_monitor, recall, service, skills, subscribe, sql, greeter, agent",
     ),
     (
         "name: parrot",

@@ -36,7 +36,7 @@ async fn context(tool: Listener, reply: &'static str) -> (AgentContext, ThreadId
     let pump = pumphouse::builder().with(all).build().unwrap().start();
     let thread = pump.ask_element(ask).await.unwrap().thread().clone();
     for thread in [thread.child("tool", 0), thread.clone()] {
-        let entries = pump.log().read(&thread, 0, u64::MAX, 1_000).await.unwrap();
+        let entries = pump.log().read(&thread, 0, u64::MAX, 1_000).await.unwrap_or_default();
         if let Some(it) = entries.iter().find(|it| it.name == AgentContext::NAME) {
             let element = Element::from_canonical(it.body.clone()).unwrap();
             return (AgentContext::read(element.view()).unwrap(), thread.tree());

@@ -64,7 +64,7 @@ fn what_feeds_refer_to_of_metadata_must_be_declared() {
         (
             "It is ${metadata.status}",
             "It is ${metadata.stauts}",
-            ":15:63: ${metadata.stauts}: the agent has no metadata field `stauts`; did you mean \
+            ":15:57: ${metadata.stauts}: the agent has no metadata field `stauts`; did you mean \
              `status`?",
         ),
         (
@@ -72,8 +72,8 @@ fn what_feeds_refer_to_of_metadata_must_be_declared() {
             "/${metadata.stats}",
             ":16:34: ${metadata.stats}: the agent has no metadata field `stats`",
         ),
-        ("agent: coder", "agent: codr", ":21:51: there is no agent `codr`; did you mean `coder`?"),
-        ("[status]}}\n", "[statsu]}}\n", ":21:67: `coder` has no metadata field `statsu`"),
+        ("agent: coder", "agent: codr", ":21:53: there is no agent `codr`; did you mean `coder`?"),
+        ("[status]}}\n", "[statsu]}}\n", ":21:69: `coder` has no metadata field `statsu`"),
         ("model: reviewing\n", "model: reviewing\n    workspace: nowhere\n", ":20:16: "),
     ] {
         let spoilt = MANIFEST.replace(right, wrong);
