@@ -72,9 +72,14 @@ team folder="":
 crash-demo speed="1":
     PUMPHOUSE_CRASH_DEMO={{ speed }} cargo test --test it crash::demo -- --nocapture
 
-# Kills an agent's process at each entry of each scene of held answers and waiting.
-crash-works:
-    PUMPHOUSE_CRASH_WORKS=1 cargo test --test it crash::works -- --nocapture
+# Kills a process at each entry of scenes of held answers and waiting (`an_agent`) and of a workflow
+# of fifty steps (`a_workflow`), or of one of the two.
+crash-works only="":
+    PUMPHOUSE_CRASH_WORKS=1 cargo test --test it crash::works::{{ only }} -- --nocapture
+
+# Crashes the simulated machine at each entry of a workflow of fifty steps, and again and again.
+crash-workflow:
+    PUMPHOUSE_CRASH_WORKFLOW=1 cargo test --test it workflows::crash -- --nocapture
 
 # A storm of metadata of which each edge fires once, while the pump is killed.
 storm updates="10000":

@@ -1,10 +1,18 @@
 //! An agent that says what a file holds, turn by turn, on a log that stays, with a tool that takes
-//! its time, and a workflow. `tests/it/crash` asks it and kills it.
+//! its time, and a workflow of fifty steps. `tests/it/crash` asks it and kills it.
 //!
 //! `works LOG TURNS`: the turns are separated by lines of `---`. The tokens are `ann` and `bob`.
+//! Beside the log, the file `effects` has a line for each attempt of the tool, `try KEY`, and for
+//! each thing that it has done, `did KEY WHAT`.
+
+#![expect(clippy::expect_used, reason = "a test's program may fail where it stands")]
+
+mod fifty;
 
 use std::error::Error;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pumphouse::clock;
@@ -16,7 +24,6 @@ use pumphouse::listeners::workflow::Workflow;
 use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::model::Scripted;
 use pumphouse::prelude::*;
-use serde_json::json;
 
 /// Work that takes its time.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -26,6 +33,8 @@ struct Work {
     what: String,
     /// How long that takes.
     ms: u64,
+    /// How many attempts fail.
+    fails: Option<u64>,
 }
 
 /// What was done.
@@ -33,15 +42,10 @@ struct Work {
 #[payload(ns = "urn:test")]
 struct Worked(String);
 
-/// Work that can't be done.
+/// It doesn't work.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "urn:test")]
-struct Break;
-
-/// Why it can't.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Broken(String);
+struct Broke;
 
 /// Says that all is done.
 #[derive(Clone, Debug, PartialEq, Payload)]
@@ -62,63 +66,44 @@ async fn start() -> Result<Pump, Box<dyn Error>> {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let [path, turns] = given.as_slice() else { return Err("works LOG TURNS".into()) };
     let turns: Vec<String> =
-        std::fs::read_to_string(turns)?.split("\n---\n").map(str::to_owned).collect();
+        fs::read_to_string(turns)?.split("\n---\n").map(str::to_owned).collect();
     let model = Arc::new(Scripted::replies(turns));
     let peers = ["tool", "clerk", "timer"];
     let agent = Agent::new("oracle", model).peers(peers).listener();
-    let tool = Listener::new("tool").on(work).idempotent();
+    let effects = PathBuf::from(path).with_file_name("effects");
+    let tool = Listener::with_state("tool", effects).on(work).idempotent().stateless();
     let clerk = Listener::new("clerk").on(async |_: Report| {}).idempotent();
-    let broken = Listener::new("broken").on(fail).idempotent();
-    let workflow = Workflow::from_json(order())?.listener();
+    let order = Workflow::from_json(fifty::order())?.listener();
+    let pack = Workflow::from_json(fifty::pack())?.listener();
     let tokens = Tokens::parse("ann:ann:operator\nbob:bob:operator")?;
     let log = SqliteLog::open(path, Durability::Full)?;
     let door = Tcp::bind("127.0.0.1:0", Options::default().tokens(tokens)).await?;
     let address = door.local_addr();
-    let staff = (listeners::standard(), tool, broken, clerk, agent, workflow);
+    let staff = (listeners::standard(), tool, clerk, agent, order, pack);
     let pump = pumphouse::builder().with((staff, log, door)).build()?.start();
     pump.ready().await?;
     writeln!(std::io::stdout(), "{address}")?;
     Ok(pump)
 }
 
-/// A workflow that retries, takes a branch, goes on after a failure, fails, and undoes.
-fn order() -> serde_json::Value {
-    let step = |name: &str, ms: u64| {
-        // Equal calls one after another would be taken for a loop.
-        let undo = json!({"what": format!("undo {name}"), "ms": 5});
-        let undo = json!({"target": "tool", "parameters": undo});
-        let parameters = json!({"what": name, "ms": ms});
-        json!({"name": name, "target": "tool", "parameters": parameters, "compensate": undo})
-    };
-    let grouped = |name: &str, ms: u64| {
-        let mut step = step(name, ms);
-        step["parallel_group"] = json!("pack");
-        step
-    };
-    let retried = json!({"max_attempts": 2, "backoff": "none", "initial_delay": "20ms"});
-    json!({
-        "name": "order",
-        "steps": [
-            step("reserve", 10),
-            grouped("wrap", 20),
-            grouped("label", 400),
-            {"name": "stamp", "target": "broken", "on_failure": "continue",
-             "retry_policy": retried},
-            {"name": "is_large", "type": "decision", "condition": "trigger.n > 3",
-             "then": [step("weigh", 10)], "else": [step("fold", 10)]},
-            {"name": "praise", "target": "tool", "condition": "previous_steps_success",
-             "parameters": {"what": "praise", "ms": 5}},
-            {"name": "ship", "target": "broken"},
-        ],
-    })
-}
-
-async fn fail(_: Break) -> Result<Worked, Broken> {
-    Err(Broken("no stamps".to_owned()))
-}
-
-async fn work(it: Work) -> Worked {
+async fn work(State(effects): State<PathBuf>, message: Message, it: Work) -> Result<Worked, Broke> {
+    let key = message.key().unwrap_or_default();
+    let tried = format!("try {key}");
+    note(&effects, &tried);
+    let all = fs::read_to_string(&effects).expect("the effects can be read");
+    let tries = all.lines().filter(|it| *it == tried).count() as u64;
     let port = Tokio::current();
     port.sleep_until(clock::now_us().saturating_add(it.ms * 1_000)).await;
-    Worked(it.what)
+    if tries <= it.fails.unwrap_or(0) {
+        return Err(Broke);
+    }
+    note(&effects, &format!("did {key} {}", it.what));
+    Ok(Worked(it.what))
+}
+
+/// A line, whole, which outlives the process.
+fn note(effects: &Path, line: &str) {
+    let file = OpenOptions::new().append(true).create(true).open(effects);
+    let mut file = file.expect("the effects can be opened");
+    file.write_all(format!("{line}\n").as_bytes()).expect("the effects can be written");
 }

@@ -1,7 +1,8 @@
 //! An agent's process, killed at each entry of scenes in which answers are held, waited for,
-//! withdrawn and interrupted, and of a run of a workflow: each asker hears the same last word.
+//! withdrawn and interrupted, and of a workflow of fifty steps: each asker hears the same last
+//! word, and what the workflow's steps did is done once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use pumphouse::clock;
 use pumphouse::listeners::agent::words::{Response, Stopped};
-use pumphouse::listeners::workflow::words::WorkflowFailed;
+use pumphouse::listeners::workflow::words::{WorkflowFailed, WorkflowResult};
 use pumphouse::log::{Entry as Logged, Log as _, SqliteLog};
 use pumphouse::prelude::*;
 
@@ -38,6 +39,8 @@ struct Scene {
     pushes: Vec<Push>,
     /// How many last words there are.
     words: usize,
+    /// Whether what the tool did is compared, too.
+    has_effects: bool,
 }
 
 /// A message, said once there is an entry of a name.
@@ -54,44 +57,62 @@ fn asks(who: &'static str, text: &str) -> Push {
     Push { who, to: "oracle", payload, after: "" }
 }
 
-fn all_scenes() -> Vec<Scene> {
-    let of = |turns| Scene { turns, pushes: vec![asks("ann", "Go.")], words: 1 };
+fn scene(turns: Vec<String>, pushes: Vec<Push>, words: usize) -> Scene {
+    Scene { turns, pushes, words, has_effects: false }
+}
+
+fn agent_scenes() -> Vec<Scene> {
+    let of = |turns| scene(turns, vec![asks("ann", "Go.")], 1);
     let mut all: Vec<Scene> = scenes().into_iter().map(of).collect();
     let interrupt = "<interrupt xmlns=\"https://xml-pipeline.org/ns/agent/v1\"/>".to_owned();
     let answers = |it: &str| format!("<response>{it}</response>");
-    all.push(Scene {
-        turns: vec![tool("a", "async", 40), answers("For ann: $a"), answers("For bob.")],
-        pushes: vec![asks("ann", "Go."), asks("bob", "And I?")],
-        words: 2,
-    });
-    all.push(Scene {
-        turns: vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("For bob.")],
-        pushes: vec![
+    all.push(scene(
+        vec![tool("a", "async", 40), answers("For ann: $a"), answers("For bob.")],
+        vec![asks("ann", "Go."), asks("bob", "And I?")],
+        2,
+    ));
+    all.push(scene(
+        vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("For bob.")],
+        vec![
             asks("ann", "Go."),
             Push { payload: interrupt, after: "cognition_out", ..asks("ann", "") },
             Push { after: "agent-stopped", ..asks("bob", "And I?") },
         ],
-        words: 2,
-    });
-    all.push(Scene {
-        turns: vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("Both.")],
-        pushes: vec![
-            asks("ann", "Go."),
-            Push { after: "cognition_out", ..asks("ann", "Don't wait.") },
-        ],
-        words: 1,
-    });
-    let order = "<order xmlns=\"https://xml-pipeline.org/ns/workflow/order/v1\">{\"n\": 5}</order>";
-    let order = Push { to: "order", payload: order.to_owned(), ..asks("ann", "") };
-    all.push(Scene { turns: vec![answers("Never.")], pushes: vec![order], words: 1 });
+        2,
+    ));
+    all.push(scene(
+        vec![tool("slow", "async", 60_000) + &answers("$slow"), answers("Both.")],
+        vec![asks("ann", "Go."), Push { after: "cognition_out", ..asks("ann", "Don't wait.") }],
+        1,
+    ));
     all
+}
+
+/// Runs of the workflow of fifty steps: one that comes to its end, and one whose last step fails.
+fn workflow_scenes() -> Vec<Scene> {
+    let order = |n: u64| {
+        let ns = "https://xml-pipeline.org/ns/workflow/order/v1";
+        let payload = format!("<order xmlns=\"{ns}\">{{\"n\": {n}}}</order>");
+        let push = Push { to: "order", payload, ..asks("ann", "") };
+        Scene { has_effects: true, ..scene(vec![String::new()], vec![push], 1) }
+    };
+    vec![order(2), order(5)]
 }
 
 #[test]
 fn an_agent_killed_at_any_entry_answers_the_same() {
+    check(&agent_scenes());
+}
+
+#[test]
+fn a_workflow_of_fifty_steps_killed_at_any_entry_ends_the_same() {
+    check(&workflow_scenes());
+}
+
+/// Plays each scene as it is, and then with a kill at each of its entries or at some.
+fn check(all: &[Scene]) {
     #[expect(clippy::disallowed_methods, reason = "the justfile's recipe has it killed at each")]
     let is_long = std::env::var("PUMPHOUSE_CRASH_WORKS").is_ok();
-    let all = all_scenes();
     let clean: Vec<(Vec<String>, usize)> = all.iter().map(|it| run(it, None)).collect();
     let kills = clean.iter().enumerate().flat_map(|(scene, (_, entries))| {
         let step = if is_long { 1 } else { entries.div_ceil(KILLS) };
@@ -106,11 +127,12 @@ fn an_agent_killed_at_any_entry_answers_the_same() {
         }
     };
     std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
-    println!("{} scenes, {} kills, 0 last words that differ", all.len(), kills.len());
+    let (scenes, kills) = (all.len(), kills.len());
+    println!("{scenes} scenes, {kills} kills, 0 last words or effects that differ");
 }
 
-/// The last words of a scene, and how many entries there are; killed, where that is said, as soon
-/// as there are so many, and started again.
+/// The last words of a scene with the effects that are compared, and how many entries there are;
+/// killed, where that is said, as soon as there are so many, and started again.
 fn run(scene: &Scene, kill: Option<usize>) -> (Vec<String>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let turns = folder.path().join("turns");
@@ -125,7 +147,25 @@ fn run(scene: &Scene, kill: Option<usize>) -> (Vec<String>, usize) {
     let all = pump.plays(scene, |_| false);
     pump.process.kill();
     assert!(wait(pump.log.verify(None)).is_sound());
-    (last_words(&all), all.len())
+    let mut words = last_words(&all);
+    if scene.has_effects {
+        words.extend(effects(&folder.path().join("effects")));
+    }
+    (words, all.len())
+}
+
+/// What the tool did, in this order. What was done with one key was done for one call, which counts
+/// once.
+fn effects(path: &Path) -> Vec<String> {
+    let all = std::fs::read_to_string(path).unwrap();
+    let (mut keys, mut done) = (BTreeSet::new(), Vec::new());
+    for line in all.lines().filter_map(|it| it.strip_prefix("did ")) {
+        let (key, what) = line.split_once(' ').unwrap();
+        if keys.insert(key) {
+            done.push(what.to_owned());
+        }
+    }
+    done
 }
 
 /// A process, and who speaks to it.
@@ -197,6 +237,9 @@ fn last_words(all: &[Entry]) -> Vec<String> {
         let text = match (it.decode_if::<Response>(), it.decode_if::<Stopped>()) {
             (Some(it), _) => it.is_final.then_some(it.text)?,
             (_, Some(it)) => it.reason,
+            _ if it.is::<WorkflowResult>() => {
+                it.decode_if::<WorkflowResult>()?.outputs.0.to_string()
+            }
             _ => {
                 let WorkflowFailed { reason, undone, not_undone, .. } = it.decode_if()?;
                 format!("{reason}; undone {undone:?}, not {not_undone:?}")
