@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pumphouse::clock;
+use pumphouse::listeners::action::words::ActionResult;
 use pumphouse::listeners::agent::words::{Response, Stopped};
 use pumphouse::listeners::workflow::words::{WorkflowFailed, WorkflowResult};
 use pumphouse::log::{Entry as Logged, Log as _, SqliteLog};
@@ -149,7 +150,11 @@ fn run(scene: &Scene, kill: Option<usize>) -> (Vec<String>, usize) {
     assert!(wait(pump.log.verify(None)).is_sound());
     let mut words = last_words(&all);
     if scene.has_effects {
-        words.extend(effects(&folder.path().join("effects")));
+        let mut effects = effects(&folder.path().join("effects"));
+        check_undone(&all, &effects);
+        // Steps that run side by side may end in another order.
+        effects.sort_unstable();
+        words.extend(effects);
     }
     (words, all.len())
 }
@@ -166,6 +171,18 @@ fn effects(path: &Path) -> Vec<String> {
         }
     }
     done
+}
+
+/// What a run undid, it undid in the reverse order of the results, as its answer says.
+fn check_undone(all: &[Entry], effects: &[String]) {
+    let Some(failed) = all.iter().find_map(Entry::decode_if::<WorkflowFailed>) else { return };
+    let results = all.iter().filter(|it| it.to() == Some("order"));
+    let results = results.filter_map(Entry::decode_if::<ActionResult>).map(|it| it.id);
+    let mut done: Vec<String> = results.filter(|it| failed.undone.contains(it)).collect();
+    done.reverse();
+    assert_eq!(failed.undone, done);
+    let undone: Vec<&str> = effects.iter().filter_map(|it| it.strip_prefix("undo ")).collect();
+    assert_eq!(undone, done);
 }
 
 /// A process, and who speaks to it.
@@ -241,7 +258,8 @@ fn last_words(all: &[Entry]) -> Vec<String> {
                 it.decode_if::<WorkflowResult>()?.outputs.0.to_string()
             }
             _ => {
-                let WorkflowFailed { reason, undone, not_undone, .. } = it.decode_if()?;
+                let WorkflowFailed { reason, mut undone, not_undone, .. } = it.decode_if()?;
+                undone.sort_unstable();
                 format!("{reason}; undone {undone:?}, not {not_undone:?}")
             }
         };
