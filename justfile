@@ -153,6 +153,13 @@ folds threads="1000":
 agents *args:
     cargo bench --bench agents -- {{ args }}
 
+# What a thousand triggers cost a turn (`rules`), or runs beside LangGraph's (`langgraph`).
+workflows what="rules":
+    test -d target/langgraph || python3 -m venv target/langgraph
+    target/langgraph/bin/pip install -q -r benches/peers/langgraph.txt
+    cargo build --profile dist
+    target/langgraph/bin/python benches/workflows.py target/dist/pumphouse {{ what }}
+
 # What a call of a tool costs, and the start of a pump with an MCP server; needs Python.
 tools-overhead:
     cargo bench --bench tools
