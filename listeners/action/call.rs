@@ -12,6 +12,7 @@ use pumphouse::xml::{self, Child, View, Writer, writable};
 use serde_json::{Map, Value};
 
 use super::super::feed_contents::words::{DeclareFeeds, RefreshFeeds};
+use super::super::metadata::METADATA;
 use super::super::words::agent::{explains_mistakes, is_offered, says_no_type};
 use super::graph::{self, ActionDefinition, Parameters};
 use super::open_payload::open_payload;
@@ -289,6 +290,18 @@ impl ResolvedValues {
     ) -> ResolvedValues {
         let each = values.iter();
         ResolvedValues(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
+    }
+
+    /// Lets references to metadata stand for these fields. Without a path, `metadata` is what the
+    /// prompt showed.
+    pub(super) fn with_metadata(mut self, fields: &Value) -> ResolvedValues {
+        let value = match self.0.remove(METADATA) {
+            Some(Lookup::Value(shown)) => shown.into_owned().value,
+            _ => fields.clone(),
+        };
+        let known = KnownValue { value, fields: Some(fields.clone()) };
+        self.0.insert(METADATA.to_owned(), Lookup::Value(Cow::Owned(known)));
+        self
     }
 
     fn get(&self, name: &str) -> Lookup<'_> {

@@ -37,6 +37,7 @@ use self::words::{
     Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue,
     CancelAction, Mode, ResultValue, Status,
 };
+use super::metadata::METADATA;
 use super::thread::CancelThread;
 use super::words::agent::{CognitionOut, Stopped};
 
@@ -194,7 +195,12 @@ impl Handling {
         values: &graph::Values,
     ) -> ResolvedValues {
         let rules = self.actions.0.rules(agent, definition.action.turn);
-        ResolvedValues::of(&self.capabilities, values, rules)
+        let resolved = ResolvedValues::of(&self.capabilities, values, rules);
+        let is_action = values.get(METADATA).is_some_and(|it| !matches!(it, graph::Value::Feed(_)));
+        match &definition.action.metadata_fields {
+            Some(fields) if !is_action => resolved.with_metadata(&fields.0),
+            _ => resolved,
+        }
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {

@@ -18,10 +18,10 @@ use super::super::timer::{ClearTimer, TimerDue};
 use super::answer_format::open_name;
 use super::context::TurnContext;
 use super::escape;
+use super::metadata_references::with_metadata;
 use super::mind::{Mind, Next, PendingResponse, Stop, StopReason};
 use super::outcome::{Emissions, root};
 use super::provider_limits::FILTERED;
-use super::response_metadata::with_metadata;
 use super::words::{Interrupt, Notice, Response, Stopped, explains_mistakes, reading};
 
 impl TurnContext {

@@ -3,7 +3,7 @@
 
 use pumphouse::listener::Capabilities;
 use pumphouse::name::CORE;
-use pumphouse::reply::{Body, Element};
+use pumphouse::reply::{Body, Element, Kind};
 use pumphouse::schema::{json, nearest};
 use serde_json::{Map, Value};
 
@@ -137,8 +137,9 @@ impl Callable {
 /// # Errors
 /// What is wrong with the field.
 pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, String)>, String> {
+    // The body of a tool call has the parameters alone.
     let Body::Json(text) = element.body else { return Ok(None) };
-    if !text.contains(FIELD) {
+    if element.kind != Kind::Action || !text.contains(FIELD) {
         return Ok(None);
     }
     let Ok(Value::Object(mut body)) = json::read(text) else { return Ok(None) };

@@ -23,8 +23,8 @@ use super::blocks::note_metadata;
 use super::compensation::Callable;
 use super::context::{MetadataSet, TurnContext};
 use super::escape;
+use super::metadata_references::{metadata_in, note_fields};
 use super::reply_parts::{ReplyPart, ReplyReader};
-use super::response_metadata::metadata_in;
 use super::system_prompt::SystemPrompt;
 use super::words::{
     CognitionOut, CognitionReasoning, Delta, Notice, ReasoningSigned, Repair, Response,
@@ -386,6 +386,7 @@ impl<'a> OngoingGeneration<'a> {
             }
             Ok(mut action) => {
                 note_metadata(&mut action, |field| self.field(field));
+                note_fields(&mut action, self.rules, |field| self.field(field));
                 self.context.hand_metadata(&mut action);
                 self.spoken.begins(&action);
                 self.context.out.act.send(To("action", action)).await

@@ -53,7 +53,7 @@ mod stream_field;
 mod blocks;
 mod reply_parts;
 mod provider_limits;
-mod response_metadata;
+mod metadata_references;
 mod generation;
 mod read_reply;
 mod outcome;

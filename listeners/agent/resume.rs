@@ -16,10 +16,10 @@ use super::compensation::Callable;
 use super::context::{OwnMind, TurnContext};
 use super::escape;
 use super::generation::{FinalAnswer, Generation};
+use super::metadata_references::metadata_in;
 use super::mind::{Mind, Minds};
 use super::outcome::{Emissions, TurnOutcome};
 use super::reply_parts::{ReplyPart, ReplyReader};
-use super::response_metadata::metadata_in;
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 

@@ -30,8 +30,8 @@ pub fn declared(fields: &Fields) -> String {
         }
         text.push('\n');
     }
-    text += "\n<metadata>{\"FIELD\": VALUE, …}</metadata> sets them; what you leave out stays as it \
-             is. They are for your own state, and their values last until you set others.";
+    text += "\n<metadata>{\"FIELD\": VALUE, …}</metadata> sets them; what you leave out stays as \
+             it is. They are for your own state, and their values last until you set others.";
     text + match fields.children {
         Handed::None => "",
         Handed::Inherit => INHERITS,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pumphouse::prelude::*;
 use pumphouse::schema::json;
-use pumphouse::wire::SignedDuration;
+use pumphouse::wire::{Json, SignedDuration};
 use pumphouse::xml::is_character;
 use serde_json::Value;
 
@@ -97,6 +97,10 @@ pub struct Action {
     /// The payload as elements, instead of `parameters`.
     #[payload(no_example)]
     pub elements: Option<Elements>,
+    /// The agent's metadata when it wrote the action, as a JSON object: those that the parameters
+    /// refer to.
+    #[payload(no_example)]
+    pub metadata_fields: Option<Json>,
     /// The condition under which it runs; by default it always runs.
     #[payload(no_example)]
     pub when: Option<When>,

@@ -380,3 +380,28 @@ fn a_killed_server_goes_on_in_the_middle_of_a_block() {
     drop(server);
     scene.run(&["replay", &thread]).code(0);
 }
+
+#[test]
+fn a_parameter_of_a_tool_call_that_is_named_compensate_stays_a_parameter() {
+    let call = "<tool_use id=\"s\" name=\"calculate\">{\"expression\": \"6*7\", \"compensate\": \
+                1}</tool_use>";
+    let shown = plays(ON, &[call, "<response>Seen.</response>"], &["Seen."]);
+    assert!(!shown.contains("compensate takes a JSON object"), "{shown}");
+    assert!(shown.contains("compensate"), "{shown}");
+}
+
+#[test]
+fn parameters_of_an_action_may_refer_to_metadata() {
+    let keys = |more: &str| format!("metadata: {{fields: {{n: {{type: number}}}}{more}}}");
+    let set = |n: u32| format!("<metadata>{{\"n\": {n}}}</metadata>");
+    let by_elements = "<action id=\"b\"><name>calculate</name><parameters><expression>${metadata.n} * \
+                       100</expression></parameters></action>";
+    let reply = format!("{}{}{}{by_elements}", set(2), sum("a", "${metadata.n} * 10"), set(3));
+    let answer = "<response>${a}, ${b}</response>";
+    for more in ["", ", injection: {method: none}"] {
+        plays(&keys(more), &[&format!("{reply}{answer}")], &["20, 300</response>"]);
+    }
+    let unset = sum("a", "${metadata.m}");
+    let shown = plays(&keys(""), &[&unset, "<response>Seen.</response>"], &["Seen."]);
+    assert!(shown.contains("${metadata.m}"), "{shown}");
+}

@@ -7,6 +7,16 @@ use crate::program::Scene;
 const FIELDS: &str = "{status: {values: [IDLE, CODING, TESTING], default: IDLE}, note: {type: \
                       string}}";
 
+/// A workflow that the status TESTING triggers, and that sets a field and tries to set another.
+const REPORT: &str = "\
+kind: Workflow
+name: report
+trigger: {conditions: {status: TESTING}}
+steps:
+  - {name: sum, target: calculate, parameters: {expression: 1+1}}
+outputs: {note: \"${steps.sum}\", status: NOPE, other: 1}
+";
+
 /// A boss that calls a helper. `children` and `action` say what the helper gets.
 fn scene(children: &str, action: &str, helper: &str) -> Scene {
     let scene = Scene::new();
@@ -19,20 +29,26 @@ fn scene(children: &str, action: &str, helper: &str) -> Scene {
              {{\"text\": \"Go.\"}}}}</action>\n%% reply\n<response>All done.</response>\n"
         ),
     );
-    scene.write(
-        "report.yml",
-        "kind: Workflow\nname: report\ntrigger: {conditions: {status: TESTING}}\nsteps:\n  - \
-         {name: sum, target: calculate, parameters: {expression: 1+1}}\noutputs: {note: \
-         \"${steps.sum}\", status: NOPE, other: 1}\n",
-    );
+    scene.write("report.yml", REPORT);
     scene.write(
         "organism.yaml",
         format!(
-            "models:\n  boss: {{use: scripted, file: boss.txt}}\n  helper: {{use: scripted, file: \
-             helper.txt}}\ninclude: [report.yml]\nlisteners:\n  - use: calculate\n  - use: \
-             agent\n    name: boss\n    model: boss\n    peers: [helper]\n    workflows: [report]\n    \
-             metadata: {{fields: {FIELDS}{children}, from_workflows: [report]}}\n  - use: agent\n    \
-             name: helper\n    model: helper\n    metadata: {{fields: {FIELDS}}}\n"
+            "\
+models: {{boss: {{use: scripted, file: boss.txt}}, helper: {{use: scripted, file: helper.txt}}}}
+include: [report.yml]
+listeners:
+  - use: calculate
+  - use: agent
+    name: boss
+    model: boss
+    peers: [helper]
+    workflows: [report]
+    metadata: {{fields: {FIELDS}{children}, from_workflows: [report]}}
+  - use: agent
+    name: helper
+    model: helper
+    metadata: {{fields: {FIELDS}}}
+"
         ),
     );
     scene.run(&["check"]).code(0);
@@ -47,7 +63,7 @@ fn ask(scene: &Scene, address: &str) -> String {
     sent[0]["thread"].as_str().unwrap().to_owned()
 }
 
-/// Asks the boss. Returns the session, the history of its thread's metadata, and that of the helper's.
+/// Asks the boss. Returns the session, and the histories of the boss's and the helper's metadata.
 fn histories(scene: &Scene, address: &str) -> (String, String, String) {
     let session = ask(scene, address);
     let history = |thread: &str| {
@@ -81,8 +97,9 @@ fn a_called_agent_inherits_a_copy_and_changes_only_its_own() {
         let expected = "helper by boss  note: not set → mine\nhelper by boss  status: not set → \
                         CODING\nhelper turn 1  status: CODING → TESTING\n";
         assert_eq!(helper, expected);
-        let prompt = scene.run(&["show", "--prompt", "1", &format!("{session}.helper")]);
-        prompt.code(0).says(&["- status: CODING", "- note: mine"]);
+        let helper = format!("{session}.helper");
+        scene.run(&["show", &helper]).code(0).says(&["- status: CODING", "- note: mine"]);
+        scene.run(&["replay", &helper]).code(0);
         drop(server);
     }
 }
@@ -143,9 +160,16 @@ fn workflows_that_set_metadata_to_and_fro_come_to_an_end() {
     scene.write(
         "organism.yaml",
         format!(
-            "models: {{boss: {{use: scripted, file: boss.txt}}}}\ninclude: [coding.yml, \
-             testing.yml]\nlisteners:\n  - use: agent\n    name: boss\n    model: boss\n    workflows: \
-             [coding, testing]\n    metadata: {{fields: {FIELDS}, from_workflows: [coding, testing]}}\n"
+            "\
+models: {{boss: {{use: scripted, file: boss.txt}}}}
+include: [coding.yml, testing.yml]
+listeners:
+  - use: agent
+    name: boss
+    model: boss
+    workflows: [coding, testing]
+    metadata: {{fields: {FIELDS}, from_workflows: [coding, testing]}}
+"
         ),
     );
     scene.run(&["check"]).code(0);
