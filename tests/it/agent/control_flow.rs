@@ -394,8 +394,8 @@ fn a_parameter_of_a_tool_call_that_is_named_compensate_stays_a_parameter() {
 fn parameters_of_an_action_may_refer_to_metadata() {
     let keys = |more: &str| format!("metadata: {{fields: {{n: {{type: number}}}}{more}}}");
     let set = |n: u32| format!("<metadata>{{\"n\": {n}}}</metadata>");
-    let by_elements = "<action id=\"b\"><name>calculate</name><parameters><expression>${metadata.n} * \
-                       100</expression></parameters></action>";
+    let by_elements = "<action id=\"b\"><name>calculate</name><parameters><expression>\
+                       ${metadata.n} * 100</expression></parameters></action>";
     let reply = format!("{}{}{}{by_elements}", set(2), sum("a", "${metadata.n} * 10"), set(3));
     let answer = "<response>${a}, ${b}</response>";
     for more in ["", ", injection: {method: none}"] {
