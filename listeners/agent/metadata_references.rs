@@ -46,7 +46,7 @@ pub(super) fn note_fields(
     let fields = variables::references(&pieces).filter_map(|it| it.metadata_field());
     let known: Map<String, Value> =
         fields.filter_map(|it| Some((it.to_owned(), value(it)?))).collect();
-    action.metadata_fields = (!known.is_empty()).then(|| Json(Value::Object(known)));
+    action.metadata_fields = (!known.is_empty()).then_some(Json(Value::Object(known)));
 }
 
 /// What `metadata` means in a response that refers to fields of it. Without a path it is what the

@@ -130,7 +130,7 @@ impl Fields {
 
     /// Lets the outputs of these workflows set the fields of the same names.
     #[must_use]
-    pub fn from_workflows<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Fields {
+    pub fn set_by_workflows<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Fields {
         Fields { from_workflows: names.into_iter().map(Into::into).collect(), ..self }
     }
 

@@ -33,7 +33,7 @@ pub struct KnownFields {
 impl Apply for Metadatas {
     fn apply(&mut self, entry: &Entry) {
         if let Some((agent, metadata)) = Metadata::from_below(entry) {
-            self.0.entry(agent).or_default().share(metadata);
+            self.0.entry(agent).or_default().share(&metadata);
             return;
         }
         // Only metadata that an agent records for itself count, so a client can't set any.
@@ -86,7 +86,7 @@ impl KnownFields {
     }
 
     /// Records values that a child thread has set.
-    fn share(&mut self, metadata: Metadata) {
+    fn share(&mut self, metadata: &Metadata) {
         self.shared.extend(metadata.changed().map(|it| it.into_fields()).unwrap_or_default());
     }
 

@@ -64,7 +64,7 @@ impl Apply for MetadataHistory {
             return;
         }
         if let Some((agent, metadata)) = Metadata::recorded(entry) {
-            self.record(entry, agent, metadata);
+            self.record(entry, &agent, metadata);
         } else if entry.is::<MetadataChanged>() && entry.to() == Some(TRIGGER) {
             let newest = self.newest.get(entry.from());
             self.told.extend(newest.map(|it| (entry.seq(), *it)));
@@ -90,12 +90,12 @@ impl MetadataHistory {
     }
 
     /// Records what was set for an agent, and what was refused.
-    fn record(&mut self, entry: &Entry, agent: String, metadata: Metadata) {
+    fn record(&mut self, entry: &Entry, agent: &str, metadata: Metadata) {
         if entry.is::<ThreadNote>() {
             // A change that comes from a thread below tells of itself.
             self.told.insert(entry.seq(), self.updates.len());
         }
-        self.newest.insert(agent.clone(), self.updates.len());
+        self.newest.insert(agent.to_owned(), self.updates.len());
         let fields = metadata.fields.and_then(|it| json::read(&it).ok());
         let fields = match fields {
             Some(Value::Object(fields)) => fields,
@@ -104,7 +104,7 @@ impl MetadataHistory {
         let changed = fields.into_iter().map(|(field, value)| (field, Ok(value)));
         let refused = metadata.error.into_iter().map(|it| (it.field, Err(it.message)));
         for (field, new) in changed.chain(refused) {
-            let known = self.fields.entry(agent.clone()).or_default();
+            let known = self.fields.entry(agent.to_owned()).or_default();
             let old = known.get(&field).and_then(|it| self.updates[*it].new.as_ref().ok());
             let old = old.cloned();
             if new.is_ok() {
@@ -113,7 +113,7 @@ impl MetadataHistory {
             self.updates.push(Update {
                 entry: entry.id().clone(),
                 at_us: entry.at_us(),
-                agent: agent.clone(),
+                agent: agent.to_owned(),
                 turn: metadata.turn,
                 by: metadata.by.clone(),
                 field,
