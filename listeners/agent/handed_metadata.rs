@@ -6,6 +6,7 @@ use pumphouse::prelude::*;
 use serde_json::{Map, Value};
 
 use super::super::action::words::{Action, ActionKind};
+use super::super::agent_context::AgentFacts;
 use super::super::caller::opener;
 use super::super::metadata::Metadatas;
 use super::super::metadata::words::{Handed, Metadata};
@@ -59,9 +60,15 @@ impl TurnContext {
     /// What the agent's caller gets of a change. None if the agent shares nothing.
     pub(super) fn shared(&self, set: &Metadata) -> Option<NoteAbove<Metadata>> {
         let caller = self.metadata.known.shared_with.clone()?;
-        let fields = Some(set.fields.clone()?);
+        let facts = self.capabilities.listener(&caller)?.extension::<AgentFacts>()?;
+        let mut values = set.changed()?.into_fields();
+        values.retain(|name, _| facts.fields.get(name).is_some());
+        if values.is_empty() {
+            return None;
+        }
         let (agent, by) = (Some(caller), Some(self.agent().name.clone()));
-        Some(NoteAbove(Metadata { turn: set.turn, agent, by, fields, ..Metadata::default() }))
+        let checked = facts.fields.set_by_others(values);
+        Some(NoteAbove(Metadata { turn: set.turn, agent, by, ..checked }))
     }
 
     /// Records with the call of another agent what that agent gets of the metadata, if the model

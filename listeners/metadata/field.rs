@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pumphouse::limits::FeedLimits;
+use pumphouse::xml::writable;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::update::cut;
-use super::words::Handed;
+use super::words::{Handed, Metadata, MetadataError};
 
 /// The fields that an agent may set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -132,6 +133,30 @@ impl Fields {
     #[must_use]
     pub fn set_by_workflows<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Fields {
         Fields { from_workflows: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// The metadata that somebody else sets: the values that the fields allow, and an error for
+    /// each of the others. If the fields are atomic, an error means that no value is set.
+    #[must_use]
+    pub fn set_by_others(&self, values: Map<String, Value>) -> Metadata {
+        let (mut kept, mut error) = (Map::new(), Vec::new());
+        for (name, value) in values {
+            let accepts = match self.get(&name) {
+                Some(field) => field.accepts(&value).map_err(|why| format!("{name}: {why}")),
+                None => Err(format!("Unknown field: {}", cut(&name))),
+            };
+            match accepts {
+                Ok(()) => drop(kept.insert(name, value)),
+                Err(why) => {
+                    error.push(MetadataError { field: cut(&name), message: writable(&why) });
+                }
+            }
+        }
+        if self.atomic && !error.is_empty() {
+            kept.clear();
+        }
+        let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
+        Metadata { fields, error, ..Metadata::default() }
     }
 
     /// Whether there are no fields.
@@ -333,9 +358,9 @@ impl Written {
 
 /// Reads a map from names to fields, in the order of the manifest.
 fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Field>, D::Error> {
-    struct Map;
+    struct FieldsByName;
 
-    impl<'de> Visitor<'de> for Map {
+    impl<'de> Visitor<'de> for FieldsByName {
         type Value = Vec<Field>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -352,7 +377,7 @@ fn declared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Field>, D::Error> 
         }
     }
 
-    from.deserialize_map(Map)
+    from.deserialize_map(FieldsByName)
 }
 
 /// Reads the declaration of the field with this name. An error is reported at this field's place in

@@ -18,8 +18,6 @@ pub struct Metadatas(BTreeMap<String, KnownFields>);
 #[non_exhaustive]
 pub struct KnownFields {
     values: BTreeMap<String, Value>,
-    /// The values that others have set since. The agent's declaration may not allow them.
-    shared: BTreeMap<String, Value>,
     /// The agent that gets the agent's own changes.
     pub shared_with: Option<String>,
     /// The last turn that wrote metadata.
@@ -33,7 +31,7 @@ pub struct KnownFields {
 impl Apply for Metadatas {
     fn apply(&mut self, entry: &Entry) {
         if let Some((agent, metadata)) = Metadata::from_below(entry) {
-            self.0.entry(agent).or_default().share(&metadata);
+            self.0.entry(agent).or_default().set(&metadata);
             return;
         }
         // Only metadata that an agent records for itself count, so a client can't set any.
@@ -66,8 +64,7 @@ impl KnownFields {
     pub fn value<'a>(&'a self, fields: &'a Fields, name: &str) -> Option<&'a Value> {
         let field = fields.get(name)?;
         // The declaration may have changed since, and may not allow the value any more.
-        let known = [&self.shared, &self.values].into_iter().filter_map(|it| it.get(name));
-        let value = known.into_iter().find(|it| field.accepts(it).is_ok());
+        let value = self.values.get(name).filter(|it| field.accepts(it).is_ok());
         value.or_else(|| field.initial())
     }
 
@@ -78,16 +75,15 @@ impl KnownFields {
         fields.all().map(|it| (it.name().to_owned(), value(it.name()))).collect()
     }
 
-    /// The fields that were set, in no order, with their values. Whether they are declared isn't
+    /// The fields that were set, by name, with their values. Whether they are still declared isn't
     /// checked.
     pub fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let own = self.values.iter().filter(|(name, _)| !self.shared.contains_key(*name));
-        own.chain(&self.shared).map(|(name, value)| (name.as_str(), value))
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Records values that a child thread has set.
-    fn share(&mut self, metadata: &Metadata) {
-        self.shared.extend(metadata.changed().map(|it| it.into_fields()).unwrap_or_default());
+    /// Records values that a child thread has set. Its errors aren't those of the agent.
+    fn set(&mut self, metadata: &Metadata) {
+        self.values.extend(metadata.changed().map(|it| it.into_fields()).unwrap_or_default());
     }
 
     /// Records metadata of the agent.
@@ -103,7 +99,6 @@ impl KnownFields {
         let fields = metadata.fields.and_then(|it| json::read(&it).ok());
         if let Some(Value::Object(fields)) = fields {
             self.has_changed = true;
-            self.shared.retain(|name, _| !fields.contains_key(name));
             self.values.extend(fields);
         }
     }

@@ -2,12 +2,11 @@
 
 use pumphouse::listener::{Described, NoteAbove, TreeHistory};
 use pumphouse::prelude::*;
-use pumphouse::xml::writable;
 use serde_json::{Map, Value};
 
 use super::super::agent_context::AgentFacts;
 use super::super::caller::opener;
-use super::super::metadata::words::{Metadata, MetadataError};
+use super::super::metadata::words::Metadata;
 use super::super::words::action::Action;
 use super::runs::OpenRun;
 use super::words::WorkflowResult;
@@ -49,25 +48,14 @@ pub(super) fn metadata(
 ) -> Option<NoteAbove<Metadata>> {
     let agent = open.sets.clone()?;
     let declared = &capabilities.listener(&agent)?.extension::<AgentFacts>()?.fields;
-    let outputs = result.outputs.0.as_object()?;
-    let (mut kept, mut error) = (Map::new(), Vec::new());
-    for (name, value) in outputs {
-        let Some(field) = declared.get(name) else { continue };
-        match field.accepts(value) {
-            Ok(()) => drop(kept.insert(name.clone(), value.clone())),
-            Err(why) => error.push(MetadataError {
-                field: name.clone(),
-                message: writable(&format!("{name}: {why}")),
-            }),
-        }
-    }
-    if declared.atomic && !error.is_empty() {
-        kept.clear();
-    }
-    if kept.is_empty() && error.is_empty() {
+    // An output whose reference leads to nothing is null.
+    let outputs = result.outputs.0.as_object()?.iter().filter(|(_, value)| !value.is_null());
+    let own = outputs.filter(|(name, _)| declared.get(name).is_some());
+    let values: Map<String, Value> =
+        own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if values.is_empty() {
         return None;
     }
-    let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
     let by = Some(result.workflow.clone());
-    Some(NoteAbove(Metadata { agent: Some(agent), by, fields, error, ..Metadata::default() }))
+    Some(NoteAbove(Metadata { agent: Some(agent), by, ..declared.set_by_others(values) }))
 }

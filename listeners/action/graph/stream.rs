@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 
 use pumphouse::Element;
 
+use super::super::super::metadata::METADATA;
 use super::super::words::{Action, ActionError, PARTS_MAX};
 use super::decide::ItemList;
 use super::{ActionOutcome, Graph, Id, Node, NodeState, Output, Part, Status};
@@ -68,7 +69,9 @@ pub(super) fn source_name(
         return None;
     }
     let named: BTreeSet<&String> = action.depends_on.iter().collect();
-    let named = if named.is_empty() { refers_to.iter().collect() } else { named };
+    let is_metadata = |it: &&String| *it == METADATA && action.metadata_fields.is_some();
+    let referred = || refers_to.iter().filter(|it| !is_metadata(it)).collect();
+    let named = if named.is_empty() { referred() } else { named };
     let mut each = named.iter();
     match (each.next(), each.next()) {
         (Some(one), None) => return Some((*one).clone()),

@@ -133,8 +133,8 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Records a child's note in the parent thread, for the listener that opened the child. The
-    /// listeners that take notes handle it.
+    /// Records a child's note in the parent thread. It is for the listeners that take notes, which
+    /// handle it. Where there are none, it is for the listener that opened the child.
     fn note_for_opener(&mut self, opener_note: OpenerNote, world: &World<'_>, out: &mut Step) {
         let Some(child) = self.threads.get(&opener_note.thread) else { return };
         let note = ThreadNote { thread: child.id.to_string(), payload: opener_note.element };
@@ -147,7 +147,12 @@ impl Tree {
         let Some(parent) = above.filter(|_| !spawner.is_identity) else { return };
         let receivers = world.routes.receivers(None, checked.name()).unwrap_or_default();
         let sending = to_spawner(&spawner, checked, opener_note.entry, root, world);
-        parent.append(Sending { receivers: &receivers, ..sending }, world, out);
+        let to = match &receivers[..] {
+            [] => sending.to,
+            [one] => Some(world.routes.listeners[one.listener].name.clone()),
+            _ => None,
+        };
+        parent.append(Sending { receivers: &receivers, to, ..sending }, world, out);
         parent.start_all_of(&receivers, world, out);
     }
 

@@ -5,8 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pumphouse::listener::NoteAbove;
 use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::prelude::*;
+use pumphouse::wire::core::ThreadNote;
+use tokio::sync::mpsc;
 
 use super::{Answer, Down, Question, story};
 
@@ -178,4 +181,42 @@ fn whom_a_shared_message_was_for_stays_so() {
     });
     let told = told.iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!(told, ["console > *: question", "core > console: huh", "core > console: huh"]);
+}
+
+/// Where a listener takes notes, it handles those of child threads.
+#[test]
+fn who_takes_notes_handles_a_note_from_below_that_a_crash_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pumphouse.db");
+    let (told, mut hears) = mpsc::unbounded_channel();
+    let all = || {
+        let told = told.clone();
+        let note = move |Attempt(attempt): Attempt, note: ThreadNote| {
+            let told = told.clone();
+            async move {
+                let _ = told.send((attempt, note.thread));
+                if attempt == 1 {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        let below = async |Question { n }: Question| (NoteAbove(Down { n }), Answer { n });
+        let asks = async |Down { n }: Down| Request::new(To("below", Question { n }));
+        (
+            Listener::new("notes").on(note).idempotent(),
+            Listener::new("below").on(below).own_thread(),
+            Listener::new("boss").on(asks).on_any_reply(async |_: Element| ()),
+        )
+    };
+    let first = crash(&file, all(), async |pump| {
+        pump.tell(Down { n: 1 }).await.unwrap();
+        hears.recv().await.unwrap()
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let second = runtime.block_on(async {
+        let _pump = again(&file, all()).await;
+        tokio::time::timeout(Duration::from_secs(20), hears.recv()).await.unwrap().unwrap()
+    });
+    assert_eq!((first.0, second.0), (1, 2));
+    assert_eq!(first.1, second.1);
 }

@@ -44,8 +44,18 @@ fn fired(scene: &Scene, thread: &str) -> Vec<u64> {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 fn each_edge_fires_once_and_in_order_where_the_pump_is_killed() {
+    storm(false);
+}
+
+#[test]
+fn each_edge_of_shared_metadata_fires_once_and_in_order_where_the_pump_is_killed() {
+    storm(true);
+}
+
+/// The triggers watch the agent that sets the metadata or, if they are shared, its caller.
+#[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
+fn storm(is_shared: bool) {
     let count = std::env::var("PUMPHOUSE_STORM").ok().and_then(|it| it.parse().ok());
     let (text, edges) = updates(count.unwrap_or(UPDATES));
     let scene = Scene::new();
@@ -55,13 +65,28 @@ fn each_edge_fires_once_and_in_order_where_the_pump_is_killed() {
     scene.write("w.yml", format!("kind: Workflow\nname: w\ntrigger: {trigger}\nsteps: {steps}\n"));
     let fields =
         "{status: {values: [IDLE, CODING, TESTING], default: IDLE}, count: {type: number}}";
-    let agent = "{use: agent, name: coder, model: m, workflows: [w]";
-    let models = "models: {m: {use: scripted, file: replies.txt}}\ninclude: [w.yml]\n\
-                  limits: {emissions_max: 50000}\n";
-    let listeners = format!("  - {{use: echo}}\n  - {agent}, metadata: {{fields: {fields}}}}}\n");
+    let call = "<action type=\"agent\" id=\"a\" timeout=\"600\">{\"name\": \"coder\", \
+                \"parameters\": {\"text\": \"Go.\"}}</action>";
+    scene.write(
+        "boss.txt",
+        format!("%% reply\n{call}\n%% reply\n<response final=\"true\">All done.</response>\n"),
+    );
+    let models = "models:\n  m: {use: scripted, file: replies.txt}\n  boss: {use: scripted, file: \
+                  boss.txt}\ninclude: [w.yml]\nlimits: {emissions_max: 50000}\n";
+    let metadata = format!("metadata: {{fields: {fields}");
+    let (watched, coder) = match is_shared {
+        false => ("coder", format!("workflows: [w], {metadata}}}")),
+        true => ("boss", format!("{metadata}}}")),
+    };
+    let boss = format!("peers: [coder], workflows: [w], {metadata}, children: share}}");
+    let boss = format!("  - {{use: agent, name: boss, model: boss, {boss}}}\n");
+    let coder = format!("  - {{use: agent, name: coder, model: m, {coder}}}\n");
+    let boss = if is_shared { boss } else { String::new() };
+    let listeners = format!("  - {{use: echo}}\n{coder}{boss}");
     scene.write("organism.yaml", format!("{models}listeners:\n{listeners}"));
     let server = scene.serve(&[]);
-    let ask = "<coder xmlns=\"https://xml-pipeline.org/ns/coder/v1\">Go.</coder>";
+    let ask =
+        format!("<{watched} xmlns=\"https://xml-pipeline.org/ns/{watched}/v1\">Go.</{watched}>");
     let mut sending = scene.command(&["send", "--connect", &server.address]);
     scene.write("ask.xml", ask);
     sending.arg("ask.xml").stdout(std::process::Stdio::null());
