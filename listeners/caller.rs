@@ -26,24 +26,31 @@ pub(super) async fn caller(message: &Message, history: &History) -> Result<Strin
     Ok(message.from().to_owned())
 }
 
-/// The entry above for whose sake a thread was opened, by the thread's first entry. For the call of
-/// an action, it is the action. None if the thread is a session.
+/// The entry for whose sake another one was sent. For the call of an action that is the action, and
+/// for a step of a run the message that began the run; for any other entry it is the cause.
+pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
+    let key = entry.key().unwrap_or_default();
+    let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
+    if let Some((thread, seq)) =
+        of_action.and_then(|(it, seq)| Some((it, seq.split('.').next()?.parse().ok()?)))
+    {
+        return Some(EntryId { thread: ThreadId::new(thread), seq });
+    }
+    let of_run = key.split_once('/').filter(|_| entry.is::<Action>());
+    if let Some(seq) = of_run.and_then(|(run, _)| run.parse().ok()) {
+        return Some(EntryId { thread: entry.thread().clone(), seq });
+    }
+    entry.cause().cloned()
+}
+
+/// The entry above for whose sake a thread was opened, by the thread's first entry. None if the
+/// thread is a session.
 ///
 /// # Errors
 /// If the log can't be read.
 pub(super) async fn opener(first: &Entry, tree: &TreeHistory) -> Result<Option<Entry>, Fault> {
-    let key = first.key().filter(|_| first.from() == NAME);
-    let of_action = key.as_deref().and_then(|it| it.rsplit_once('/'));
-    let of_action = of_action.and_then(|(thread, seq)| {
-        let seq = seq.split('.').next()?.parse().ok()?;
-        Some(EntryId { thread: ThreadId::new(thread), seq })
-    });
-    let Some(EntryId { thread, seq }) = of_action.or_else(|| first.cause().cloned()) else {
-        return Ok(None);
-    };
-    if thread == *first.thread() {
-        return Ok(None);
-    }
+    let above = asker(first).filter(|it| it.thread != *first.thread());
+    let Some(EntryId { thread, seq }) = above else { return Ok(None) };
     let found = tree.read(&thread, seq.saturating_sub(1), 1).await?.into_iter().next();
     Ok(found.filter(|it| it.seq() == seq))
 }

@@ -67,7 +67,7 @@ impl TurnContext {
             return None;
         }
         let (agent, by) = (Some(caller), Some(self.agent().name.clone()));
-        let checked = facts.fields.set_by_others(values);
+        let checked = facts.fields.checked(values);
         Some(NoteAbove(Metadata { turn: set.turn, agent, by, ..checked }))
     }
 

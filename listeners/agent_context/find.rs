@@ -4,8 +4,8 @@ use pumphouse::listener::{Described, TreeHistory};
 use pumphouse::prelude::*;
 use serde_json::{Map, Value};
 
+use super::super::caller::asker;
 use super::super::metadata::Fields;
-use super::super::words::action::{Action, NAME};
 use super::facts::is_agent;
 use super::history::AgentHistory;
 use super::words::AgentContext;
@@ -122,23 +122,6 @@ async fn history_until(
         page.iter().filter(|it| it.seq() <= until).for_each(|it| history.apply(it));
     }
     Ok(history)
-}
-
-/// The entry for whose sake another one was sent. For the call of an action that is the action, and
-/// for a step of a run the message that began the run; for any other entry it is the cause.
-fn asker(entry: &Entry) -> Option<EntryId> {
-    let key = entry.key().unwrap_or_default();
-    let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
-    if let Some((thread, seq)) =
-        of_action.and_then(|(it, seq)| Some((it, seq.split('.').next()?.parse().ok()?)))
-    {
-        return Some(EntryId { thread: ThreadId::new(thread), seq });
-    }
-    let of_run = key.split_once('/').filter(|_| entry.is::<Action>());
-    if let Some(seq) = of_run.and_then(|(run, _)| run.parse().ok()) {
-        return Some(EntryId { thread: entry.thread().clone(), seq });
-    }
-    entry.cause().cloned()
 }
 
 /// The entries of a thread up to one of them.

@@ -121,7 +121,8 @@ impl Source {
         Source { fields: Some(FieldNames { name }), ..self }
     }
 
-    /// Whom the source asks: a listener, a part of the pump, or the agent whose metadata it shows.
+    /// The listener or the part of the pump that the source asks, or the agent whose metadata the
+    /// source shows.
     /// None if operators set the content.
     #[must_use]
     pub fn asked(&self) -> Option<&str> {

@@ -135,10 +135,11 @@ impl Fields {
         Fields { from_workflows: names.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The metadata that somebody else sets: the values that the fields allow, and an error for
-    /// each of the others. If the fields are atomic, an error means that no value is set.
+    /// Checks values against the fields. The result has the values that the fields allow, and an
+    /// error for each unknown field and each wrong value. If the fields are atomic, an error means
+    /// that no value is set.
     #[must_use]
-    pub fn set_by_others(&self, values: Map<String, Value>) -> Metadata {
+    pub fn checked(&self, values: impl IntoIterator<Item = (String, Value)>) -> Metadata {
         let (mut kept, mut error) = (Map::new(), Vec::new());
         for (name, value) in values {
             let accepts = match self.get(&name) {
@@ -148,7 +149,8 @@ impl Fields {
             match accepts {
                 Ok(()) => drop(kept.insert(name, value)),
                 Err(why) => {
-                    error.push(MetadataError { field: cut(&name), message: writable(&why) });
+                    let field = writable(&cut(&name));
+                    error.push(MetadataError { field, message: writable(&why) });
                 }
             }
         }

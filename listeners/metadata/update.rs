@@ -3,10 +3,10 @@
 use pumphouse::limits::XmlLimits;
 use pumphouse::reply::{Body, Element};
 use pumphouse::schema::json;
-use pumphouse::xml::{self, Profile, writable};
-use serde_json::{Map, Value};
+use pumphouse::xml::{self, Profile};
+use serde_json::Value;
 
-use super::words::{Metadata, MetadataError};
+use super::words::Metadata;
 use super::{Field, Fields, Kind};
 
 /// An error cuts wrong names and values to this number of characters.
@@ -54,30 +54,18 @@ impl MetadataUpdate {
     /// that no value is kept.
     #[must_use]
     pub fn held_against(self, declared: &Fields, turn: u64) -> Metadata {
-        let (mut kept, mut error) = (Map::new(), Vec::new());
         let place = |name: &str| declared.all().position(|it| it.name() == name);
         let mut said = self.fields;
         said.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
-        for (name, value) in said {
-            let wrong = |message: String| {
-                let (field, message) = (writable(&cut(&name)), writable(&message));
-                MetadataError { field, message }
+        let is_text = self.is_text;
+        let values = said.into_iter().map(|(name, value)| {
+            let value = match declared.get(&name).filter(|_| is_text) {
+                Some(field) => typed(field, value),
+                None => value,
             };
-            let Some(field) = declared.get(&name) else {
-                error.push(wrong(format!("Unknown field: {}", cut(&name))));
-                continue;
-            };
-            let value = if self.is_text { typed(field, value) } else { value };
-            match field.accepts(&value) {
-                Ok(()) => drop(kept.insert(name, value)),
-                Err(why) => error.push(wrong(format!("{name}: {why}"))),
-            }
-        }
-        if declared.atomic && !error.is_empty() {
-            kept.clear();
-        }
-        let fields = (!kept.is_empty()).then(|| writable(&Value::Object(kept).to_string()));
-        Metadata { turn, fields, error, ..Metadata::default() }
+            (name, value)
+        });
+        Metadata { turn, ..declared.checked(values) }
     }
 }
 

@@ -57,5 +57,5 @@ pub(super) fn metadata(
         return None;
     }
     let by = Some(result.workflow.clone());
-    Some(NoteAbove(Metadata { agent: Some(agent), by, ..declared.set_by_others(values) }))
+    Some(NoteAbove(Metadata { agent: Some(agent), by, ..declared.checked(values) }))
 }

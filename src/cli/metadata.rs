@@ -210,7 +210,7 @@ impl MetadataVerb {
     }
 }
 
-/// What made an update: a turn of the agent, or somebody else.
+/// The turn in which the agent made an update, or the other agent or the workflow that made it.
 fn maker(it: &Update) -> String {
     match (&it.by, it.turn) {
         (None, turn) => format!("turn {turn}"),

@@ -21,7 +21,8 @@ pub(crate) struct Update {
     /// When the update was recorded, in microseconds since the epoch.
     pub(crate) at_us: u64,
     pub(crate) agent: String,
-    /// The turn of whoever made the update; 0 if it was no turn.
+    /// The turn of the agent that made the update. 0 if a workflow made it, or before the first
+    /// turn.
     pub(crate) turn: u64,
     /// The agent or workflow that made the update. None if the agent itself did.
     pub(crate) by: Option<String>,

@@ -4,7 +4,30 @@
 //! With `n` above 3 the last step fails, and what was done is undone; otherwise a run comes to its
 //! end.
 
+use pumphouse::prelude::*;
 use serde_json::{Value, json};
+
+/// Work that takes its time.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Work {
+    /// What is done.
+    pub(crate) what: String,
+    /// How long that takes.
+    pub(crate) ms: u64,
+    /// How many attempts fail.
+    pub(crate) fails: Option<u64>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Worked(pub(crate) String);
+
+/// It doesn't work.
+#[derive(Clone, Debug, PartialEq, Payload)]
+#[payload(ns = "urn:test")]
+pub(crate) struct Broke;
 
 /// A step that calls the tool, which takes so many milliseconds.
 fn step(name: &str, ms: u64) -> Value {

@@ -25,27 +25,7 @@ use pumphouse::log::{Durability, SqliteLog};
 use pumphouse::model::Scripted;
 use pumphouse::prelude::*;
 
-/// Work that takes its time.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Work {
-    /// What is done.
-    what: String,
-    /// How long that takes.
-    ms: u64,
-    /// How many attempts fail.
-    fails: Option<u64>,
-}
-
-/// What was done.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Worked(String);
-
-/// It doesn't work.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Broke;
+use fifty::{Broke, Work, Worked};
 
 /// Says that all is done.
 #[derive(Clone, Debug, PartialEq, Payload)]

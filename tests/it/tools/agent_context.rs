@@ -12,7 +12,7 @@ use pumphouse::prelude::*;
 use super::{asked, in_order};
 use crate::program::Scene;
 
-/// Asks for whom it is.
+/// Asks for the name of the agent that calls.
 #[derive(Clone, Debug, Default, Payload)]
 #[payload(ns = "urn:test")]
 struct Whose;

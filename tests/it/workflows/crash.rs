@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 #[path = "../../programs/fifty.rs"]
 mod fifty;
 
+use fifty::{Broke, Work, Worked};
+
 /// At how many of a run's entries the machine crashes, unless `just crash-workflow` has it crash at
 /// each.
 const CRASHES: u64 = 20;
@@ -28,28 +30,6 @@ const AT_ONCE: usize = 2;
 const LOOK: Duration = Duration::from_micros(300);
 /// After which time without an entry a run counts as ended.
 const QUIET_US: u64 = 5_000_000;
-
-/// Work that takes its time.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Work {
-    /// What is done.
-    what: String,
-    /// How long that takes.
-    ms: u64,
-    /// How many attempts fail.
-    fails: Option<u64>,
-}
-
-/// What was done.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Worked(String);
-
-/// It doesn't work.
-#[derive(Clone, Debug, PartialEq, Payload)]
-#[payload(ns = "urn:test")]
-struct Broke;
 
 /// What stays when the machine crashes: its disk, and what the tool did outside.
 #[derive(Clone)]
