@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::super::feed_contents::shown::Shown;
 use super::super::schedule::{CurrentThread, Latest, OpenCalls};
 use super::super::words::agent::{
-    CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Stopped, is_last_word,
+    CognitionIn, CognitionOut, Interrupt, RULES, RateLimited, Response, Stopped, is_last_word,
 };
 use super::super::words::turn_policy::{TurnPolicy, number};
 use super::graph::{
@@ -218,6 +218,10 @@ impl Actions {
         if let Some(call) = self.calls.replied(entry) {
             if let Some(part) = entry.decode_if::<PartialResult>() {
                 return Some(Input::Part(call.0, call.1, part.into()));
+            }
+            // An agent that is called in the same thread may say more before it ends.
+            if entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {
+                return None;
             }
             return Some(Input::Replied(call.0, call.1, replied(entry, self.is_old(call.0))?));
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join;
+use pumphouse::listeners::agent::settings::{Calls, Settings};
 use pumphouse::model::Script;
 
 use super::world::World;
@@ -48,4 +49,27 @@ fn one_turn_answers_both_where_the_first_waits_for_an_action() {
     let act = r#"<action>{"name": "tool", "parameters": {"what": "a", "ms": 300}}</action>"#;
     let late = both([act, "<response>Both.</response>", ""]);
     assert_eq!(late, [Ok("Both.".to_owned()), Ok("Both.".to_owned())]);
+}
+
+#[test]
+fn a_call_of_an_agent_in_the_same_thread_ends_with_its_final_response() {
+    let world = World::new(1);
+    let partial = "<response final=\"false\">Half.</response>";
+    let helper = Scripted::new(move |_: &Prompt, turn| match turn {
+        1 => partial,
+        _ => "<response>Whole.</response>",
+    });
+    let mut settings = Settings::default();
+    settings.agent_calls = Calls::SameThread;
+    let helper = Agent::new("helper", Arc::new(world.timed(helper))).settings(settings);
+    let call = r#"<action id="h">{"name": "helper", "parameters": {"text": "Go."}}</action>"#;
+    let lead = Scripted::new(move |prompt: &Prompt, _| {
+        let has_called = prompt.messages.iter().any(|it| it.text.contains("<action "));
+        if has_called { "<response>$h</response>" } else { call }
+    });
+    let lead = Agent::new("lead", Arc::new(world.timed(lead))).peers(["helper"]);
+    let question = lead.ask("Ask it.").unwrap();
+    let pump = world.start([helper, lead]);
+    let answer = world.sim.run(pump.ask_element(question)).unwrap().unwrap();
+    assert_eq!(answer.decode::<Response>().unwrap().text, "Whole.");
 }
