@@ -19,8 +19,10 @@ use super::open_payload::open_payload;
 use super::settings::Settings;
 use super::value::known;
 use super::variables::{KnownValue, Lookup, Unresolved, resolve, resolve_json};
-use super::words::{ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
+use super::words::{Action, ActionError, ActionKind, Dialect, NAME, WORKFLOWS};
 
+/// The type of agents.
+const AGENT: &str = "agent";
 /// The maximum number of names that the error about an unknown name lists.
 const NAMES_MAX: usize = 20;
 
@@ -339,24 +341,35 @@ pub fn text(text: &str) -> Value {
     json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
-/// The warning about an action whose `type` isn't the type of the listener that it calls.
+/// The warning about an action whose `type` isn't the type of the listener that it calls, or that
+/// hands metadata to a listener that isn't an agent.
 pub(super) fn oddity(
     definition: &ActionDefinition,
     called: &Called<'_>,
     rules: Option<u32>,
 ) -> Option<String> {
+    let Described { name, kind, .. } = called.listener;
+    match said_kind(&definition.action, rules).filter(|said| said != kind) {
+        Some(said) => Some(format!("type is {said}, but {name} is of the type {kind}")),
+        None if definition.action.metadata.is_some() && kind != AGENT => {
+            Some(format!("metadata says what a called agent gets, and {name} is no agent"))
+        }
+        None => None,
+    }
+}
+
+/// The type that an action says its listener has. None if it says none.
+fn said_kind(action: &Action, rules: Option<u32>) -> Option<&'static str> {
     // The native tool calls of a provider have no place for a type.
-    if definition.action.dialect == Some(Dialect::Native) && says_no_type(rules) {
+    if action.dialect == Some(Dialect::Native) && says_no_type(rules) {
         return None;
     }
-    let said = match definition.action.kind {
-        ActionKind::Tool => "tool",
-        ActionKind::Agent => "agent",
-        ActionKind::Relic => "relic",
-        ActionKind::Workflow => "workflow",
-        ActionKind::Llm => "llm",
-        ActionKind::Internal | ActionKind::ContextFeed => return None,
-    };
-    let Described { name, kind, .. } = called.listener;
-    (said != kind).then(|| format!("type is {said}, but {name} is of the type {kind}"))
+    match action.kind {
+        ActionKind::Tool => Some("tool"),
+        ActionKind::Agent => Some("agent"),
+        ActionKind::Relic => Some("relic"),
+        ActionKind::Workflow => Some("workflow"),
+        ActionKind::Llm => Some("llm"),
+        ActionKind::Internal | ActionKind::ContextFeed => None,
+    }
 }

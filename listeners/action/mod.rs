@@ -21,7 +21,7 @@ pub use super::words::action as words;
 
 use std::sync::Arc;
 
-use pumphouse::listener::{Context, FromContext, IntoEmit, Need};
+use pumphouse::listener::{Context, Described, FromContext, IntoEmit, Need};
 use pumphouse::prelude::*;
 use serde_json::Value;
 
@@ -37,6 +37,7 @@ use self::words::{
     Action, ActionDecided, ActionError, ActionRefused, ActionResult, ActionsCancelled, ActionsDue,
     CancelAction, Mode, ResultValue, Status,
 };
+use super::agent_context::AgentFacts;
 use super::metadata::METADATA;
 use super::thread::CancelThread;
 use super::words::agent::{CognitionOut, Stopped};
@@ -268,9 +269,18 @@ impl Handling {
         let unresolved = payload(definition, called.schema, values).unresolved;
         let rules = self.actions.0.rules(agent, definition.action.turn);
         let own = &definition.action.id;
-        let unresolved = unresolved.iter().map(|reference| match reference.name == *own {
-            true => format!("{} stays as it is: {own} is this action itself", reference.reference),
-            false => reference.advised(self.actions.0.graph().known(agent)),
+        let fields = self.capabilities.listener(agent).and_then(Described::extension::<AgentFacts>);
+        let undeclared = |reference: &str| {
+            let pieces = variables::pieces(reference);
+            let field = variables::references(&pieces).find_map(|it| it.metadata_field())?;
+            fields?.fields.lacks(field)
+        };
+        let unresolved = unresolved.iter().map(|it| match undeclared(&it.reference) {
+            _ if it.name == *own => {
+                format!("{} stays as it is: {own} is this action itself", it.reference)
+            }
+            Some(lacks) => format!("{} stays as it is: your metadata has {lacks}", it.reference),
+            None => it.advised(self.actions.0.graph().known(agent)),
         });
         oddity(definition, &called, rules).into_iter().chain(unresolved).collect()
     }

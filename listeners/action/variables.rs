@@ -71,6 +71,9 @@ impl fmt::Display for Unresolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unresolved { reference, name, missing } = self;
         match missing {
+            Some(it) if name == METADATA => {
+                write!(f, "{reference} stays as it is: your metadata has no value of {it}")
+            }
             Some(it) => write!(f, "{reference} stays as it is: the result of {name} has no {it}"),
             None => write!(f, "{reference} stays as it is: nothing is called {name}"),
         }

@@ -273,14 +273,9 @@ impl Blocks {
     fn condition(&self, test: &str) -> Result<String, String> {
         let read = Condition::parse(test).map_err(|it| format!("test: {it}"))?;
         for reference in read.references().iter().filter(|it| it.name() == METADATA) {
-            let names = || self.fields.all().map(|it| it.name());
-            let field = reference.path().next();
-            let Some(field) = field.filter(|it| !names().any(|name| name == &**it)) else {
-                continue;
-            };
-            let right = nearest(&field, names());
-            let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            return Err(format!("test: your metadata has no {field}{right}"));
+            if let Some(lacks) = reference.path().next().and_then(|it| self.fields.lacks(&it)) {
+                return Err(format!("test: your metadata has {lacks}"));
+            }
         }
         let all = joined(self.conditions().chain([(test.to_owned(), true)])).unwrap_or_default();
         Condition::parse(&all).map_err(|it| format!("with the blocks around it, test: {it}"))?;

@@ -354,7 +354,7 @@ impl<'a> OngoingGeneration<'a> {
     async fn metadata(&mut self, said: Result<MetadataUpdate, String>) -> Result<(), Fault> {
         let fields = &self.context.agent().settings.metadata;
         if fields.is_empty() {
-            let text = "<metadata> has no meaning here: you have no fields.";
+            let text = "<metadata> was not kept: you have no fields.";
             return self.notice(text.to_owned(), None).await;
         }
         self.spoken.did = true;

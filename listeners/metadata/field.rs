@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pumphouse::limits::FeedLimits;
+use pumphouse::schema::nearest;
 use pumphouse::xml::writable;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -176,6 +177,17 @@ impl Fields {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.all().find(|it| it.name == name)
+    }
+
+    /// What is wrong about a reference to a field that isn't declared: `no stats; did you mean
+    /// status?`. None if the field is declared.
+    pub(in super::super) fn lacks(&self, name: &str) -> Option<String> {
+        if self.get(name).is_some() {
+            return None;
+        }
+        let right = nearest(name, self.all().map(Field::name));
+        let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+        Some(format!("no {name}{right}"))
     }
 }
 

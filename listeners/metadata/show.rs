@@ -6,13 +6,13 @@ use super::words::{Handed, MetadataError};
 use super::{Field, Fields, Kind, KnownFields, Method};
 
 /// What an agent is told whose called agents get a copy of its values.
-const INHERITS: &str = "\nAn agent that you call begins with a copy of your values. \
-                        \"metadata\": \"none\" in the action leaves it without, and \"share\" \
-                        lets it change yours.";
+const INHERITS: &str = "\nAn agent that you call in a thread of its own begins with a copy of \
+                        your values. \"metadata\": \"none\" in the action leaves it without, \
+                        and \"share\" lets it change yours.";
 /// What an agent is told whose called agents also change its values.
-const SHARES: &str = "\nAn agent that you call begins with a copy of your values, and what it sets \
-                      changes yours. \"metadata\": \"none\" in the action leaves it without, and \
-                      \"inherit\" lets it change only its own.";
+const SHARES: &str = "\nAn agent that you call in a thread of its own begins with a copy of your \
+                      values, and what it sets changes yours. \"metadata\": \"none\" in the \
+                      action leaves it without, and \"inherit\" lets it change only its own.";
 
 /// Describes the fields, for the beginning of a prompt. Empty if there are no fields, if the
 /// injection is off, or if a template is used.

@@ -408,7 +408,7 @@ impl Deciding<'_> {
         }
         self.record(TriggersDecided {
             agent: Some(agent.clone()),
-            turn: Some(*turn),
+            turn: Some(*turn).filter(|it| *it > 0),
             of: message.seq(),
             fields: None,
             decision: vec![decision],

@@ -226,6 +226,7 @@ fn update_line(it: &Update, style: Style) -> String {
     let who = format!("{} {}", audit::line(&it.agent), maker(it));
     let field = audit::line(&it.field).into_owned();
     let mut change = match &it.new {
+        Ok(new) if it.old.as_ref() == Some(new) => format!("{}, as before", shown(Some(new))),
         Ok(new) => format!("{} → {}", shown(it.old.as_ref()), shown(Some(new))),
         Err(why) => {
             // Most errors begin with the field, which stands before the change anyway.

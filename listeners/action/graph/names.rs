@@ -263,6 +263,7 @@ impl Graph {
         let id = need.id.as_str();
         let scope = self.scopes.get(&node.agent);
         let own = node.definition.action.id.as_str();
+        let is_own = node.definition.has_name(id);
         let names = scope.into_iter().flat_map(|it| it.names.keys().map(String::as_str));
         let right = nearest(id, names.filter(|it| *it != own));
         let right = right.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
@@ -271,7 +272,10 @@ impl Graph {
             _ if need.is_streamed => "it takes the partial results of".to_owned(),
             NeedKind::Named | NeedKind::Reference => "depends on".to_owned(),
         };
-        format!("{how} {id}, and the turn is over without an action called so{right}")
+        match is_own {
+            true => format!("{how} {id}, which is this action itself"),
+            false => format!("{how} {id}, and the turn is over without an action called so{right}"),
+        }
     }
 
     /// The values of an action's references when it starts.

@@ -401,7 +401,29 @@ fn parameters_of_an_action_may_refer_to_metadata() {
     for more in ["", ", injection: {method: none}"] {
         plays(&keys(more), &[&format!("{reply}{answer}")], &["20, 300</response>"]);
     }
-    let unset = sum("a", "${metadata.m}");
-    let shown = plays(&keys(""), &[&unset, "<response>Seen.</response>"], &["Seen."]);
-    assert!(shown.contains("${metadata.m}"), "{shown}");
+}
+
+#[test]
+fn a_reference_to_metadata_without_a_value_is_told_apart_from_one_to_no_field() {
+    let keys = "metadata: {fields: {state: {type: number}}}";
+    for (reference, told) in [
+        ("${metadata.state}", "your metadata has no value of state"),
+        ("${metadata.stat}", "your metadata has no stat; did you mean state?"),
+    ] {
+        let call = sum("a", reference);
+        let shown = plays(keys, &[&call, "<response>Seen.</response>"], &["Seen."]);
+        let told = format!("{reference} stays as it is: {told}");
+        assert!(shown.contains(&told), "{shown}");
+    }
+}
+
+#[test]
+fn metadata_for_a_tool_is_a_warning() {
+    let call = "<action id=\"a\" metadata=\"share\">{\"name\": \"calculate\", \"parameters\": \
+                {\"expression\": \"6*7\"}}</action>";
+    let shown = plays(ON, &[call, "<response>$a</response>"], &["42"]);
+    assert!(
+        shown.contains("metadata says what a called agent gets, and calculate is no agent"),
+        "{shown}"
+    );
 }

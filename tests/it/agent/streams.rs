@@ -173,6 +173,16 @@ fn what_breaks_off_fails_what_took_its_parts() {
 }
 
 #[test]
+fn a_stream_of_itself_is_told_so() {
+    let own = "<action id=\"done\">{\"name\": \"tool\", \"stream\": true, \"parameters\": \
+               {\"what\": \"$done\"}}</action>\n<thought>Both.</thought>";
+    let (world, thread) = played(reader, own);
+    let results = world.all::<ActionResult>(&thread);
+    let why = results.iter().find(|it| it.id == "done").unwrap().why().unwrap();
+    assert!(why.contains("it takes the partial results of done, which is this action"), "{why}");
+}
+
+#[test]
 fn a_stream_takes_100_parts_and_fails_at_the_next_one() {
     let (world, thread) = played(reader, &reply(100, "", ", \"ms\": 7"));
     let story = world.story(&thread);

@@ -107,7 +107,7 @@ async fn metadata_that_was_not_declared_are_a_notice() {
     let story = story(&pump, answer.thread()).await;
     assert!(!story.contains(&"ada > ada: metadata".to_owned()), "{story:?}");
     let seen = seen.lock().unwrap().clone();
-    let told = "[<metadata> has no meaning here: you have no fields.]";
+    let told = "[<metadata> was not kept: you have no fields.]";
     assert!(seen[1].messages[2].text.contains(told), "{:?}", seen[1].messages);
     pump.shutdown().await.unwrap();
 }
