@@ -50,7 +50,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pumphouse::listener::{Answer, FromContext, IntoEmit, NoteAbove, Outcome, TreeHistory};
+use pumphouse::listener::{Answer, FromContext, IntoEmit, NoteAbove, Outcome, Record, TreeHistory};
 use pumphouse::prelude::*;
 use pumphouse::schema::{Schema, json};
 use pumphouse::wire::{Json, Timestamp};
@@ -165,6 +165,7 @@ impl Workflow {
             .serial()
             .shared()
             .idempotent()
+            .recorded()
             .settles()
             .own_thread()
             .grant::<Timers>()
@@ -209,6 +210,7 @@ struct Handling {
     queue: Queue,
     runs: Fold<Runs>,
     actions: Fold<Actions>,
+    record: Record,
     capabilities: Capabilities,
     tree: TreeHistory,
     workflow: State<Arc<Workflow>>,
@@ -327,7 +329,8 @@ impl Handling {
 
     /// Begins the run of one message.
     async fn begin(&self, message: &Entry, emissions: &mut Emissions) -> Result<(), Fault> {
-        let workflow = &self.workflow.0;
+        let recorded = self.recorded(message.seq());
+        let workflow = recorded.unwrap_or_else(|| Workflow::clone(&self.workflow.0));
         let input = match read_input(message.element()?.view()) {
             Ok(it) => it,
             Err(reason) => {
@@ -337,26 +340,34 @@ impl Handling {
                 return Ok(());
             }
         };
-        let agent = self.agent(message).await?;
+        let agent = self.agent(message, &workflow).await?;
         let known = (&self.tree, &self.capabilities);
         let sets = fed_back::agent_to_set(message, &input, known, workflow.name()).await?;
-        let open = OpenRun::new(message.clone(), workflow.plan.clone(), input, agent, at(message));
-        let open = open.setting(sets);
-        let started = Started {
-            open,
-            digest: workflow.digest.clone(),
-            definition: workflow.json.clone(),
-            repeats: None,
-            taken: None,
-        };
+        let Workflow { plan, json: definition, digest, .. } = workflow;
+        let open = OpenRun::new(message.clone(), plan, input, agent, at(message)).setting(sets);
+        let started = Started { open, digest, definition, repeats: None, taken: None };
         self.start(started, emissions);
         Ok(())
     }
 
+    /// The workflow as it was when the run began. None if this is no replay.
+    fn recorded(&self, run: u64) -> Option<Workflow> {
+        let started = self.record.0.iter().flatten().filter_map(Entry::decode_if);
+        let started = { started }.find(|it: &WorkflowStarted| it.run == run)?;
+        let definition = Definition::deserialize(&started.definition.0).ok()?;
+        let agent = started.agent.as_ref();
+        let environment = agent.and_then(|it| BTreeMap::deserialize(it.0.get("environment")?).ok());
+        Some(Workflow {
+            plan: Arc::new(Plan::new(definition).ok()?),
+            json: started.definition,
+            digest: started.digest,
+            environment: environment.unwrap_or_default(),
+        })
+    }
+
     /// The fields of the context of the agent that caused a message to which the workflow refers.
     /// None if it refers to none, or if no agent caused the message.
-    async fn agent(&self, message: &Entry) -> Result<Option<Value>, Fault> {
-        let workflow = &self.workflow.0;
+    async fn agent(&self, message: &Entry, workflow: &Workflow) -> Result<Option<Value>, Fault> {
         let wanted = workflow.plan.agent_fields();
         if wanted.is_empty() {
             return Ok(None);

@@ -57,6 +57,9 @@ impl Plan {
         planner.check_circles();
         let steps: Vec<Planned> = planner.planned.into_iter().map(|(_, it)| it).collect();
         let mut wrong = planner.wrong;
+        if definition.timeout.is_some_and(|it| it.duration().is_zero()) {
+            wrong.push(WrongDefinition::new("timeout", "it is more than 0 s"));
+        }
         if definition.steps.is_empty() {
             wrong.push(WrongDefinition::new("steps", "a workflow needs a step"));
         }

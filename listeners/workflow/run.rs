@@ -153,6 +153,8 @@ impl Run<'_> {
             let ends = matches!(planned.on_failure, OnFailure::Abort | OnFailure::Retry);
             let call = self.facts.calls.get(&planned.step.name)?;
             let result = call.result.as_ref()?;
+            // The run cancels its calls since it fails already.
+            let ends = ends && !self.facts.cancelled.contains(&planned.step.name);
             (ends && result.status != Status::Ok).then_some((result.order, number, result))
         };
         let first = self.plan.steps.iter().enumerate().filter_map(ended);

@@ -45,9 +45,15 @@ impl<'de> Deserialize<'de> for Seconds {
 
 /// Reads a number with a unit.
 fn with_unit(text: &str) -> Option<f64> {
-    const UNITS: [(&str, f64); 5] =
-        [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
-    let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| text.ends_with(unit))?;
+    // The number is divided, since 700 * 0.001 is 0.7000000000000001.
+    const UNITS: [(&str, f64, f64); 5] = [
+        ("ms", 1.0, 1_000.0),
+        ("s", 1.0, 1.0),
+        ("m", 60.0, 1.0),
+        ("h", 3_600.0, 1.0),
+        ("d", 86_400.0, 1.0),
+    ];
+    let (unit, seconds, parts) = UNITS.into_iter().find(|(unit, ..)| text.ends_with(unit))?;
     let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-    Some(number * seconds)
+    Some(number * seconds / parts)
 }

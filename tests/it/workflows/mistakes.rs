@@ -60,6 +60,8 @@ fn what_a_step_can_not_do_is_told() {
     check(&retry, tools, &["file.yml:3:", "it is from 1 to 6"]);
     let long = step("target: calculate, timeout: 2d");
     check(&long, tools, &["it is more than 0 s and at most 86400 s"]);
+    let never = workflow("timeout: 0\nsteps: [{name: a, target: calculate}]");
+    check(&never, tools, &["file.yml:3:10: it is more than 0 s"]);
     let own = step("target: calculate, parameters: {expression: \"${steps.a}\"}");
     check(&own, tools, &["`a` doesn't come before `a`, so it has no result"]);
     let decision =

@@ -77,7 +77,7 @@ fn scene() -> Scene {
 
 /// Runs a workflow, or begins it if it takes longer than the time, and has the thread.
 #[track_caller]
-fn begin(scene: &Scene, server: &Server, workflow: &str, timeout: &str) -> String {
+pub(super) fn begin(scene: &Scene, server: &Server, workflow: &str, timeout: &str) -> String {
     let ns = format!("https://xml-pipeline.org/ns/workflow/{workflow}/v1");
     let verb = ["send", "--json", "--timeout", timeout, "--connect", &server.address];
     let ran = scene.pipe(&verb, &format!("<{workflow} xmlns=\"{ns}\"/>"));
@@ -100,7 +100,7 @@ fn runs(scene: &Scene, arguments: &[&str]) -> Vec<Value> {
 /// The runs of a workflow, once one of them is in a state.
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 #[track_caller]
-fn once(scene: &Scene, workflow: &str, state: &str) -> Value {
+pub(super) fn once(scene: &Scene, workflow: &str, state: &str) -> Value {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let all = runs(scene, &["--workflow", workflow]);

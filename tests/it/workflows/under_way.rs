@@ -1,0 +1,98 @@
+//! Runs under way: what their time, a changed file and a replay mean to them.
+
+use serde_json::json;
+
+use super::views::{begin, once};
+use crate::program::Scene;
+
+/// A step that fails once and is tried again after 1.5 s, and one that calculates.
+const REPORT: &str = "\
+kind: Workflow
+name: report
+steps:
+  - name: first
+    target: first
+    retry_policy: {max_attempts: 2, backoff: none, initial_delay: 1500ms}
+  - {name: sum, target: calculate, parameters: {expression: 1 + 2}}
+outputs: {sum: \"${steps.sum}\"}
+";
+
+/// A pump with the workflow `report` and tools that add lines to a file.
+fn scene(workflow: &str) -> Scene {
+    let scene = Scene::new();
+    scene.write("report.yml", workflow);
+    let tool = |name: &str, run: &str| {
+        let settings = format!("{{run: {run}, takes: {{type: object}}}}");
+        format!("  - {{use: command, name: {name}, settings: {settings}}}\n")
+    };
+    let listeners = [
+        tool(
+            "first",
+            "[sh, -c, 'echo first >>done.txt; test -e again || { touch again; exit 1; }']",
+        ),
+        tool("undo", "[sh, -c, 'echo undo >>done.txt']"),
+        tool("nap", "[sleep, \"60\"]"),
+    ];
+    let include = "include: [report.yml]\nlisteners:\n  - {use: calculate}\n  - {use: echo}\n";
+    scene.write("organism.yaml", format!("{include}{}", listeners.concat()));
+    scene
+}
+
+#[test]
+fn a_run_that_takes_longer_than_its_timeout_says_so_and_undoes_its_steps() {
+    let scene = scene(
+        "kind: Workflow\nname: report\ntimeout: 700ms\nsteps:\n  - {name: sum, target: calculate, \
+         parameters: {expression: 1 + 2}, compensate: {target: undo}}\n  - {name: nap, target: \
+         nap}\n",
+    );
+    let server = scene.serve(&[]);
+    let verb = ["workflow", "run", "report.yml", "--json", "--connect", &server.address];
+    let failed = scene.run(&verb).code(1).objects()[0].clone();
+    assert_eq!(failed["reason"], "the run took longer than its timeout, 0.7 s", "{failed}");
+    assert_eq!((&failed["undone"], &failed["not_undone"]), (&json!(["sum"]), &json!(["nap"])));
+    assert_eq!(failed["step"], json!(null), "{failed}");
+    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "undo\n");
+}
+
+/// Kills a pump while a run waits for the second attempt of its first step, changes the file, and
+/// starts a pump again. Returns what `workflows` says of the run once it is in this state.
+#[track_caller]
+fn changed(right: &str, changed: &str, state: &str) -> (Scene, serde_json::Value) {
+    let scene = scene(REPORT);
+    let mut server = scene.serve(&[]);
+    begin(&scene, &server, "report", "1");
+    server.signal("-KILL");
+    let (_, _) = server.stop("-KILL");
+    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "first\n");
+    let other = REPORT.replace(right, changed);
+    assert_ne!(other, REPORT);
+    scene.write("report.yml", other);
+    let _server = scene.serve(&[]);
+    let run = once(&scene, "report", state);
+    assert_eq!(std::fs::read_to_string(scene.path("done.txt")).unwrap(), "first\nfirst\n");
+    (scene, run)
+}
+
+#[test]
+fn a_run_under_way_goes_on_by_the_file_with_which_it_began() {
+    let (scene, run) = changed("1 + 2", "3 + 4", "done");
+    let thread = run["thread"].as_str().unwrap();
+    scene.run(&["show", thread]).code(0).says(&["{\"sum\":\"3\"}"]);
+    // The replay goes by the old file, too.
+    scene.run(&["replay", thread]).code(0).says(&["the same: ", "report 3"]);
+}
+
+#[test]
+fn a_run_under_way_calls_nobody_whom_the_changed_file_no_longer_names() {
+    let (scene, run) = changed("target: calculate", "target: echo", "failed");
+    let thread = run["thread"].as_str().unwrap();
+    scene.run(&["show", thread]).code(0).says(&["P0011", "you have no peer calculate"]);
+}
+
+#[test]
+fn a_replay_has_the_workflow_decide_again() {
+    let scene = scene(&REPORT.replace("retry_policy", "condition: 1 == 2\n    retry_policy"));
+    let server = scene.serve(&[]);
+    let thread = begin(&scene, &server, "report", "10");
+    scene.run(&["replay", &thread]).code(0).says(&["the same: ", "report 2"]);
+}
