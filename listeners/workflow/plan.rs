@@ -132,6 +132,14 @@ impl Plan {
                 });
             }
         }
+        for (path, map) in self.texts(paths) {
+            for (key, value) in map {
+                if let Some(found) = in_round_brackets(value) {
+                    let text = format!("a reference is written with braces, as in ${{{found}}}");
+                    wrong.push(WrongDefinition::new(format!("{path}.{key}"), text));
+                }
+            }
+        }
         for (number, path) in paths.iter().enumerate() {
             self.wrong_order(number, path, &mut wrong);
         }
@@ -418,6 +426,20 @@ fn each_reference_in(value: &Value, found: &mut dyn FnMut(&Reference<'_>)) {
         Value::Array(items) => items.iter().for_each(|it| each_reference_in(it, found)),
         Value::Object(map) => each_reference(map, found),
         _ => {}
+    }
+}
+
+/// The first reference in a value that is written as `$(trigger.a)`, without its brackets.
+fn in_round_brackets(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => text.match_indices("$(").find_map(|(at, _)| {
+            let (inside, _) = text[at + 2..].split_once(')')?;
+            let name = inside.split(['.', '[']).next()?;
+            NAMES.contains(&name).then_some(inside)
+        }),
+        Value::Array(items) => items.iter().find_map(in_round_brackets),
+        Value::Object(map) => map.values().find_map(in_round_brackets),
+        _ => None,
     }
 }
 

@@ -64,6 +64,8 @@ fn what_a_step_can_not_do_is_told() {
     check(&never, tools, &["file.yml:3:10: it is more than 0 s"]);
     let own = step("target: calculate, parameters: {expression: \"${steps.a}\"}");
     check(&own, tools, &["`a` doesn't come before `a`, so it has no result"]);
+    let round = step("target: calculate, parameters: {expression: \"1 + $(trigger.x)\"}");
+    check(&round, tools, &["a reference is written with braces, as in ${trigger.x}"]);
     let decision =
         step("type: decision, condition: true, timeout: 1s, then: [{name: b, target: calculate}]");
     check(&decision, tools, &["a decision and a barrier can't fail, and call nobody"]);
@@ -100,4 +102,20 @@ fn a_pattern_that_matches_nothing_is_told() {
     scene.write("organism.yaml", "include: [none/*.yml, \"*/x.yml\", \"w*.yml\"]\n");
     let ran = scene.run(&["check"]).code(1);
     ran.says(&["organism.yaml:1:11: ", "none", "only the file name", "no file matches"]);
+}
+
+#[test]
+fn workflows_that_run_each_other_in_a_circle_are_refused_each_at_its_place() {
+    let scene = Scene::new();
+    for (name, target) in [("one", "two"), ("two", "three"), ("three", "one")] {
+        let step = format!("{{name: a, type: workflow, target: {target}}}");
+        let file = format!("kind: Workflow\nname: {name}\nsteps: [{step}]\n");
+        scene.write(&format!("{name}.yml"), file);
+    }
+    scene.write("organism.yaml", "include: [one.yml, two.yml, three.yml]\n");
+    scene.run(&["check"]).code(1).says(&[
+        "one.yml:3:8: a run of `one` would begin another run of `one`\n  it runs three, two",
+        "two.yml:3:8: a run of `two`",
+        "three.yml:3:8: a run of `three`",
+    ]);
 }

@@ -96,3 +96,15 @@ fn a_replay_has_the_workflow_decide_again() {
     let thread = begin(&scene, &server, "report", "10");
     scene.run(&["replay", &thread]).code(0).says(&["the same: ", "report 2"]);
 }
+
+#[test]
+fn a_run_over_its_budget_fails_and_names_the_budget() {
+    let scene = scene(REPORT);
+    let limits = "limits: {tree_messages_max: 6}\n";
+    let organism = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", format!("{limits}{organism}"));
+    let server = scene.serve(&[]);
+    let verb = ["workflow", "run", "report.yml", "--connect", &server.address];
+    scene.run(&verb).code(1).says(&["P0042: messages: 1 asked for", "the limit is 6"]);
+    scene.run(&["workflows"]).code(0).says(&["failed", "P0042"]);
+}
