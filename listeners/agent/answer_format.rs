@@ -7,8 +7,9 @@ use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema, json};
 use serde_json::{Map, Value, json};
 
+use super::Agent;
 use super::peer_text;
-use super::settings::{Dialect, Settings};
+use super::settings::Dialect;
 use super::tools::legal;
 
 /// The key of the answer if an agent has several final payloads.
@@ -30,11 +31,15 @@ pub(super) struct AnswerFormat {
 impl AnswerFormat {
     /// The format of an agent's answers. None if the dialect isn't native, if the agent has no
     /// final payload, or if the format can't express one of them.
-    pub(super) fn of(settings: &Settings, seen: &Capabilities) -> Option<AnswerFormat> {
-        let is_native = settings.dialect == Dialect::Native;
+    pub(super) fn of(agent: &Agent, all: &Capabilities) -> Option<AnswerFormat> {
+        let settings = &agent.settings;
         let payloads = settings.final_payloads.clone();
-        let schemas = payloads.iter().map(|local| seen.schema(open_name(seen, local)?));
-        let schemas: Vec<&Schema> = schemas.collect::<Option<_>>().filter(|_| is_native)?;
+        if settings.dialect != Dialect::Native || payloads.is_empty() {
+            return None;
+        }
+        let seen = all.seen_by(&agent.name);
+        let schemas = payloads.iter().map(|local| seen.schema(open_name(&seen, local)?));
+        let schemas: Vec<&Schema> = schemas.collect::<Option<_>>()?;
         let described = |it: &&Schema| Some((it.name.local().to_owned(), described(it)?));
         let all: Vec<(String, Value)> = schemas.iter().map(described).collect::<Option<_>>()?;
         let (name, text, schema) = match (&schemas[..], &all[..]) {

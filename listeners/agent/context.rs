@@ -88,10 +88,7 @@ impl AgentState {
 
     /// The format of the agent's answers. None if [`AnswerFormat::of`] finds none.
     pub(super) fn format(&self, all: &Capabilities) -> Option<&Arc<AnswerFormat>> {
-        let of = || {
-            let seen = all.seen_by(&self.agent.name);
-            AnswerFormat::of(&self.agent.settings, &seen).map(Arc::new)
-        };
+        let of = || AnswerFormat::of(&self.agent, all).map(Arc::new);
         self.format.get_or_init(of).as_ref()
     }
 }

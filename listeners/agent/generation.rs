@@ -573,19 +573,18 @@ impl<'a> OngoingGeneration<'a> {
     /// The listener that takes a payload which the agent wrote, and the payload's full name. None
     /// if there is no such listener.
     fn taker(&self, local: &str, element: &Element, is_core: bool) -> Option<(String, Name)> {
-        let seen = self.context.capabilities.seen_by(&self.context.agent().name);
-        for name in seen.named(local) {
+        let all = &self.context.capabilities;
+        let own = all.listener(&self.context.agent().name)?;
+        all.named(local).iter().find_map(|name| {
             let is_cores = name.namespace() == "https://xml-pipeline.org/ns/core/v1";
             // Only the pump sends reserved payloads.
-            let is_reserved = seen.schema(name).is_some_and(|it| it.reserved);
+            let is_reserved = all.schema(name).is_some_and(|it| it.reserved);
             let is_meant = [name.namespace(), ""].contains(&element.namespace());
             if is_cores != is_core || is_reserved || !is_meant {
-                continue;
+                return None;
             }
-            if let Some(taker) = seen.takers(name).next() {
-                return Some((taker.name.clone(), name.clone()));
-            }
-        }
-        None
+            let taker = all.takers(name).find(|it| own.knows(it))?;
+            Some((taker.name.clone(), name.clone()))
+        })
     }
 }

@@ -212,15 +212,10 @@ impl Capabilities {
     /// listener is unknown, or may address every listener, these are all capabilities.
     #[must_use]
     pub fn seen_by(&self, listener: &str) -> Capabilities {
-        let Some(own) = self.listener(listener) else { return self.clone() };
-        let Some(peers) = &own.peers else { return self.clone() };
-        let is_there = |names: &[String], it: &Described| names.contains(&it.name);
-        let seen = |described: &&Described| {
-            described.name == listener
-                || is_there(peers, described)
-                || is_there(&own.relies_on, described)
-        };
-        let listeners: Vec<Described> = self.listeners().iter().filter(seen).cloned().collect();
+        let own = self.listener(listener).filter(|it| it.peers.is_some());
+        let Some(own) = own else { return self.clone() };
+        let known = self.listeners().iter().filter(|it| own.knows(it));
+        let listeners: Vec<Described> = known.cloned().collect();
         // A set, since an organism may have thousands of payloads.
         let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
         let theirs: HashSet<Name> = theirs.collect();
@@ -288,6 +283,15 @@ impl<S> FromContext<S> for Capabilities {
 }
 
 impl Described {
+    /// Whether the listener may know another one: itself, a peer, or one that it relies on.
+    #[must_use]
+    pub fn knows(&self, other: &Described) -> bool {
+        let Some(peers) = &self.peers else { return true };
+        other.name == self.name
+            || peers.contains(&other.name)
+            || self.relies_on.contains(&other.name)
+    }
+
     /// Whether the listener has a grant to emit this reserved payload, or all reserved payloads.
     #[must_use]
     pub fn may_emit(&self, reserved: &Name) -> bool {
