@@ -116,7 +116,8 @@ impl Thread {
                 None => {
                     self.note_asked(*receiver, &entry, Vec::new(), world, out);
                     let to = &world.routes.listeners[receiver.listener].name;
-                    let hop = Hop { from: sending.from, to, chain: sending.chain, cause };
+                    let hop =
+                        Hop { from: sending.from, to, chain: sending.chain, cause, asked: None };
                     let is_outside = sending.flags.contains(Flags::FROM_IDENTITY);
                     let chain = if is_outside { sending.chain } else { self.guard.longer(&hop) };
                     self.tell_arrived(*receiver, &entry, world, out);

@@ -233,9 +233,16 @@ impl Thread {
     }
 
     /// The bound that a message between listeners would go beyond, if it goes round in a circle.
-    pub(crate) fn goes_round(&self, sending: &Sending<'_>, world: &World<'_>) -> Option<Bound> {
+    /// `asked` is the body of the message that it answers.
+    pub(crate) fn goes_round(
+        &self,
+        sending: &Sending<'_>,
+        asked: Option<&Bytes>,
+        world: &World<'_>,
+    ) -> Option<Bound> {
         let receiver = sending.receivers.first()?;
         let hop = self.hop(sending, &world.routes.listeners[receiver.listener].name)?;
+        let hop = Hop { asked, ..hop };
         self.guard.refuses(&hop, || sending.checked.element().canonical(), world.limits)
     }
 
@@ -246,11 +253,19 @@ impl Thread {
             to,
             chain: sending.chain,
             cause,
+            asked: None,
         })
     }
 
     /// Appends a message between listeners, and warns if it reaches a bound of the loop guard.
-    pub(crate) fn pass(&mut self, sending: Sending<'_>, world: &World<'_>, out: &mut Step) {
+    /// `asked` is the body of the message that it answers.
+    pub(crate) fn pass(
+        &mut self,
+        sending: Sending<'_>,
+        asked: Option<&Bytes>,
+        world: &World<'_>,
+        out: &mut Step,
+    ) {
         let Some(receiver) = sending.receivers.first() else {
             self.append(sending, world, out);
             return;
@@ -261,7 +276,7 @@ impl Thread {
         let Some(cause) = cause.filter(|it| it.thread == self.id && **from != *CORE_NAME) else {
             return;
         };
-        let hop = Hop { from, to, chain, cause: cause.seq };
+        let hop = Hop { from, to, chain, cause: cause.seq, asked };
         self.watch(&hop, entry.id(), entry.body(), world, out);
     }
 

@@ -82,7 +82,7 @@ impl Tree {
         if opening.purpose != ChildPurpose::ForSender {
             let first = parent.sending(&opening.part, opening.first.clone(), None, world);
             let first = Sending { receivers: &receivers, ..first };
-            if let Some(bound) = parent.goes_round(&first, world) {
+            if let Some(bound) = parent.goes_round(&first, None, world) {
                 return parent.stop_round(&opening.part, first, bound, world, out);
             }
         }
@@ -349,7 +349,7 @@ impl Thread {
             ChildPurpose::Call(_) => drop(self.append(sending, world, out)),
         }
         let (chain, cause) = (opening.part.chain, opening.part.message.seq());
-        let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause };
+        let hop = Hop { from: &spawner.name, to: id.as_str(), chain, cause, asked: None };
         self.watch(&hop, &at, &opening.first.element().canonical(), world, out);
         at.seq
     }

@@ -255,10 +255,10 @@ impl Thread {
         };
         let sending = self.sending(part, checked, Some(to), world);
         let sending = Sending { receivers: &[receiver], ..sending };
-        if let Some(bound) = self.goes_round(&sending, world) {
+        if let Some(bound) = self.goes_round(&sending, None, world) {
             return self.stop_round(part, sending, bound, world, out);
         }
-        self.pass(sending, world, out);
+        self.pass(sending, None, world, out);
         self.start_all_of(&[receiver], world, out);
     }
 
@@ -316,10 +316,11 @@ impl Thread {
         }
         let receivers: Vec<Receiver> = receiver.into_iter().collect();
         let sending = Sending { receivers: &receivers, ..sending };
-        if let Some(bound) = self.goes_round(&sending, world) {
+        let asked = Some(answered.body());
+        if let Some(bound) = self.goes_round(&sending, asked, world) {
             return self.stop_round(part, sending, bound, world, out);
         }
-        self.pass(sending, world, out);
+        self.pass(sending, asked, world, out);
         self.start_all_of(&receivers, world, out);
     }
 

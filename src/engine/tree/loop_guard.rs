@@ -27,10 +27,13 @@ pub(crate) struct Guard {
 }
 
 /// The last counted message of a sender, and how many times in a row the sender has sent the same
-/// body.
+/// body. Equal answers count only if the questions were equal, too: many tools answer each call
+/// with the same word.
 struct Last {
     from: Arc<str>,
     body: Bytes,
+    /// The body of the message that this one answers.
+    asked: Option<Bytes>,
     seq: u64,
     times: usize,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Hop<'a> {
     pub(crate) chain: Chain,
     /// The number of the message that caused this one.
     pub(crate) cause: u64,
+    /// The body of the message that this one answers.
+    pub(crate) asked: Option<&'a Bytes>,
 }
 
 impl Hop<'_> {
@@ -144,7 +149,8 @@ impl Guard {
         }
         let last = self.last.iter().flatten().find(|it| it.from == *hop.from)?;
         let often = last.times >= limits.repeats_max && hop.comes_of(last.seq);
-        (often && last.body == body()).then(|| Bound::repeats(limits))
+        let is_same = often && last.asked.as_ref() == hop.asked && last.body == body();
+        is_same.then(|| Bound::repeats(limits))
     }
 
     /// Notes a message. Returns the bound that the message reaches, so that the caller warns of it.
@@ -173,8 +179,9 @@ impl Guard {
     fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {
-            if last.body != *body {
-                (last.body, last.seq, last.times) = (body.clone(), seq, 1);
+            if last.body != *body || last.asked.as_ref() != hop.asked {
+                (last.body, last.asked) = (body.clone(), hop.asked.cloned());
+                (last.seq, last.times) = (seq, 1);
             } else if hop.comes_of(last.seq) {
                 (last.seq, last.times) = (seq, last.times + 1);
             }
@@ -182,7 +189,8 @@ impl Guard {
         }
         let oldest = self.last.iter_mut().min_by_key(|it| it.as_ref().map_or(0, |it| it.seq));
         if let Some(oldest) = oldest {
-            *oldest = Some(Last { from: hop.from.clone(), body: body.clone(), seq, times: 1 });
+            let (body, asked) = (body.clone(), hop.asked.cloned());
+            *oldest = Some(Last { from: hop.from.clone(), body, asked, seq, times: 1 });
         }
         1
     }
@@ -192,16 +200,32 @@ impl Guard {
 mod tests {
     use super::*;
 
+    /// The index of the message with a number. Messages are numbered from 2, behind a push.
+    fn to_index(seq: u64) -> usize {
+        usize::try_from(seq).unwrap() - 2
+    }
+
     /// Plays messages, each given as sender, receiver, body and number of its cause. Returns how
     /// many warnings there were, and whether the last message was refused.
     fn played(all: &[(&str, &str, &'static str, u64)], limits: &Limits) -> (usize, bool) {
+        asked(all, &[], limits)
+    }
+
+    /// As `played`. Messages by these senders answer their causes.
+    fn asked(
+        all: &[(&str, &str, &'static str, u64)],
+        answering: &[&str],
+        limits: &Limits,
+    ) -> (usize, bool) {
         let mut guard = Guard::default();
         let mut chains = vec![guard.called()];
         let (mut warned, mut refused) = (0, false);
         for (seq, (from, to, body, cause)) in (2..).zip(all) {
             let from: Arc<str> = (*from).into();
             let chain = chains[usize::try_from(*cause).unwrap() - 1];
-            let hop = Hop { from: &from, to, chain, cause: *cause };
+            let is_push = *cause < 2 || !answering.contains(&&*from);
+            let asked = (!is_push).then(|| Bytes::from_static(all[to_index(*cause)].2.as_bytes()));
+            let hop = Hop { from: &from, to, chain, cause: *cause, asked: asked.as_ref() };
             let body = Bytes::from_static(body.as_bytes());
             refused = guard.refuses(&hop, || body.clone(), limits).is_some();
             warned += usize::from(!refused && guard.note(&hop, seq, &body, limits).is_some());
@@ -234,6 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn equal_answers_count_only_where_the_question_was_equal() {
+        let limits = Limits::default();
+        let questions = |each: [&'static str; 5]| -> Vec<_> {
+            let round = |(n, it)| [("a", "b", it, 2 * n + 1), ("b", "a", "ok", 2 * n + 2)];
+            (0_u64..).zip(each).flat_map(round).collect()
+        };
+        let others = questions(["1", "2", "3", "4", "5"]);
+        assert_eq!(asked(&others, &["b"], &limits), (0, false));
+        assert_eq!(asked(&others, &[], &limits), (1, true), "they are no answers");
+        let equal = questions(["1"; 5]);
+        assert_eq!(asked(&equal[..6], &["b"], &limits), (1, false));
+        assert_eq!(asked(&equal[..7], &["b"], &limits), (1, true), "it is asked a fourth time");
+        // The questions alone are no repetition where something else stands between them.
+        let between = |(n, it)| {
+            [("a", "b", "1", 3 * n + 1), ("b", "a", it, 3 * n + 2), ("a", "c", it, 3 * n + 3)]
+        };
+        let others: Vec<_> = (0_u64..).zip(["p", "q", "r", "s", "t"]).flat_map(between).collect();
+        assert_eq!(asked(&others, &["b"], &limits), (0, false));
+        let same: Vec<_> = (0_u64..).zip(["ok"; 5]).flat_map(between).collect();
+        assert_eq!(asked(&same[..11], &["b"], &limits), (1, true), "its fourth answer");
+    }
+
+    #[test]
     fn a_chain_has_an_end_wherever_it_leads() {
         let limits = Limits { chain_max: 4, ..Limits::default() };
         let names = ["a", "b", "c", "d", "e", "f", "g"];
@@ -254,7 +301,7 @@ mod tests {
         let body = Bytes::from_static(b"x");
         for _ in 0..20 {
             let chain = guard.called();
-            let hop = Hop { from: &from, to: "b", chain, cause: 1 };
+            let hop = Hop { from: &from, to: "b", chain, cause: 1, asked: None };
             assert_eq!(guard.refuses(&hop, || body.clone(), &limits), None);
             assert_eq!(guard.note(&hop, 2, &body, &limits), None);
         }
