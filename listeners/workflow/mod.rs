@@ -66,7 +66,8 @@ use self::runs::OpenRun;
 pub use self::runs::Runs;
 use self::values::Values;
 use self::words::{
-    ConditionDecided, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult, WorkflowStarted,
+    ConditionDecided, RetryRefused, StepRefused, WorkflowDue, WorkflowFailed, WorkflowResult,
+    WorkflowStarted,
 };
 use super::action::Actions;
 use super::action::call::json_payload;
@@ -174,6 +175,7 @@ impl Workflow {
             .may_emit::<StepRefused>()
             .may_emit::<WorkflowResult>()
             .may_emit::<WorkflowFailed>()
+            .may_emit::<RetryRefused>()
             .may_emit::<WorkflowDue>()
             .stateless()
     }
@@ -228,6 +230,7 @@ struct Emissions {
     fed_back: Vec<NoteAbove<Metadata>>,
     results: Vec<Answer<WorkflowResult>>,
     failed: Vec<Answer<Result<WorkflowResult, WorkflowFailed>>>,
+    not_repeated: Vec<Answer<Result<WorkflowResult, RetryRefused>>>,
 }
 
 /// The message that begins a run of the workflow with this payload.
@@ -386,14 +389,24 @@ impl Handling {
         asked: &RetryRun,
         emissions: &mut Emissions,
     ) -> Result<(), Fault> {
-        let name = self.workflow.0.name();
-        let past = PastRun::read(name, asked, &self.tree, &self.capabilities).await?;
-        match past.map(|it| it.started(message.clone(), at(message))) {
+        let id = format!("{}/{}", asked.thread, asked.run);
+        let now = emissions.started.iter().map(|it| &it.0);
+        let mut now = now.filter(|it| it.repeats.as_ref() == Some(&id));
+        let now = now.next().map(|it| EntryId::new(message.thread(), it.run));
+        let started = match self.runs.repeated(&id).or(now) {
+            Some(again) => Err(format!("{id} has begun anew already, as {again}")),
+            None => {
+                let name = self.workflow.0.name();
+                let past = PastRun::read(name, asked, &self.tree, &self.capabilities).await?;
+                past.map(|it| it.started(message.clone(), at(message)))
+            }
+        };
+        match started {
             Ok(started) => self.start(started, emissions),
-            Err(reason) => {
-                let failed = WorkflowFailed::before_steps(name, reason);
-                let answer = Answer::new(vec![message.clone()], Err(failed));
-                emissions.failed.push(answer.outcome(Outcome::Failed));
+            Err(message_text) => {
+                let refused = RetryRefused { message: message_text };
+                let answer = Answer::new(vec![message.clone()], Err(refused));
+                emissions.not_repeated.push(answer.outcome(Outcome::Failed));
             }
         }
         Ok(())

@@ -52,6 +52,8 @@ impl PastRun {
         let id = format!("{thread}/{}", asked.run);
         let (mut runs, mut actions) = (Runs::default(), Actions::default());
         let (mut started, mut ended, mut is_over) = (None, None, false);
+        // Whether a result came to the run while the manifest didn't have its workflow.
+        let mut is_lost = false;
         let (mut last, mut count) = (0, 0);
         while count < ENTRIES_MAX {
             let page = tree.read(&thread, last, PAGE).await?;
@@ -64,6 +66,7 @@ impl PastRun {
                 if answers && is_end && entry.from() == workflow {
                     ended = Some(entry.is::<WorkflowResult>());
                 }
+                is_lost |= runs.is_lost(entry, asked.run);
                 if ended.is_none() {
                     runs.apply(entry);
                     actions.apply(entry);
@@ -78,7 +81,7 @@ impl PastRun {
         if ended == Some(true) {
             return Ok(Err(format!("{id} has come to its end; nothing of it has failed")));
         }
-        if ended.is_none() && !is_over {
+        if ended.is_none() && !is_over && !is_lost {
             return Ok(Err(format!("{id} is at work; cancel it first, or wait for its end")));
         }
         let taken = results(&open, &actions, capabilities);

@@ -186,7 +186,9 @@ impl Run<'_> {
             let result = self.facts.calls.get(*it).and_then(|it| it.result.as_ref());
             result.is_none_or(|it| it.status != Status::Ok)
         });
-        let (mut undone, mut not_undone) = (Vec::new(), cancelled.cloned().collect::<Vec<_>>());
+        let mut not_undone: Vec<String> = cancelled.cloned().collect();
+        not_undone.extend(self.uncertain());
+        let mut undone = Vec::new();
         for number in self.to_undo() {
             let name = self.name(number);
             match self.facts.undone.get(name).map(|it| &it.result) {
@@ -200,6 +202,17 @@ impl Run<'_> {
             }
         }
         self.next = vec![Next::Fail(Failing { step, reason, undone, not_undone })];
+    }
+
+    /// The steps of which nobody knows whether they had an effect, and which the run hasn't
+    /// cancelled.
+    fn uncertain(&self) -> impl Iterator<Item = String> {
+        let is_it = |name: &String| {
+            let result = self.facts.calls.get(name).and_then(|it| it.result.as_ref());
+            let is_open = |it: &ResultFact| matches!(it.status, Status::TimedOut | Status::Unknown);
+            result.is_some_and(is_open) && !self.facts.cancelled.contains(name)
+        };
+        self.plan.steps.iter().map(|it| it.step.name.clone()).filter(is_it)
     }
 
     /// The steps that were done and can be undone, the newest first.

@@ -30,6 +30,8 @@ pub struct Runs {
     open: BTreeMap<u64, OpenRun>,
     /// Maps the number of an action's entry to the call.
     calls: BTreeMap<u64, CallName>,
+    /// The runs that began anew, each with the last run that repeats it, and whether that failed.
+    repeated: BTreeMap<String, (EntryId, bool)>,
     thread: CurrentThread,
 }
 
@@ -117,8 +119,24 @@ impl Runs {
         self.open.get(&run)
     }
 
+    /// Whether an entry is the result of a call of this run, and the pump had no such workflow when
+    /// the result came.
+    pub(super) fn is_lost(&self, entry: &Entry, run: u64) -> bool {
+        let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
+        entry.receivers() == 0 && call.is_some_and(|it| it.run == run)
+    }
+
+    /// The run that repeats a run, directly or after others that failed. None if no such run is at
+    /// work or has ended well.
+    pub(super) fn repeated(&self, run: &str) -> Option<EntryId> {
+        let (again, has_failed) = self.repeated.get(run)?;
+        if *has_failed { self.repeated(&again.to_string()) } else { Some(again.clone()) }
+    }
+
     fn start(&mut self, entry: &Entry, started: &WorkflowStarted) {
         let Some(asked) = self.asked.remove(&started.run) else { return };
+        let again = EntryId::new(entry.thread(), started.run);
+        self.repeated.extend(started.repeats.clone().map(|it| (it, (again, false))));
         let definition = Definition::deserialize(&started.definition.0).ok();
         let Some(plan) = definition.and_then(|it| Plan::new(it).ok()) else { return };
         debug_assert_eq!(entry.to(), Some(entry.from()), "a workflow notes this for itself");
@@ -180,6 +198,10 @@ impl Runs {
         if self.open.get(&asked.seq).is_some_and(|it| it.asked.to() == Some(entry.from())) {
             self.open.remove(&asked.seq);
             self.calls.retain(|_, call| call.run != asked.seq);
+            if entry.is::<WorkflowFailed>() {
+                let all = self.repeated.values_mut();
+                all.filter(|(run, _)| run == asked).for_each(|(_, has_failed)| *has_failed = true);
+            }
         }
     }
 

@@ -90,6 +90,18 @@ pub struct WorkflowResult {
     pub outputs: Json,
 }
 
+/// A run that can't begin anew.
+#[derive(Clone, Debug, PartialEq, Eq, Payload)]
+#[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved)]
+pub struct RetryRefused {
+    /// Why not.
+    #[payload(
+        attribute,
+        example = "sess-k3v9x2ma/1 has come to its end; nothing of it has failed"
+    )]
+    pub message: String,
+}
+
 /// A workflow didn't come to its end. What it had done, and could be undone, was undone.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/workflow/v1", reserved)]

@@ -14,7 +14,9 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::listeners::words::operator::RetryRun;
 use crate::listeners::workflow::Workflow;
-use crate::listeners::workflow::words::{WorkflowFailed, WorkflowResult, WorkflowStarted};
+use crate::listeners::workflow::words::{
+    RetryRefused, WorkflowFailed, WorkflowResult, WorkflowStarted,
+};
 use crate::log::{Log, Pages};
 use crate::manifest;
 use crate::schema::json as schema_json;
@@ -191,6 +193,9 @@ async fn outcome(
     if let Ok(failed) = answer.decode::<WorkflowFailed>() {
         told(&failed, &thread, to)?;
         return Ok(Ending::Wrong);
+    }
+    if let Ok(RetryRefused { message }) = answer.decode() {
+        return Err(Failure::Wrong(message));
     }
     Err(Failure::Wrong(refused(&answer, workflow)))
 }

@@ -15,7 +15,7 @@ use crate::listeners::words::action::{Action, ActionResult, NAME as ACTION};
 use crate::listeners::words::operator::RetryRun;
 use crate::listeners::workflow::name_of;
 use crate::listeners::workflow::words::{
-    CallName, WorkflowFailed, WorkflowResult, WorkflowStarted,
+    CallName, RetryRefused, WorkflowFailed, WorkflowResult, WorkflowStarted,
 };
 use crate::log::{Error, Log, Pages, State};
 use crate::wire::core::{Huh, ThreadCancelled};
@@ -51,6 +51,10 @@ pub(crate) struct Run {
     calls: BTreeMap<u64, CallName>,
     /// The state of the run's thread.
     thread: State,
+    /// Whether a result came while the manifest didn't have the workflow, so that the run waits.
+    is_lost: bool,
+    /// Whether the message was refused, so that there is no run.
+    is_refused: bool,
     /// How the run ended. None while it hasn't.
     end: Option<End>,
 }
@@ -142,7 +146,9 @@ impl Run {
             return None;
         }
         let (calls, thread) = (BTreeMap::new(), State::Open);
-        Some(Run { asked: asked.clone(), workflow, has_begun: false, calls, thread, end: None })
+        let (has_begun, is_lost, is_refused, end) = (false, false, false, None);
+        let asked = asked.clone();
+        Some(Run { asked, workflow, has_begun, calls, thread, is_lost, is_refused, end })
     }
 
     /// Reads the run that a message begins, up to its end. None if the message begins none.
@@ -158,7 +164,7 @@ impl Run {
         if let Some(record) = log.thread(asked.thread()).await? {
             run.thread = record.state;
         }
-        Ok(Some(run))
+        Ok(Some(run).filter(|it| !it.is_refused))
     }
 
     /// Applies a later entry of the run's thread.
@@ -192,6 +198,8 @@ impl Run {
                 self.end(RunState::Done, entry, None, None);
             } else if let Some(failed) = entry.decode_if::<WorkflowFailed>() {
                 self.end(RunState::Failed, entry, failed.step, Some(failed.reason));
+            } else if entry.is::<RetryRefused>() {
+                self.is_refused = true;
             } else if let Some(Huh { code, message, .. }) = entry.decode_if() {
                 self.end(RunState::Failed, entry, None, Some(format!("{code}: {message}")));
             }
@@ -199,7 +207,7 @@ impl Run {
             && (entry.from() == ACTION || entry.from() == CORE)
             && (entry.is::<ActionResult>() || entry.is::<Huh>())
         {
-            self.calls.remove(&of.seq);
+            self.is_lost |= self.calls.remove(&of.seq).is_some() && entry.receivers() == 0;
         }
     }
 
@@ -237,7 +245,7 @@ impl Run {
     pub(crate) fn state(&self) -> RunState {
         match (&self.end, self.thread) {
             (Some(end), _) => end.state,
-            (None, State::Open) if self.has_begun => RunState::Running,
+            (None, State::Open) if self.has_begun && !self.is_lost => RunState::Running,
             (None, _) => RunState::Waiting,
         }
     }
@@ -256,6 +264,12 @@ impl Run {
     pub(crate) fn reason(&self) -> Option<String> {
         match (&self.end, self.thread) {
             (Some(end), _) => end.reason.clone(),
+            (None, State::Open) if self.is_lost => Some(format!(
+                "the pump had no workflow {} when a result came; `pumphouse workflow retry {}` \
+                 begins anew with the steps that didn't end well",
+                self.workflow,
+                self.asked.id()
+            )),
             (None, State::Open) if self.has_begun => None,
             (None, State::Open) => Some("the workflow hasn't taken the message yet".to_owned()),
             (None, State::OverBudget) => Some("its thread is over its budget".to_owned()),

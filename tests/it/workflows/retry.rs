@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::views::{begin, once};
 use crate::program::{Scene, Server};
 
 /// A workflow whose second step fails until there is a file `there`. Each step adds a line to a
@@ -64,8 +65,61 @@ fn a_run_begins_anew_with_the_step_that_failed() {
     let runs = scene.run(&["workflows", "--json"]).code(0).objects();
     let states: Vec<&str> = runs.iter().filter_map(|it| it["state"].as_str()).collect();
     assert_eq!(states, ["done", "failed", "failed"]);
-    let ended = ["workflow", "retry", thread, "--connect", &server.address];
-    scene.run(&ended).code(1).says(&["has come to its end; nothing of it has failed"]);
+    let retry = |run: &str| scene.run(&["workflow", "retry", run, "--connect", &server.address]);
+    retry(thread).code(1).says(&["error: ", "has come to its end; nothing of it has failed"]);
+    retry(&format!("{thread}/1")).code(1).says(&["/1 has begun anew already, as "]);
+    // What was refused is no run.
+    assert_eq!(scene.run(&["workflows", "--json"]).code(0).objects().len(), 3);
+    assert_eq!(done(&scene), "first second second second ");
+}
+
+#[test]
+fn of_two_retries_at_once_one_is_refused() {
+    let scene = scene("");
+    let server = scene.serve(&[]);
+    let failed = run(&scene, &server, &["run", "report.yml", "--input", "{\"text\": \"x\"}"], 1);
+    let id = format!("{}/1", failed["thread"].as_str().unwrap());
+    scene.write("there", "");
+    let retry = || {
+        let mut command = scene.command(&["workflow", "retry", &id, "--connect", &server.address]);
+        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let all = [retry(), retry(), retry()].map(|it| it.wait_with_output().unwrap());
+    assert_eq!(all.iter().filter(|it| it.status.success()).count(), 1, "{all:?}");
+    assert_eq!(done(&scene), "first second second ");
+}
+
+#[test]
+fn a_run_whose_workflow_was_missing_when_a_result_came_can_begin_anew() {
+    let scene = scene("");
+    let script = "test -e quick || sleep 60";
+    let slow = format!(
+        "include: [\"*.yml\"]\nlisteners:\n  - {{use: command, name: slow, settings: {{run: \
+         [sh, -c, '{script}'], takes: {{type: object}}}}}}\n  - {{use: calculate}}\n"
+    );
+    scene.write("organism.yaml", slow);
+    let other = "kind: Workflow\nname: other\nsteps: [{name: a, target: calculate}]\n";
+    scene.write("other.yml", other);
+    let sum = "{name: sum, target: calculate, parameters: {expression: 1 + 2}}";
+    let workflow = format!(
+        "kind: Workflow\nname: report\nsteps:\n  - {{name: nap, target: slow, on_failure: \
+         continue}}\n  - {sum}\noutputs: {{sum: \"${{steps.sum}}\"}}\n"
+    );
+    scene.write("report.yml", &workflow);
+    let mut server = scene.serve(&[]);
+    let thread = begin(&scene, &server, "report", "1");
+    server.stop("-KILL");
+    std::fs::remove_file(scene.path("report.yml")).unwrap();
+    let mut server = scene.serve(&[]);
+    server.stop("-TERM");
+    scene.write("report.yml", workflow);
+    let server = scene.serve(&[]);
+    let why = once(&scene, "report", "waiting")["reason"].as_str().unwrap().to_owned();
+    assert!(why.contains(&format!("`pumphouse workflow retry {thread}/1`")), "{why}");
+    scene.write("quick", "");
+    let whole = run(&scene, &server, &["retry", &format!("{thread}/1")], 0);
+    assert_eq!(whole["outputs"]["sum"], "3", "{whole}");
 }
 
 #[test]

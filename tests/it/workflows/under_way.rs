@@ -108,3 +108,25 @@ fn a_run_over_its_budget_fails_and_names_the_budget() {
     scene.run(&verb).code(1).says(&["P0042: messages: 1 asked for", "the limit is 6"]);
     scene.run(&["workflows"]).code(0).says(&["failed", "P0042"]);
 }
+
+#[test]
+fn steps_may_get_the_same_answer_again_and_again() {
+    let step = |it: u32| format!("  - {{name: s{it}, target: undo, parameters: {{n: {it}}}}}\n");
+    let steps: String = (1..=6).map(step).collect();
+    let scene = scene(&format!("kind: Workflow\nname: report\nsteps:\n{steps}"));
+    let server = scene.serve(&[]);
+    let verb = ["workflow", "run", "report.yml", "--connect", &server.address];
+    scene.run(&verb).code(0);
+}
+
+#[test]
+fn a_step_that_timed_out_is_named_among_those_that_were_not_undone() {
+    let scene = scene(
+        "kind: Workflow\nname: report\nsteps:\n  - {name: nap, target: nap, timeout: 300ms, \
+         compensate: {target: undo}}\n",
+    );
+    let server = scene.serve(&[]);
+    let verb = ["workflow", "run", "report.yml", "--json", "--connect", &server.address];
+    let failed = scene.run(&verb).code(1).objects()[0].clone();
+    assert_eq!(failed["not_undone"], json!(["nap"]), "{failed}");
+}
