@@ -2,6 +2,8 @@
 
 use pumphouse::listener::{Described, TreeHistory};
 use pumphouse::prelude::*;
+use pumphouse::schema::json;
+use pumphouse::wire::Json;
 use serde_json::{Map, Value};
 
 use super::super::caller::asker;
@@ -14,6 +16,8 @@ use super::words::AgentContext;
 const ENTRIES_MAX: usize = 100_000;
 /// The number of entries that are read at a time.
 const PAGE: usize = 256;
+/// The listener that begins the runs of triggers.
+const TRIGGER: &str = "trigger";
 
 /// An agent in a tree of threads, as of a message.
 pub(in super::super) struct NearestAgent {
@@ -60,17 +64,24 @@ pub(in super::super) async fn calling(
         let found = NearestAgent { thread: thread.clone(), history };
         return found.context(tree, agent, capabilities).await.map(Some);
     }
+    let mut triggered = Triggered::by(message);
     let mut next = asker(message);
     while let Some(EntryId { thread, seq }) = next {
         let entries = entries_until(tree, &thread, seq).await?;
-        let (agent, above) = agent_among(&entries, seq, capabilities);
-        if let Some(agent) = agent {
+        let found = match &triggered {
+            Some(it) => CausingAgent::named(&it.agent, capabilities),
+            None => agent_among(&entries, seq, capabilities),
+        };
+        if let Some(agent) = found.agent {
             let mut history = AgentHistory::new(&agent.name);
             entries.iter().for_each(|it| history.apply(it));
             let found = NearestAgent { thread, history };
-            return found.context(tree, agent, capabilities).await.map(Some);
+            let context = found.context(tree, agent, capabilities).await?;
+            let metadata = triggered.map_or(context.metadata, |it| Json(it.metadata));
+            return Ok(Some(AgentContext { metadata, ..context }));
         }
-        next = above.filter(|it| it.thread != thread);
+        next = found.above.filter(|it| it.thread != thread);
+        triggered = found.triggered;
     }
     Ok(None)
 }
@@ -140,12 +151,50 @@ async fn entries_until(
     Ok(entries)
 }
 
-/// The agent that caused an entry of a thread, and the first cause that is in another thread.
+/// What a run says that a trigger on an agent's metadata began: the agent, and its metadata.
+struct Triggered {
+    agent: String,
+    metadata: Value,
+}
+
+impl Triggered {
+    /// Reads the message that began a run. None if no trigger on metadata began it.
+    fn by(message: &Entry) -> Option<Triggered> {
+        if message.from() != TRIGGER || message.is_from_identity() {
+            return None;
+        }
+        let mut input = json::read(&message.element().ok()?.view().text()).ok()?;
+        let agent = input.get("agent")?.as_str()?.to_owned();
+        // The inputs of other triggers have neither field.
+        let metadata = input.get_mut("metadata").filter(|it| it.is_object())?.take();
+        Some(Triggered { agent, metadata })
+    }
+}
+
+/// What a thread says about the cause of one of its entries.
+#[derive(Default)]
+struct CausingAgent<'a> {
+    /// The agent that caused the entry.
+    agent: Option<&'a Described>,
+    /// If no agent of the thread did: the first cause that is in another thread.
+    above: Option<EntryId>,
+    /// The trigger that began the thread's run.
+    triggered: Option<Triggered>,
+}
+
+impl<'a> CausingAgent<'a> {
+    fn named(agent: &str, capabilities: &'a Capabilities) -> CausingAgent<'a> {
+        let agent = capabilities.listener(agent).filter(|it| is_agent(it));
+        CausingAgent { agent, ..CausingAgent::default() }
+    }
+}
+
+/// Finds the agent that caused an entry of a thread.
 fn agent_among<'a>(
     entries: &[Entry],
     seq: u64,
     capabilities: &'a Capabilities,
-) -> (Option<&'a Described>, Option<EntryId>) {
+) -> CausingAgent<'a> {
     let at = |seq: u64| {
         let place = entries.binary_search_by_key(&seq, Entry::seq).ok()?;
         entries.get(place)
@@ -154,13 +203,14 @@ fn agent_among<'a>(
     while let Some(entry) = next {
         let sender = capabilities.listener(entry.from()).filter(|it| is_agent(it));
         if sender.is_some() && !entry.is_from_identity() {
-            return (sender, None);
+            return CausingAgent { agent: sender, ..CausingAgent::default() };
         }
-        let Some(asker) = asker(entry) else { return (None, None) };
+        let Some(asker) = asker(entry) else { return CausingAgent::default() };
         if asker.thread != *entry.thread() {
-            return (None, Some(asker));
+            let triggered = Triggered::by(entry);
+            return CausingAgent { agent: None, above: Some(asker), triggered };
         }
         next = at(asker.seq);
     }
-    (None, None)
+    CausingAgent::default()
 }

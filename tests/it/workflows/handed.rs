@@ -122,6 +122,66 @@ fn what_an_agent_shares_changes_the_metadata_of_its_caller_and_fires_its_trigger
     drop(server);
 }
 
+/// A workflow that says for which agent it works, and with which metadata.
+fn telling(name: &str, status: &str, outputs: &str) -> String {
+    let whose = "${agent.agent_name} in ${agent.thread}, turn ${agent.iteration_count}";
+    let has = "${metadata.status} ${agent.metadata.note} ${trigger.metadata.note}";
+    let steps = "[{name: who, target: agent_context}]";
+    format!(
+        "kind: Workflow\nname: {name}\ntrigger: {{conditions: {{status: {status}}}}}\nsteps: \
+         {steps}\noutputs: {{{outputs}whose: \"{whose}\", has: \"{has}\"}}\n"
+    )
+}
+
+/// Adds the listener by which workflows ask for an agent's context.
+fn add_agent_context(scene: &Scene) {
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let both = "  - use: calculate\n  - use: agent_context\n";
+    scene.write("organism.yaml", manifest.replace("  - use: calculate\n", both));
+    scene.run(&["check"]).code(0);
+}
+
+#[test]
+fn a_run_that_shared_metadata_begin_works_for_the_agent_for_which_they_were_set() {
+    let set = "<metadata>{\"status\": \"TESTING\"}</metadata>";
+    let scene = scene(", children: share", "", set);
+    scene.write("report.yml", telling("report", "TESTING", ""));
+    add_agent_context(&scene);
+    let mut server = scene.serve(&[]);
+    let session = ask(&scene, &server.address);
+    server.signal("-KILL");
+    drop(server);
+    server = scene.serve(&[]);
+    let run = format!("{session}.report");
+    let whose = format!("\"boss in {session}, turn 1\"");
+    let words = ["<workflow-result", "agent_name=\"boss\"", "TESTING mine mine", &*whose];
+    let ran = shown(&scene, &run, &words);
+    assert!(!ran.out.contains("agent_name=\"helper\""), "{}", ran.out);
+    scene.run(&["replay", &run]).code(0);
+    drop(server);
+}
+
+#[test]
+fn a_run_that_a_workflow_triggers_sees_what_the_workflow_has_set() {
+    let scene = scene("", "", "");
+    let outputs = "status: TESTING, note: theirs, ";
+    scene.write("report.yml", telling("report", "CODING", outputs));
+    scene.write("second.yml", telling("second", "TESTING", ""));
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    let manifest = manifest.replace("include: [report.yml]", "include: [report.yml, second.yml]");
+    let manifest = manifest.replace("workflows: [report]\n", "workflows: [report, second]\n");
+    scene.write("organism.yaml", manifest);
+    add_agent_context(&scene);
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server.address);
+    shown(&scene, &format!("{session}.report"), &["CODING mine mine"]);
+    let run = format!("{session}.second");
+    let context = "\"note\":\"theirs\",\"status\":\"TESTING\"";
+    shown(&scene, &run, &["<workflow-result", "TESTING theirs theirs", context]);
+    scene.run(&["replay", &run]).code(0);
+    drop(server);
+}
+
 #[test]
 fn a_word_that_means_no_handing_over_is_refused() {
     let scene = scene("", " metadata=\"shared\"", "");
