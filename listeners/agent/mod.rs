@@ -51,6 +51,7 @@ mod call_text;
 mod compensation;
 mod stream_field;
 mod blocks;
+mod tag_text;
 mod reply_parts;
 mod provider_limits;
 mod metadata_references;

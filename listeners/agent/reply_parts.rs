@@ -18,6 +18,7 @@ use super::call_text::{split, tool_use};
 use super::compensation::Callable;
 use super::escape;
 use super::settings::{Dialect, Settings};
+use super::tag_text::{called, is_mention};
 use super::thought::{OpenElements, ThoughtText};
 use super::words::{explains_mistakes, reading};
 
@@ -378,7 +379,7 @@ impl PartCollector {
                 }
                 let call = called(it.name, event.source);
                 let why = "it holds a character that XML doesn't have";
-                let text = format!("<{}> did not run: {why}", it.name);
+                let text = format!("<{}> {}: {why}", it.name, self.fate(it.name));
                 self.parts.push(broken(call, &text, line, column));
             }
             What::Closed(it) => self.closed(&it, event.source, end, (line, column)),
@@ -404,9 +405,9 @@ impl PartCollector {
             }
             What::Finished { cut: Some(it) } => {
                 let call = called(it.name, event.source);
-                let text = format!("<{}> did not run: the reply ended within it", it.name);
-                let (line, column) = (it.place.line, it.place.column);
-                self.parts.push(broken(call, &text, line, column));
+                let fate = self.fate(it.name);
+                let text = format!("<{}> {fate}: the reply ended within it", it.name);
+                self.parts.push(broken(call, &text, it.place.line, it.place.column));
             }
             _ => {}
         }
@@ -430,7 +431,8 @@ impl PartCollector {
     fn why_broken(&self, it: &reply::Broken<'_>, call: Option<&str>, line: u32) -> String {
         let is_explained = self.explains && it.fault == Fault::Json;
         let Some(call) = call.filter(|_| is_explained) else {
-            return format!("<{}> did not run: {}, at {}", it.name, it.reason, it.snippet);
+            let fate = self.fate(it.name);
+            return format!("<{}> {fate}: {}, at {}", it.name, it.reason, it.snippet);
         };
         let what = if call == it.name { format!("<{call}>") } else { call.to_owned() };
         let (reason, snippet) = (it.reason, it.snippet);
@@ -441,6 +443,11 @@ impl PartCollector {
             "{what} did not run: in line {line} of your reply its JSON is broken: {reason}, at \
              {snippet}\n{ESCAPES}, or write the parameters as elements: {ELEMENTS}"
         )
+    }
+
+    /// What a notice says became of an element that didn't count.
+    fn fate(&self, name: &str) -> &'static str {
+        if self.explains && name == "metadata" { "was not kept" } else { "did not run" }
     }
 
     /// Takes a mention of an action as text. Older readings drop the mention.
@@ -479,7 +486,7 @@ impl PartCollector {
         };
         let element = payload.transpose().ok()?;
         let (local, is_core) = (it.name.to_owned(), it.kind == Kind::Core);
-        let text = format!("<{local}> did not run: {why}");
+        let text = format!("<{local}> {}: {why}", self.fate(&local));
         is_sound.then_some(ReplyPart::Ignored { local, element, is_core, text, line, column })
     }
 
@@ -501,7 +508,7 @@ impl PartCollector {
                 if matches!(kind, Kind::Response | Kind::Root) {
                     self.open.closes(body);
                 }
-                let text = format!("<{}> did not run: {why}", it.name);
+                let text = format!("<{}> {}: {why}", it.name, self.fate(it.name));
                 broken(Some(it.name.to_owned()), &text, line, column)
             }
             Kind::Thought => ReplyPart::Thought(self.open.closes(body)),
@@ -550,30 +557,6 @@ fn cut(parts: &mut Vec<ReplyPart>) {
 fn broken(call: Option<String>, text: &str, line: u32, column: u32) -> ReplyPart {
     let call = call.map(|it| escape::recorded(&it).into_owned());
     ReplyPart::Broken { call, text: escape::recorded(text).into_owned(), line, column }
-}
-
-/// Whether an element is a mention of an action: it is `<action>`, `<tool_use>` or `<tool_call>`,
-/// it has no attributes, and its content begins with neither JSON nor an element.
-fn is_mention(source: &str) -> bool {
-    let mut names = ["<action>", "<tool_use>", "<tool_call>"].iter();
-    let body = names.find_map(|it| source.strip_prefix(it)).map(str::trim_start);
-    body.is_some_and(|it| !it.starts_with('{') && (!it.starts_with('<') || it.starts_with("</")))
-}
-
-/// The id of a call, or the name of its element if the call has no id. None for `metadata`,
-/// `response` and the elements of thoughts.
-fn called(name: &str, source: &str) -> Option<String> {
-    if !matches!(name, "metadata" | "thought" | "think" | "thinking" | "response") {
-        let tag = &source[..source.find('>').unwrap_or(source.len())];
-        let id = |quote: char| {
-            let within = format!("id={quote}");
-            let mut ends = tag.match_indices(&within);
-            let (at, _) = ends.find(|(at, _)| tag[..*at].ends_with(char::is_whitespace))?;
-            Some(tag[at + within.len()..].split_once(quote)?.0.to_owned())
-        };
-        return Some(id('"').or_else(|| id('\'')).unwrap_or_else(|| name.to_owned()));
-    }
-    None
 }
 
 /// Reads an element as strict XML.

@@ -181,6 +181,28 @@ fn what_xml_cannot_hold_is_replaced() {
 }
 
 #[test]
+fn comments_in_json_change_nothing() {
+    let title = |reply: &str| made(&each(), reply).remove(0).fields.unwrap_or_default();
+    for body in [
+        "{\"title\": \"a // b\"} // it's \"so",
+        "// The title.\n{\"title\": /* it isn't \" */ \"a // b\"}",
+        "{\n// {\n\"title\"/**/:/* ** / */\"a // b\"\n}",
+    ] {
+        let reply = format!("<metadata>{body}</metadata>");
+        assert_eq!(title(&reply), "{\"title\":\"a // b\"}", "{body}");
+    }
+    let mut broken = Vec::new();
+    let reply = "<metadata>{\"title\": 1 / 2}</metadata><action>{\"a\": 1 // b\n}</action>";
+    let mut parser = Parser::new(Config::default());
+    parser.feed(reply, &mut |event| {
+        if let What::Broken(it) = event.what {
+            broken.push(it.name.to_owned());
+        }
+    });
+    assert_eq!(broken, ["metadata", "action"]);
+}
+
+#[test]
 fn a_body_that_is_no_object_is_refused() {
     let (mut parser, mut found) = (Parser::new(Config::default()), Vec::new());
     parser.feed("<metadata>[1]</metadata>", &mut |event| {

@@ -30,7 +30,7 @@ pub(super) struct Body {
     pub(super) is_prose: bool,
     /// Only white space was read since the line began.
     fresh: bool,
-    /// The body has comments or CDATA sections.
+    /// The body has comments, of XML or in JSON, or CDATA sections.
     pub(super) mixed: bool,
     /// Where the last JSON string began.
     pub(super) string: usize,
@@ -44,6 +44,14 @@ enum BodyPosition {
     Content,
     String {
         escape: bool,
+    },
+    /// After a `/` in JSON that may have comments.
+    Slash,
+    /// In a comment that ends with the line.
+    LineComment,
+    /// In a comment that ends with `*/`.
+    BlockComment {
+        star: bool,
     },
     /// A tag whose name may be markup, in JSON or right below the element.
     Tag(Tag),
@@ -94,6 +102,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) counts_within: bool,
 }
 
+impl Surroundings<'_> {
+    /// Whether JSON in this element may have comments: `//` up to the end of the line, and `/* */`.
+    fn has_comments(&self) -> bool {
+        self.markup.at(self.own).kind == Kind::Metadata
+    }
+}
+
 impl Body {
     /// The body after an open tag that has `tag_bytes` bytes.
     pub(super) fn new(form: Form, tag_bytes: usize) -> Body {
@@ -132,6 +147,9 @@ impl Body {
         let seen = match self.at {
             BodyPosition::Tag(tag) => self.tag_step(tag, byte, around),
             BodyPosition::String { escape } => self.string_step(escape, byte),
+            BodyPosition::Slash | BodyPosition::LineComment | BodyPosition::BlockComment { .. } => {
+                self.comment_step(byte, around)
+            }
             BodyPosition::Content if self.form == Form::Elements => {
                 self.text(byte, around);
                 BodyStep::More
@@ -175,6 +193,10 @@ impl Body {
                 self.fresh_tag = std::mem::take(&mut self.fresh);
                 self.at = BodyPosition::Tag(Tag::new(around.markup));
             }
+            b'/' if around.has_comments() => {
+                self.fresh = false;
+                self.at = BodyPosition::Slash;
+            }
             _ => {
                 self.fresh = false;
                 if self.form == Form::Unknown {
@@ -198,6 +220,25 @@ impl Body {
             }
         }
         BodyStep::More
+    }
+
+    /// Takes a byte of a comment in JSON, or the one after a `/`.
+    fn comment_step(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
+        let at = match (self.at, byte) {
+            (BodyPosition::Slash, b'/') => BodyPosition::LineComment,
+            (BodyPosition::Slash, b'*') => BodyPosition::BlockComment { star: false },
+            (BodyPosition::LineComment, b'\n') | (BodyPosition::Slash, _) | (_, b'<') => {
+                // A tag counts in a comment, too, so that an element has an end.
+                self.at = BodyPosition::Content;
+                return self.content(byte, around);
+            }
+            (BodyPosition::BlockComment { star: true }, b'/') => BodyPosition::Content,
+            (BodyPosition::BlockComment { .. }, _) => {
+                BodyPosition::BlockComment { star: byte == b'*' }
+            }
+            (at, _) => at,
+        };
+        self.mix(at)
     }
 
     fn string_step(&mut self, escape: bool, byte: u8) -> BodyStep {

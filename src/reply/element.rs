@@ -1,6 +1,8 @@
 //! Elements that are held back until they close, and are then parsed: calls, payloads and metadata.
 //! Calls in JSON are handled here, too.
 
+use std::borrow::Cow;
+
 use crate::reply::body::{Body as Reading, BodyStep, Form, Surroundings};
 use crate::reply::code::{CodeContext, Why};
 use crate::reply::config::Reading as Rules;
@@ -137,9 +139,8 @@ impl Parser {
             (Kind::Feed, _) => self.closed(capture, Body::Text(inner), &[], source, sink),
             (_, Form::Elements) => self.elements(capture, source, sink),
             (_, Form::Json) => {
-                let blanked = capture.body.mixed.then(|| blank(inner));
-                let text = blanked.as_deref().unwrap_or(inner);
-                match json::check(text) {
+                let text = self.blanked(&capture, inner);
+                match json::check(&text) {
                     Ok(()) => {
                         self.closed(capture, Body::Json(text.trim_ascii()), &[], source, sink);
                     }
@@ -261,13 +262,22 @@ impl Parser {
         }
     }
 
+    /// The JSON in an element's body, without comments and marks of CDATA sections.
+    fn blanked<'a>(&self, capture: &Capture, body: &'a str) -> Cow<'a, str> {
+        let has_own = capture.kind == Kind::Metadata && self.config.reading != Rules::First;
+        match capture.body.mixed {
+            true => Cow::Owned(blank(body, has_own)),
+            false => Cow::Borrowed(body),
+        }
+    }
+
     /// Reports an element with a broken JSON string. The element ends at `end`; the rest of `held`
     /// is text.
     pub(super) fn torn(&mut self, capture: &Capture, held: &str, end: usize, sink: Sink<'_>) {
         let (source, rest) = held.split_at(end);
         let body_end = source.rfind("</").unwrap_or(end);
-        let body = &source[capture.tag_bytes..body_end];
-        let (at, reason) = match json::check(body) {
+        let body = self.blanked(capture, &source[capture.tag_bytes..body_end]);
+        let (at, reason) = match json::check(&body) {
             Err(Wrong { at, reason }) if at < body.len() => (at, reason),
             _ => (capture.body.string - capture.tag_bytes, "the string has no end".to_owned()),
         };
@@ -281,9 +291,9 @@ impl Parser {
     pub(super) fn unclosed(&mut self, capture: &Capture, source: &str, next: &str, sink: Sink<'_>) {
         self.code.reset();
         self.bare = 0;
-        let body = &source[capture.tag_bytes..];
+        let body = self.blanked(capture, &source[capture.tag_bytes..]);
         let name = self.name(capture.name);
-        match json::check(body) {
+        match json::check(&body) {
             Err(Wrong { at, reason }) if capture.body.form != Form::Elements => {
                 let at = capture.tag_bytes + at;
                 self.broken(capture.name, Fault::Json, &reason, source, at, sink);
@@ -385,8 +395,8 @@ impl Parser {
 }
 
 /// JSON whose comments and marks of CDATA sections are replaced by spaces, so that every other byte
-/// keeps its place.
-fn blank(text: &str) -> String {
+/// keeps its place. `has_own` says whether the JSON may have comments of its own, `//` and `/* */`.
+fn blank(text: &str, has_own: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let space = |out: &mut String, text: &str| {
@@ -397,9 +407,10 @@ fn blank(text: &str) -> String {
     };
     let mut string = false;
     while let Some(first) = rest.chars().next() {
-        let marks = [("<![CDATA[", "]]>"), ("<!--", "-->")];
-        let mark = marks.into_iter().find(|(begin, _)| !string && rest.starts_with(begin));
-        let Some((begin, end)) = mark else {
+        let marks = [("<![CDATA[", "]]>"), ("<!--", "-->"), ("//", "\n"), ("/*", "*/")];
+        let known = if has_own { &marks[..] } else { &marks[..2] };
+        let mark = known.iter().find(|(begin, _)| !string && rest.starts_with(begin));
+        let Some(&(begin, end)) = mark else {
             let escaped = string && first == '\\';
             string ^= first == '"';
             let length = first.len_utf8()
@@ -412,10 +423,10 @@ fn blank(text: &str) -> String {
         let length = inside.find(end).unwrap_or(inside.len());
         let behind = &inside[length..];
         space(&mut out, begin);
-        if begin == "<!--" {
-            space(&mut out, &inside[..length]);
-        } else {
+        if begin == "<![CDATA[" {
             out.push_str(&inside[..length]);
+        } else {
+            space(&mut out, &inside[..length]);
         }
         let mark = end.len().min(behind.len());
         space(&mut out, &behind[..mark]);

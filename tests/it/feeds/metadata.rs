@@ -34,8 +34,8 @@ async fn what_fits_is_kept_what_does_not_is_told_once_and_both_last() {
         r#"<!-- Iteration N: LLM sets invalid value -->
 <metadata>
 {
-  "status": "COMPILING",
-  "priority": "CRITICAL"
+  "status": "COMPILING",  // Invalid - not in enum
+  "priority": "CRITICAL"   // Invalid - not in enum
 }
 </metadata>
 <response final="false">I went on.</response>"#,

@@ -7,6 +7,7 @@ use crate::program::{Ran, Scene, Server};
 const AGENT: &str = include_str!("seed_002/coding_agent.yml");
 const FINALIZATION: &str = include_str!("seed_002/code_finalization.yml");
 const REPLY: &str = include_str!("seed_002/reply.txt");
+const WRONG: &str = include_str!("seed_002/wrong.txt");
 
 /// A listener that returns its parameters as JSON.
 pub(super) fn cat(name: &str, fields: &[&str]) -> String {
@@ -150,13 +151,12 @@ fn several_fields_must_match_together() {
 
 #[test]
 fn metadata_that_do_not_fit_trigger_nothing() {
-    let wrong =
-        "<metadata>\n{\n  \"status\": \"COMPILING\",  \"priority\": \"CRITICAL\"\n}\n</metadata>";
-    let wrong = format!("{wrong}<response final=\"false\">x</response>");
+    let wrong = WRONG.trim_end();
+    let wrong = format!("{wrong}\n<response final=\"false\">x</response>");
     let scene = scene(&replies(&[&wrong, DONE]));
     let server = scene.serve(&[]);
     let session = ask(&scene, &server);
-    let ran = shown(&scene, &session, &["Done.", "\"COMPILING\" not in"]);
+    let ran = shown(&scene, &session, &["Done.", "\"COMPILING\" not in", "\"CRITICAL\" not in"]);
     assert!(!ran.out.contains("triggers-decided"), "{}", ran.out);
 }
 
