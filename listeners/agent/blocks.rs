@@ -1,6 +1,8 @@
 //! The blocks around actions in a reply: conditions, loops, and actions side by side. A block adds
 //! its condition, its list or its number to each action in it. The listener `action` does the rest.
 
+use std::collections::BTreeMap;
+
 use pumphouse::limits::ActionLimits;
 use pumphouse::reply::{Attribute, Body, Element, Kind};
 use pumphouse::schema::{json, nearest};
@@ -10,8 +12,9 @@ use serde_json::{Map, Value};
 use super::super::action::read::{Mistakes, action_within};
 use super::super::action::variables::{Piece, list_reference, pieces};
 use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, METADATA, When};
-use super::super::condition::Condition;
+use super::super::condition::{Condition, Type};
 use super::super::metadata::Fields;
+use super::super::trigger::types_of_metadata;
 use super::action_templates::Templates;
 use super::compensation::{self, Callable, Compensations, Rollback};
 use super::settings::Settings;
@@ -277,6 +280,12 @@ impl Blocks {
                 return Err(format!("test: your metadata has {lacks}"));
             }
         }
+        // Nothing is known of the results of actions.
+        let mut types = BTreeMap::from([(METADATA.to_owned(), types_of_metadata(&self.fields))]);
+        for reference in read.references() {
+            types.entry(reference.name().to_owned()).or_default();
+        }
+        read.check(&Type::Record(types)).map_err(|it| format!("test: {it}"))?;
         let all = joined(self.conditions().chain([(test.to_owned(), true)])).unwrap_or_default();
         Condition::parse(&all).map_err(|it| format!("with the blocks around it, test: {it}"))?;
         Ok(test.to_owned())

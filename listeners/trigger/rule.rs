@@ -146,7 +146,8 @@ impl Watched {
     /// # Errors
     /// If the rule's condition doesn't fit the fields.
     pub(super) fn add(&mut self, rule: Rule) -> Result<(), WrongCondition> {
-        rule.condition.check(&known(&self.fields))?;
+        let known = Type::record([(METADATA, types_of_metadata(&self.fields))]);
+        rule.condition.check(&known)?;
         let at_first = Values { fields: &self.fields, set: &Map::new() };
         if at_first.verdict(&rule.condition).holds {
             self.at_first.insert(rule.name.clone());
@@ -234,8 +235,8 @@ impl Values<'_> {
     }
 }
 
-/// The types of what a condition may refer to.
-pub(super) fn known(fields: &Fields) -> Type {
+/// The types of the fields of metadata to which a condition refers.
+pub(in super::super) fn types_of_metadata(fields: &Fields) -> Type {
     let each = fields.all().map(|it| {
         let kind = match it.kind() {
             Kind::Enum(values) => Type::one_of(values.iter().cloned()),
@@ -247,7 +248,7 @@ pub(super) fn known(fields: &Fields) -> Type {
         };
         (it.name().to_owned(), kind)
     });
-    Type::record([(METADATA, Type::record(each))])
+    Type::record(each)
 }
 
 /// The input of a run that a rule begins.

@@ -285,6 +285,7 @@ fn mistakes_in_blocks_are_told_and_nothing_in_them_runs() {
         ),
         ("<if>", "</if>", "test is missing"),
         ("<if test=\"metadata.mode == 1\">", "</if>", "your metadata has no mode"),
+        ("<if test=\"3\">", "</if>", "a condition is true or false"),
         ("Then <if test=\"true\">", "</if>", "it stands within a line"),
         ("<parallel max=\"0\">", "</parallel>", "max takes a whole number from 1 on"),
         ("<foreach var=\"1\" in=\"[1]\">", "</foreach>", "var is a name of letters"),
@@ -299,6 +300,19 @@ fn mistakes_in_blocks_are_told_and_nothing_in_them_runs() {
         let shown = plays(ON, &[&reply, "<response>Seen.</response>"], &["Seen."]);
         assert!(shown.contains(text), "{text}\n{shown}");
         assert!(!shown.contains("calculated"), "{begin}\n{shown}");
+    }
+    let keys = "control_flow: true, metadata: {fields: {mode: {values: [FAST, SAFE]}, n: {type: \
+                number}}}";
+    for (test, text) in [
+        ("metadata.mode == 'SAFF'", "never \"SAFF\"; did you mean \"SAFE\"?"),
+        ("s == 42 and metadata.n < '3'", "`metadata.n` is a number"),
+        ("metadata.n", "`metadata.n` is a number; a condition is true or false"),
+        ("metadata.moed == 'SAFE'", "your metadata has no moed; did you mean mode?"),
+    ] {
+        let reply = format!("<if test=\"{test}\">\n{s}\n</if>\n<thought>.</thought>");
+        let shown = plays(keys, &[&reply, "<response>Seen.</response>"], &["Seen."]);
+        assert!(shown.contains(text), "{text}\n{shown}");
+        assert!(!shown.contains("calculated"), "{test}\n{shown}");
     }
     let deep = format!("{}{s}{}", "<if test=\"true\">\n".repeat(17), "</if>".repeat(17));
     let shown = plays(ON, &[&deep, "<response>Seen.</response>"], &["Seen."]);
