@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::super::action::read::Mistakes;
 use super::super::action::variables;
-use super::super::action::words::{Action, ActionKind, Mode};
+use super::super::action::words::{Action, ActionKind, METADATA, Mode};
 use super::super::metadata::MetadataUpdate;
 use super::super::todo::words::{TodoComplete, TodoUntil};
 use super::TRIGGER;
@@ -427,7 +427,10 @@ impl<'a> OngoingGeneration<'a> {
         let metadata = metadata_in(&text, self.rules, |field| self.field(field));
         let is_free = self.is_free(&names, is_final);
         if !is_free && !self.context.is_old() {
-            let on = names.into_iter().map(str::to_owned).collect();
+            let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();
+            let mut has_metadata = false;
+            // Names of actions are as in older logs, which have each as often as the text.
+            on.retain(|it| it != METADATA || !std::mem::replace(&mut has_metadata, true));
             let waits = ResponseWaits {
                 turn: self.turn,
                 is_final,

@@ -418,6 +418,14 @@ fn parameters_of_an_action_may_refer_to_metadata() {
 }
 
 #[test]
+fn a_waiting_response_names_metadata_once() {
+    let keys = "metadata: {fields: {n: {type: number, default: 7}}}";
+    let reply = sum("a", "1+1") + "<response>${a}, ${metadata.n} and ${metadata.n}</response>";
+    let shown = plays(keys, &[&reply], &["2, 7 and 7</response>"]);
+    assert_eq!(shown.matches("<on>metadata</on>").count(), 1, "{shown}");
+}
+
+#[test]
 fn a_reference_to_metadata_without_a_value_is_told_apart_from_one_to_no_field() {
     let keys = "metadata: {fields: {state: {type: number}}}";
     for (reference, told) in [
