@@ -87,6 +87,9 @@ fn missing(named: Option<&str>, all: &Capabilities) -> String {
     };
     let agents = all.listeners().iter().filter(|it| it.extension::<AgentFacts>().is_some());
     let agents: Vec<&str> = agents.map(|it| it.name.as_str()).collect();
+    if name.trim().is_empty() {
+        return format!("agent is empty; there is {}", agents.join(", "));
+    }
     match nearest(name, agents.iter().copied()) {
         _ if agents.contains(&name) => format!("{name} had no turn in this session"),
         Some(near) => format!("there is no agent {name}; did you mean {near}?"),

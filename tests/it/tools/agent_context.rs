@@ -132,5 +132,6 @@ fn a_client_asks_for_the_context_of_an_agent_in_its_session() {
     let told = get(" agent=\"coder\"");
     in_order(&told, &["agent_name=\"coder\"", "iteration_count=\"2\"", "CODING"]);
     assert!(get(" agent=\"codr\"").contains("there is no agent codr; did you mean coder?"));
+    assert!(get(" agent=\"\"").contains("agent is empty; there is coder"));
     assert!(get("").contains("no agent asks; name one, as in agent=\"coder\""));
 }
