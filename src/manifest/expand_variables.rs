@@ -81,6 +81,10 @@ fn filled(source: &str, environment: Environment<'_>, is_feed: bool) -> Result<S
         }
         let set = environment(name).filter(|it| default.is_none() || !it.is_empty());
         let Some(value) = set.or_else(|| default.map(str::to_owned)) else {
+            if is_feed && name == "metadata" {
+                return Err(mistake("${metadata} names no field".to_owned())
+                    .advice("write ${metadata.FIELD}, with a field of the agent's metadata"));
+            }
             return Err(mistake(format!("the variable {name} isn't set, and has no default"))
                 .advice(format!("set it, or write a default: ${{{name}:-default}}")));
         };
@@ -116,6 +120,8 @@ mod tests {
         let of = |is_feed| filled(source, &none, is_feed).ok();
         assert_eq!(of(true).as_deref(), Some("/a/${metadata.context.project}"));
         assert_eq!(of(false), None);
+        let told = filled("${metadata}", &none, true).map_err(|it| it.message.to_string());
+        assert_eq!(told, Err("${metadata} names no field".to_owned()));
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn what_feeds_refer_to_of_metadata_must_be_declared() {
             "/${metadata.stats}",
             ":16:34: ${metadata.stats}: the agent has no metadata field `stats`",
         ),
+        ("It is ${metadata.status}", "It is ${metadata}", ":15:57: ${metadata} names no field"),
         ("agent: coder", "agent: codr", ":21:53: there is no agent `codr`; did you mean `coder`?"),
         ("[status]}}\n", "[statsu]}}\n", ":21:69: `coder` has no metadata field `statsu`"),
         ("model: reviewing\n", "model: reviewing\n    workspace: nowhere\n", ":20:16: "),
