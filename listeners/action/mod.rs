@@ -205,11 +205,10 @@ impl Handling {
     }
 
     fn result(&self, output: &Output) -> Option<ActionResult> {
-        let Output::Result { action: of, agent, definition, values, attempts, answers, done } =
-            output
-        else {
+        let Output::Result { action: of, agent, definition, values, attempts, .. } = output else {
             return None;
         };
+        let Output::Result { answers, item, done, .. } = output else { return None };
         let action = &definition.action;
         let ActionOutcome { status, answer, error, because } = &**done;
         let (all, rules) = (&self.capabilities, self.actions.0.rules(agent, action.turn));
@@ -234,6 +233,9 @@ impl Handling {
                 said if said.is_empty() => format!("{} says no more", action.name),
                 said => said,
             };
+        }
+        if let (Some(item), Some(error)) = (item, &mut error) {
+            error.message = format!("{item}: {}", error.message);
         }
         let warning = match *attempts {
             0 => Vec::new(),

@@ -207,10 +207,10 @@ impl Graph {
     pub(super) fn item_over(
         &mut self,
         id: Id,
-        mut done: ActionOutcome,
+        done: ActionOutcome,
         out: &mut Vec<Output>,
     ) -> Option<ActionOutcome> {
-        let node = self.nodes.get(&id)?;
+        let node = self.nodes.get_mut(&id)?;
         let Some(items) = &node.items else { return Some(done) };
         let skips = node.definition.on_error() == OnError::Skip;
         match done.status {
@@ -219,10 +219,7 @@ impl Graph {
                 self.next_item(id, Some(None), out);
             }
             _ => {
-                let place = items.place();
-                if let Some(error) = &mut done.error {
-                    error.message = format!("{place}: {}", error.message);
-                }
+                node.failed_item = Some(items.place());
                 return Some(done);
             }
         }

@@ -241,10 +241,8 @@ impl Graph {
         let (mut needs, bound) = self.needs(agent, &definition);
         let (decision_needs, seen) = self.decision_needs(agent, &definition);
         needs.extend(decision_needs);
-        let decision = match definition.is_decided() {
-            true => DecisionState::Open,
-            false => DecisionState::Made,
-        };
+        let is_decided = definition.is_decided();
+        let decision = if is_decided { DecisionState::Open } else { DecisionState::Made };
         let node = Node {
             agent: agent.clone(),
             definition: definition.clone(),
@@ -253,6 +251,7 @@ impl Graph {
             seen,
             decision,
             items: None,
+            failed_item: None,
             values: Arc::default(),
             attempts: 0,
             state: NodeState::Waiting,

@@ -122,6 +122,8 @@ pub enum Output {
         attempts: u32,
         /// The answers of an action that was called with items, one for each item.
         answers: Option<Vec<Option<Element>>>,
+        /// The place of the item whose call failed, in words.
+        item: Option<String>,
         /// The action's outcome.
         done: Arc<ActionOutcome>,
     },

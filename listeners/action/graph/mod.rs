@@ -88,6 +88,8 @@ struct Node {
     decision: DecisionState,
     /// The items with which the action is called. None if it is called once.
     items: Option<Items>,
+    /// The place of the item whose call failed, in words.
+    failed_item: Option<String>,
     values: Arc<Values>,
     attempts: u32,
     state: NodeState,
@@ -287,10 +289,18 @@ impl Graph {
         node.state = NodeState::Done(done.clone());
         let (agent, definition) = (node.agent.clone(), node.definition.clone());
         let (values, attempts) = (std::mem::take(&mut node.values), node.attempts);
+        let item = node.failed_item.take();
         let answers = self.answers(id).filter(|_| done.status == Status::Ok);
-        let result =
-            Output::Result { action: id, agent, definition, values, attempts, answers, done };
-        out.push(result);
+        out.push(Output::Result {
+            action: id,
+            agent,
+            definition,
+            values,
+            attempts,
+            answers,
+            item,
+            done,
+        });
     }
 
     fn fail(&mut self, id: Id, code: &str, message: String, out: &mut Vec<Output>) {

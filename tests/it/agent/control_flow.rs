@@ -124,6 +124,13 @@ fn a_condition_in_a_loop_is_decided_for_each_item() {
 }
 
 #[test]
+fn the_error_of_a_loop_says_which_item_failed_and_why() {
+    let each = format!("<foreach var=\"n\" in=\"[1, 0, 2]\">{}</foreach>", sum("s", "6/$n"));
+    let shown = plays(ON, &[&each, "<response>Seen.</response>"], &["Seen."]);
+    assert!(shown.contains(">item 2 of 3: division-by-zero: column: 2<"), "{shown}");
+}
+
+#[test]
 fn too_long_a_list_is_refused_with_the_numbers() {
     let many = format!("[{}0]", "0,".repeat(20_000));
     let block = |list: &str, max: &str| {
