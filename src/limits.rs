@@ -131,19 +131,15 @@ pub const MANIFEST_BYTES_MAX: usize = 256 * KIB;
 pub const MANIFEST_DEPTH_MAX: usize = 32;
 /// The most values in a manifest. A YAML alias counts as many values as it expands to.
 pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
-
 /// The most bytes of a table of prices: more than ten times the size of the table that ships.
 pub const PRICES_BYTES_MAX: usize = 512 * KIB;
-
 /// The most client ids of one connection that are looked up in the log at once: enough to keep the
 /// log's readers busy, and few enough to leave some readers to other connections.
 pub const LOOK_UPS_MAX: usize = 64;
-
 /// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
 pub const PROMPT_BYTES_MAX: usize = MIB;
 
-/// The most seconds of one run of `pumphouse eval`, unless `--seconds` says otherwise: enough for a
-/// long answer of a model on a laptop.
+/// The most seconds of one run of `pumphouse eval`, unless `--seconds` says otherwise.
 pub const EVAL_SECONDS_MAX: u64 = 300;
 /// The most runs of a case in `pumphouse eval`: enough to measure a rate of 1 in 1,000.
 pub const EVAL_RUNS_MAX: u32 = 10_000;
@@ -469,6 +465,9 @@ pub struct Limits {
     pub emissions_max: usize,
     /// Levels of child threads below a session. Agents that go deeper are mostly lost.
     pub thread_depth_max: usize,
+    /// Runs that triggers begin in one session for entries of runs that other triggers began, all
+    /// of them because of the same first trigger.
+    pub trigger_runs_max: usize,
     /// Turns of one listener in one thread, over all messages to it.
     pub thread_turns_max: u64,
     /// Timers that are set in one thread. More of them mostly come from a loop.
@@ -575,6 +574,7 @@ impl Default for Limits {
             handler_time_max: Duration::from_secs(30),
             emissions_max: 10_000,
             thread_depth_max: 10,
+            trigger_runs_max: 1_000,
             thread_turns_max: UNLIMITED,
             thread_timers_max: 1_024,
             timer_every_min: Duration::from_secs(1),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::super::metadata::words::{Metadata, MetadataChanged};
 use super::super::schedule::CurrentThread;
 use super::NAME;
-use super::words::TriggersDecided;
+use super::words::{TriggerDue, TriggersDecided};
 
 /// What triggers have decided in a thread, by the names of the agents that they watch.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +23,16 @@ pub struct Firings {
     /// How many triggers have begun one another up to a change that a run has made, by the number
     /// of its message. Changes that are decided on aren't in it.
     depths: BTreeMap<u64, usize>,
+    /// The first trigger of the chain that led to a message, by the number of the message. Messages
+    /// that are decided on aren't in it.
+    chains: BTreeMap<u64, String>,
+    /// How many runs began in each chain of triggers, by its first trigger; the newest chains.
+    chain_runs: VecDeque<(String, usize)>,
     thread: CurrentThread,
 }
+
+/// How many chains of triggers a thread counts the runs of at most.
+const CHAINS_MAX: usize = 1_000;
 
 /// A trigger that fired.
 #[derive(Clone, Debug)]
@@ -60,6 +68,30 @@ impl Firings {
         self.runs.values().map(|it| &*it.rule).collect()
     }
 
+    /// How many runs triggers began in this thread for entries of runs that others began, all
+    /// because of this first trigger.
+    pub(super) fn runs_of_chain(&self, first: &str) -> usize {
+        let found = self.chain_runs.iter().find(|it| it.0 == first);
+        found.map(|it| it.1).unwrap_or_default()
+    }
+
+    /// Records to which chain of triggers a message belongs.
+    pub(super) fn add_chain(&mut self, of: u64, due: &TriggerDue) {
+        self.chains.extend(due.first.clone().map(|it| (of, it)));
+    }
+
+    /// Counts runs of a chain.
+    fn count(&mut self, first: String, runs: usize) {
+        if let Some(known) = self.chain_runs.iter_mut().find(|it| it.0 == first) {
+            known.1 += runs;
+            return;
+        }
+        if self.chain_runs.len() == CHAINS_MAX {
+            self.chain_runs.pop_front();
+        }
+        self.chain_runs.push_back((first, runs));
+    }
+
     /// How many triggers have begun one another up to a change, by the number of its message.
     pub(super) fn depth(&self, of: u64) -> usize {
         self.depths.get(&of).copied().unwrap_or_default()
@@ -83,8 +115,13 @@ impl Firings {
     pub(super) fn decided(&mut self, decided: TriggersDecided) {
         let TriggersDecided { agent, turn, of, fields, decision } = decided;
         let depth = self.depths.remove(&of).unwrap_or_default() + 1;
-        let fired = decision.iter().filter(|it| it.fires);
-        self.fired.extend(fired.map(|it| Firing { rule: it.rule.clone(), depth }));
+        let fired: Vec<String> =
+            decision.iter().filter(|it| it.fires).map(|it| it.rule.clone()).collect();
+        if let Some(first) = self.chains.remove(&of) {
+            self.count(first, fired.len());
+        }
+        let firing = |rule| Firing { rule, depth };
+        self.fired.extend(fired.into_iter().map(firing));
         let Some(agent) = agent else { return };
         let watch = self.agents.entry(agent).or_default();
         if let Some(Json(Value::Object(fields))) = fields {
@@ -111,6 +148,12 @@ impl Apply for Firings {
             self.runs.clear();
             self.fired.clear();
             self.depths.clear();
+            self.chains.clear();
+            self.chain_runs.clear();
+        }
+        if let Some(due) = entry.decode_if::<TriggerDue>().filter(|_| !entry.is_refused()) {
+            // The pump itself pushes it, as a client would.
+            self.add_chain(entry.seq(), &due);
         }
         if entry.is_refused() || entry.is_from_identity() {
             return;

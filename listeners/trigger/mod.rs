@@ -270,10 +270,10 @@ impl Handling {
     async fn handle(&self) -> Result<Emissions, Fault> {
         let state = &self.state.0;
         let off = state.off.names(&self.organism).await?;
-        let (triggers, chain_max) = (&state.triggers, self.limits.thread_depth_max);
+        let (triggers, limits) = (&state.triggers, &self.limits);
         let firings = (*self.firings).clone();
         let mut deciding =
-            Deciding { triggers, off, chain_max, firings, emissions: Emissions::default() };
+            Deciding { triggers, off, limits, firings, emissions: Emissions::default() };
         for message in std::iter::once(&self.message.0).chain(&self.queue.0) {
             deciding.decide(message)?;
         }
@@ -286,8 +286,7 @@ struct Deciding<'a> {
     triggers: &'a Triggers,
     /// The triggers that are switched off.
     off: BTreeSet<String>,
-    /// How many triggers may begin one another.
-    chain_max: usize,
+    limits: &'a Limits,
     firings: Firings,
     emissions: Emissions,
 }
@@ -335,9 +334,24 @@ impl Deciding<'_> {
 
     /// Why no further trigger may fire after so many that have begun one another. None if it may.
     fn too_deep(&self, depth: usize) -> Option<String> {
-        let max = self.chain_max;
+        let max = self.limits.thread_depth_max;
         let text = || format!("{depth} triggers have begun one another; thread_depth_max is {max}");
         (depth > max).then(text)
+    }
+
+    /// Why an entry of a run that a trigger began begins no further run. None if it may.
+    fn in_circle(&self, due: &TriggerDue) -> Option<String> {
+        if let Some(within) = &due.within {
+            let text = "the entry was sent within a run of this trigger, which";
+            return Some(format!("{text} {within} began"));
+        }
+        let depth = usize::try_from(due.depth).unwrap_or(usize::MAX);
+        let max = self.limits.trigger_runs_max;
+        let too_many = due.first.as_deref().filter(|it| self.firings.runs_of_chain(it) >= max);
+        let text = |first| {
+            format!("triggers began {max} runs because of {first}; trigger_runs_max is {max}")
+        };
+        self.too_deep(depth).or_else(|| too_many.map(text))
     }
 
     /// Decides what a change of an agent's metadata means. The turn is none if the agent itself
@@ -419,9 +433,10 @@ impl Deciding<'_> {
 
     /// Decides what an entry or a time means for one trigger.
     fn due(&mut self, message: &Entry, due: TriggerDue) -> Result<(), Fault> {
-        let TriggerDue { rule: name, of, from, depth, value } = due;
+        self.firings.add_chain(message.seq(), &due);
+        let why_not = self.in_circle(&due);
+        let TriggerDue { rule: name, of, from, value, .. } = due;
         let Some(rule) = self.triggers.events.get(&name) else { return Ok(()) };
-        let why_not = self.too_deep(usize::try_from(depth).unwrap_or(usize::MAX));
         let mut decision = rule.decide(&value.0, why_not);
         self.switch_off(&mut decision);
         if decision.fires {

@@ -56,6 +56,13 @@ pub struct TriggerDue {
     /// How many triggers began one another, up to this one.
     #[payload(attribute)]
     pub depth: u32,
+    /// The message of the first trigger among these, if there is another one than this.
+    #[payload(attribute, no_example)]
+    pub first: Option<String>,
+    /// The message of this trigger that began the run within which the entry was sent, if there is
+    /// one. The trigger doesn't fire then.
+    #[payload(attribute, no_example)]
+    pub within: Option<String>,
     /// What conditions and the run refer to, as JSON.
     #[payload(text, example = "{\"due\":\"2026-12-24T18:00:00Z\"}")]
     pub value: Json,

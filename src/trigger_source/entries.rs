@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ORGANISM, chain, is_of_pump, push};
+use super::{Chain, ORGANISM, is_of_pump, push};
 use crate::engine::{LiveQueue, Pump};
 use crate::follower::{Sent, Target, Unreachable};
 use crate::id::ThreadId;
@@ -33,12 +33,14 @@ impl EntryTarget {
 
     /// Reports that an entry fires a trigger.
     async fn report(&self, rule: &EventRule, entry: &Entry, value: &Value) -> Result<(), String> {
-        let depth = chain(&self.pump, entry).await.map_err(|it| it.to_string())?;
+        let chain = Chain::read(&self.pump, rule, entry).await.map_err(|it| it.to_string())?;
         let due = TriggerDue {
             rule: rule.name().to_owned(),
             of: Some(entry.id.to_string()),
             from: Some(entry.from.to_string()),
-            depth: depth + 1,
+            depth: chain.depth + 1,
+            first: chain.first.map(|it| it.to_string()),
+            within: chain.within.map(|it| it.to_string()),
             value: Json(value.clone()),
         };
         let session = entry.id.thread.tree();

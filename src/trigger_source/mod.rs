@@ -26,7 +26,7 @@ use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::trigger::{self, EventRule, Triggers, WrongTrigger};
 use crate::log;
 use crate::log::{Log, Pages};
-use crate::wire::{Code, Fault, Payload as _};
+use crate::wire::{Code, Fault};
 
 /// The thread of the organism itself. No message can be pushed into it.
 const ORGANISM: &str = "organism";
@@ -235,24 +235,41 @@ async fn push(
     }
 }
 
-/// How many triggers have begun one another up to this entry.
-async fn chain(pump: &Pump, entry: &log::Entry) -> Result<u32, log::Error> {
-    let is_due = |entry: &log::Entry| u32::from(entry.name == TriggerDue::NAME);
-    let (mut count, mut next) = (is_due(entry), entry.cause.clone());
-    for _ in 0..CHAIN_ENTRIES_MAX {
-        let Some(id) = next else { break };
-        let Some(entry) = pump.log().entry(&id).await? else { break };
-        // A message of the source has no cause: its value names the entry that it is about.
-        count += is_due(&entry);
-        next = match listener::Entry::kept(&entry).decode_if::<TriggerDue>() {
-            Some(due) => due.of.and_then(|it| it.parse().ok()),
-            None => entry.cause.clone(),
-        };
-    }
-    Ok(count)
+/// The triggers that have begun one another up to an entry.
+#[derive(Default)]
+struct Chain {
+    /// How many there are.
+    depth: u32,
+    /// The message of the first one.
+    first: Option<EntryId>,
+    /// The newest message of the trigger that the entry fires.
+    within: Option<EntryId>,
 }
 
-/// How many entries are read at most, to find out how many triggers have begun one another.
+impl Chain {
+    /// Follows the causes of an entry that fires a rule.
+    async fn read(pump: &Pump, rule: &EventRule, entry: &log::Entry) -> Result<Chain, log::Error> {
+        let (mut chain, mut next) = (Chain::default(), entry.cause.clone());
+        for _ in 0..CHAIN_ENTRIES_MAX {
+            let Some(id) = next else { break };
+            let Some(entry) = pump.log().entry(&id).await? else { break };
+            let Some(due) = listener::Entry::kept(&entry).decode_if::<TriggerDue>() else {
+                next = entry.cause.clone();
+                continue;
+            };
+            chain.depth += 1;
+            chain.first = Some(id.clone());
+            if due.rule == rule.name() {
+                chain.within.get_or_insert(id);
+            }
+            // A message of the source has no cause: its value names the entry that it is about.
+            next = due.of.and_then(|it| it.parse().ok());
+        }
+        Ok(chain)
+    }
+}
+
+/// How many entries are read at most, to find out which triggers have begun one another.
 const CHAIN_ENTRIES_MAX: usize = 10_000;
 
 impl Plugin for TriggerSource {

@@ -135,6 +135,8 @@ impl Timetable {
                     of: None,
                     from: None,
                     depth: 1,
+                    first: None,
+                    within: None,
                     value: Json(value(at, missed)),
                 };
                 let id = format!("{}/{at}", rule.name());

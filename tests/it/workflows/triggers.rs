@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::program::{Ran, Scene, Server};
 
 /// A workflow that adds one and one, with this trigger.
-fn workflow(name: &str, trigger: &str) -> String {
+pub(super) fn workflow(name: &str, trigger: &str) -> String {
     let steps = "[{name: sum, target: calculate, parameters: {expression: \"1 + 1\"}}]";
     format!("kind: Workflow\nname: {name}\ntrigger: {trigger}\nsteps: {steps}\n")
 }
 
 /// A folder with these workflows, and with the listeners `echo` and `calculate`.
-fn scene(workflows: &[(&str, &str)]) -> Scene {
+pub(super) fn scene(workflows: &[(&str, &str)]) -> Scene {
     let scene = Scene::new();
     for (name, trigger) in workflows {
         scene.write(&format!("{name}.yml"), workflow(name, trigger));
@@ -25,16 +25,16 @@ fn scene(workflows: &[(&str, &str)]) -> Scene {
 
 /// Sends messages, each in a session of its own. Returns what the command says.
 #[track_caller]
-fn send(scene: &Scene, server: &Server, messages: &str) -> Ran {
+pub(super) fn send(scene: &Scene, server: &Server, messages: &str) -> Ran {
     scene.pipe(&["send", "--connect", &server.address, "--json"], messages)
 }
 
 /// All entries of the log.
-fn entries(scene: &Scene) -> Ran {
+pub(super) fn entries(scene: &Scene) -> Ran {
     scene.run(&["tail", "--json", "-n", "100000"]).code(0)
 }
 
-fn echo(text: &str) -> String {
+pub(super) fn echo(text: &str) -> String {
     format!("<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>{text}</text></echo>")
 }
 
@@ -44,7 +44,7 @@ fn event(name: &str, input: &str) -> String {
 }
 
 /// The threads of the log whose first message is for this workflow.
-fn runs(scene: &Scene, workflow: &str) -> usize {
+pub(super) fn runs(scene: &Scene, workflow: &str) -> usize {
     let threads = scene.run(&["threads", "--json"]).code(0).objects();
     let is_run = |it: &&Value| {
         let id = it["thread"].as_str().unwrap_or_default();
@@ -55,13 +55,13 @@ fn runs(scene: &Scene, workflow: &str) -> usize {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
-fn pause(millis: u64) {
+pub(super) fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
 /// Waits until a workflow has this many runs.
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
-fn has_at_least(scene: &Scene, workflow: &str, expected: usize) {
+pub(super) fn has_at_least(scene: &Scene, workflow: &str, expected: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     while runs(scene, workflow) < expected && Instant::now() < until {
         pause(50);
@@ -70,7 +70,7 @@ fn has_at_least(scene: &Scene, workflow: &str, expected: usize) {
 
 /// Waits until a workflow has this many runs, and checks that it gets no more.
 #[track_caller]
-fn has_runs(scene: &Scene, workflow: &str, expected: usize) {
+pub(super) fn has_runs(scene: &Scene, workflow: &str, expected: usize) {
     has_at_least(scene, workflow, expected);
     pause(400);
     assert_eq!(runs(scene, workflow), expected, "{}", scene.run(&["threads"]).out);
@@ -108,19 +108,83 @@ fn each_message_fires_once_where_the_pump_is_killed() {
     drop(server);
 }
 
+/// A workflow that echoes these texts.
+fn echoing(name: &str, trigger: &str, texts: &[&str]) -> String {
+    let step = |(number, text): (usize, &&str)| {
+        format!("  - {{name: s{number}, target: echo, parameters: {{text: {text}}}}}\n")
+    };
+    let steps: String = texts.iter().enumerate().map(step).collect();
+    format!("kind: Workflow\nname: {name}\ntrigger: {trigger}\nsteps:\n{steps}")
+}
+
+/// Adds a limit to the manifest.
+fn limit(scene: &Scene, limit: &str) {
+    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
+    scene.write("organism.yaml", manifest + &format!("limits: {{{limit}}}\n"));
+}
+
 #[test]
 fn a_chain_of_triggers_ends_at_the_depth_of_threads() {
-    let scene = scene(&[
-        ("after", "{type: thread_state, conditions: \"thread.status == 'completed'\"}"),
-        ("first", "{event: begin}"),
-    ]);
-    let manifest = std::fs::read_to_string(scene.path("organism.yaml")).unwrap();
-    scene.write("organism.yaml", manifest + "limits: {thread_depth_max: 3}\n");
+    let scene = scene(&[]);
+    for number in 0..5 {
+        let trigger = format!("{{payload: echo, from: echo, conditions: {{text: t{number}}}}}");
+        let (name, next) = (format!("w{number}"), format!("t{}", number + 1));
+        scene.write(&format!("{name}.yml"), echoing(&name, &trigger, &[&next]));
+    }
+    limit(&scene, "thread_depth_max: 3");
     let server = scene.serve(&[]);
+    send(&scene, &server, &echo("t0")).code(0);
+    has_runs(&scene, "w2", 1);
+    assert_eq!(runs(&scene, "w3"), 0);
+    entries(&scene).says(&["4 triggers have begun one another; thread_depth_max is 3"]);
+    drop(server);
+}
+
+#[test]
+fn a_trigger_begins_no_run_for_an_entry_of_its_own_run() {
+    let scene = scene(&[("after", "{type: thread_state}"), ("first", "{event: begin}")]);
+    scene.write("again.yml", echoing("again", "{payload: echo}", &["one", "two"]));
+    let server = scene.serve(&[]);
+    // The message and its answer fire the trigger.
+    send(&scene, &server, &echo("x")).code(0);
+    has_runs(&scene, "again", 2);
+    entries(&scene).says(&["the entry was sent within a run of this trigger, which sess-"]);
+    // Each of these runs begins one of `after` when it ends, and the run of an event does, too.
     send(&scene, &server, &event("begin", "")).code(0);
-    // The end of `first` begins `after`, whose end begins `after`, and so on.
     has_runs(&scene, "after", 3);
-    entries(&scene).says(&["4 triggers have begun one another"]);
+    assert_eq!(runs(&scene, "again"), 2);
+    drop(server);
+}
+
+#[test]
+fn a_circle_of_triggers_ends_where_it_closes() {
+    let scene = scene(&[]);
+    let trigger =
+        |text: &str| format!("{{payload: echo, from: echo, conditions: {{text: {text}}}}}");
+    scene.write("a.yml", echoing("a", &trigger("to_a"), &["to_b"]));
+    scene.write("b.yml", echoing("b", &trigger("to_b"), &["to_a"]));
+    let server = scene.serve(&[]);
+    send(&scene, &server, &echo("to_a")).code(0);
+    has_runs(&scene, "b", 1);
+    has_runs(&scene, "a", 1);
+    entries(&scene).says(&["the entry was sent within a run of this trigger"]);
+    drop(server);
+}
+
+#[test]
+fn the_runs_that_triggers_begin_because_of_one_are_limited() {
+    let scene =
+        scene(&[("second", "{payload: echo, from: echo, conditions: {text: [a, b, c, d]}}")]);
+    let first = echoing("first", "{payload: echo, from: console}", &["a", "b", "c", "d"]);
+    scene.write("first.yml", first);
+    limit(&scene, "trigger_runs_max: 3");
+    let server = scene.serve(&[]);
+    for runs in [3, 6] {
+        // Each message is a cause of its own.
+        send(&scene, &server, &echo("x")).code(0);
+        has_runs(&scene, "second", runs);
+    }
+    entries(&scene).says(&["triggers began 3 runs because of sess-", "trigger_runs_max is 3"]);
     drop(server);
 }
 
