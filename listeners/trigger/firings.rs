@@ -38,6 +38,8 @@ const CHAINS_MAX: usize = 1_000;
 #[derive(Clone, Debug)]
 struct Firing {
     rule: String,
+    /// The agent whose metadata changed, if the trigger watches agents.
+    agent: Option<String>,
     /// How many triggers have begun one another up to this one.
     depth: usize,
 }
@@ -63,9 +65,10 @@ impl Firings {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 
-    /// The triggers of which a run is at work.
-    pub(super) fn at_work(&self) -> BTreeSet<&str> {
-        self.runs.values().map(|it| &*it.rule).collect()
+    /// The triggers of which a run is at work that a change of this agent began.
+    pub(super) fn at_work(&self, agent: &str) -> BTreeSet<&str> {
+        let own = self.runs.values().filter(|it| it.agent.as_deref() == Some(agent));
+        own.map(|it| &*it.rule).collect()
     }
 
     /// How many runs triggers began in this thread for entries of runs that others began, all
@@ -97,9 +100,10 @@ impl Firings {
         self.depths.get(&of).copied().unwrap_or_default()
     }
 
-    /// The threads of a trigger's runs that are at work.
-    pub(super) fn threads_of(&self, rule: &str) -> impl Iterator<Item = ThreadId> {
-        let own = self.runs.iter().filter(move |(_, it)| it.rule == rule);
+    /// The threads of a trigger's runs that are at work and that changes of this agent began.
+    pub(super) fn threads_of(&self, agent: &str, rule: &str) -> impl Iterator<Item = ThreadId> {
+        let is_own = move |it: &Firing| it.rule == rule && it.agent.as_deref() == Some(agent);
+        let own = self.runs.iter().filter(move |(_, it)| is_own(it));
         own.map(|(thread, _)| ThreadId::new(thread))
     }
 
@@ -120,7 +124,7 @@ impl Firings {
         if let Some(first) = self.chains.remove(&of) {
             self.count(first, fired.len());
         }
-        let firing = |rule| Firing { rule, depth };
+        let firing = |rule| Firing { rule, agent: agent.clone(), depth };
         self.fired.extend(fired.into_iter().map(firing));
         let Some(agent) = agent else { return };
         let watch = self.agents.entry(agent).or_default();

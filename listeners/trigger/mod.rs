@@ -368,7 +368,7 @@ impl Deciding<'_> {
         if fields.is_empty() {
             return Ok(());
         }
-        let change = Change { turn, fields: &fields, at_work: self.firings.at_work() };
+        let change = Change { turn, fields: &fields, at_work: self.firings.at_work(agent) };
         let mut decided = watched.decide(&watch, &change);
         let metadata = watched.values(&watch, &change);
         let depth = self.firings.depth(message.seq());
@@ -379,7 +379,8 @@ impl Deciding<'_> {
             }
             let (rule, decision) = (it.rule, &it.decision);
             if rule.cancels_on_change && !decision.holds {
-                self.emissions.cancel(&rule.name, self.firings.threads_of(&rule.name));
+                let threads = self.firings.threads_of(agent, &rule.name);
+                self.emissions.cancel(&rule.name, threads);
             }
             if decision.fires {
                 self.emissions.begin(rule, &rule::input(rule, agent, turn, &metadata))?;

@@ -69,6 +69,25 @@ fn a_level_fires_at_each_change_while_the_condition_holds() {
 }
 
 #[test]
+fn a_level_fires_once_in_a_turn_and_never_while_its_last_run_is_at_work() {
+    let level = workflow("w", &json!({"conditions": {"status": "CODING"}, "fire": "level"}));
+    let mut triggers = Triggers::default();
+    triggers.watch("coder", fields(), [&level]).unwrap();
+    let coding = json!({"status": "CODING"});
+    let decide = |fired: Option<u64>, turn, at_work: &[&'static str]| {
+        let mut watch = Watch::default();
+        watch.fired.extend(fired.map(|it| ("w".to_owned(), it)));
+        let fields = coding.as_object().unwrap();
+        let change =
+            Change { turn: Some(turn), fields, at_work: at_work.iter().copied().collect() };
+        triggers.agents["coder"].decide(&watch, &change).remove(0).decision.why
+    };
+    assert_eq!(decide(Some(1), 2, &[]), None);
+    assert_eq!(decide(Some(2), 2, &[]).as_deref(), Some("it has fired in this turn"));
+    assert_eq!(decide(Some(1), 2, &["w"]).as_deref(), Some("its last run is at work"));
+}
+
+#[test]
 fn on_change_fires_when_a_field_of_the_condition_has_another_value() {
     let pattern = json!({"conditions": {"context": {"phase": "testing"}}, "fire": "on_change"});
     let context = |phase: &str, n: i64| json!({"context": {"phase": phase, "n": n}});

@@ -9,6 +9,7 @@ mod seed_002;
 mod shared;
 mod storm;
 mod triggers;
+mod two_agents;
 mod under_way;
 mod use_cases;
 mod views;
