@@ -15,8 +15,9 @@ use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::workflow::definition::Missed;
 use crate::wire::{Fault, Json, Timestamp};
 
-/// A time that is reported later than this many microseconds counts as missed.
-const LATE_US: u64 = 60_000_000;
+/// Where too many missed times of a trigger aren't counted, the newest is looked for in this many
+/// microseconds.
+const RECENT_US: u64 = 60_000_000;
 /// The longest wait in microseconds. After it the wall clock is read again, which may have been
 /// set.
 const WAIT_MAX_US: u64 = 30_000_000;
@@ -67,17 +68,18 @@ fn due(rule: &EventRule, until: u64, now: u64) -> Option<Due> {
     while let Some(next) = times.after(at).filter(|it| *it <= now) {
         if missed == MISSED_MAX {
             // So many have passed that they aren't counted: the newest one is near.
-            at = times.after(now.saturating_sub(LATE_US)).filter(|it| *it <= now).unwrap_or(at);
+            at = times.after(now.saturating_sub(RECENT_US)).filter(|it| *it <= now).unwrap_or(at);
             break;
         }
         (at, missed) = (next, missed + 1);
     }
-    let is_late = now.saturating_sub(at) > LATE_US;
-    (!is_late || rule.missed() == Missed::Once).then_some(Due { at, missed })
+    Some(Due { at, missed })
 }
 
 impl Timetable {
-    /// Reads the file of reported times. What the file doesn't know begins now.
+    /// Reads the file of reported times. What the file doesn't know begins now, and so does a
+    /// trigger that skips the times that passed while the pump was down. A time that comes later
+    /// is reported, however late.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -91,7 +93,8 @@ impl Timetable {
         let now = clock::wall_us();
         let each = rules.iter().map(|rule| {
             let times = format!("{:?}", rule.times());
-            let known = there.triggers.get(rule.name()).filter(|it| it.times == times).cloned();
+            let is_known = |it: &&StoredTime| it.times == times && rule.missed() == Missed::Once;
+            let known = there.triggers.get(rule.name()).filter(is_known).cloned();
             (rule.name().to_owned(), known.unwrap_or(StoredTime { times, until: now }))
         });
         let stored = StoredTimes { log, triggers: each.collect() };
@@ -143,7 +146,7 @@ impl Timetable {
                 push(pump, rule.thread(), &message, &id).await?;
                 (stored.until, has_changed) = (at, true);
             }
-            // What a trigger skips is over, too.
+            // Missed times that aren't counted are over, too.
             let next = rule.times().and_then(|it| it.after(stored.until));
             if next.is_some_and(|it| it <= now) {
                 (stored.until, has_changed) = (now, true);

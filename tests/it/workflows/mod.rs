@@ -5,6 +5,7 @@ mod crash;
 mod handed;
 mod mistakes;
 mod retry;
+mod schedules;
 mod seed_002;
 mod shared;
 mod storm;
