@@ -90,3 +90,15 @@ fn a_level_of_one_agent_does_not_wait_for_the_run_of_another() {
     shown.says(&["its last run is at work"]);
     drop(server);
 }
+
+#[test]
+fn a_fork_begins_with_the_metadata() {
+    let scene = scene("{conditions: {count: 7}}", &[CODING], &[IDLE]);
+    let server = scene.serve(&[]);
+    let session = ask(&scene, &server, "a", None);
+    let entries = scene.run(&["show", &session, "--json"]).code(0).objects();
+    let newest = format!("{session}/{}", entries.len());
+    let fork = scene.run(&["fork", &newest, "--connect", &server.address]).code(0).out;
+    scene.run(&["metadata", fork.trim()]).code(0).says(&["CODING"]);
+    drop(server);
+}
