@@ -322,6 +322,20 @@ fn matches(pattern: &Value, value: Option<&Value>) -> bool {
     }
 }
 
+/// Whether values match a pattern whose keys are fields, or combine patterns.
+fn matches_all(pattern: &Value, values: &Value, is_all: bool) -> bool {
+    let one = |it: &Value| matches_all(it, values, true);
+    let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
+    let matched = |(key, it): (&String, &Value)| match &**key {
+        "all" => list(it).iter().all(one),
+        "any" => list(it).iter().any(one),
+        "not" => !one(it),
+        field => matches(it, values.get(field)),
+    };
+    let Value::Object(keys) = pattern else { unreachable!("it is a map") };
+    if is_all { keys.iter().all(matched) } else { keys.iter().any(matched) }
+}
+
 fn scalar() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -345,6 +359,24 @@ fn part() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A pattern with `all`, `any` and `not` in it, around one another.
+fn combined() -> impl Strategy<Value = Value> {
+    fields(part()).prop_recursive(3, 24, 3, |inner| {
+        let list = || proptest::collection::vec(inner.clone(), 1..3).prop_map(Value::Array);
+        let some = proptest::option::of::<BoxedStrategy<Value>>;
+        let (all, any) = (some(list().boxed()), some(list().boxed()));
+        let combined = (fields(part()), all, any, some(inner.clone().boxed()));
+        combined.prop_map(|(mut pattern, all, any, not)| {
+            for (key, it) in [("all", all), ("any", any), ("not", not)] {
+                if let Some(it) = it {
+                    pattern[key] = it;
+                }
+            }
+            pattern
+        })
+    })
+}
+
 /// The value of a field.
 fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(3, 12, 3, fields)
@@ -355,14 +387,12 @@ proptest! {
 
     #[test]
     fn a_pattern_matches_as_the_reference_does(
-        pattern in fields(part()),
+        pattern in combined(),
         value in fields(value()),
     ) {
-        let Value::Object(each) = &pattern else { unreachable!("it is a map") };
         for is_all in [true, false] {
             let condition = Condition::matching(&pattern, "metadata", is_all).unwrap();
-            let matched = |(name, it): (&String, &Value)| matches(it, value.get(name));
-            let expected = if is_all { each.iter().all(matched) } else { each.iter().any(matched) };
+            let expected = matches_all(&pattern, &value, is_all);
             let values = json!({ "metadata": value });
             prop_assert_eq!(holds(&condition, &values), expected, "{} of {}", condition, values);
         }
