@@ -179,7 +179,7 @@ impl Apply for Firings {
             // The entry isn't about runs of triggers.
         } else if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {
             // The runs of an earlier decision that have no thread were refused.
-            let is_meant = |it: &Firing| spawned.assigned_id.contains(&format!(".{}", it.rule));
+            let is_meant = |it: &Firing| is_run_of(&spawned, &it.rule);
             while self.fired.front().is_some_and(|it| !is_meant(it)) {
                 self.fired.pop_front();
             }
@@ -188,5 +188,30 @@ impl Apply for Firings {
         } else if let Some(ended) = entry.decode_if::<ThreadResult>() {
             self.runs.remove(&ended.thread);
         }
+    }
+}
+
+/// Whether a thread that was spawned has the label of this workflow. Of several threads with one
+/// label, all but the first have a number behind it.
+fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
+    let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);
+    let Some(number) = spawned.assigned_id.strip_prefix(first.as_str()) else { return false };
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    number.is_empty() || number.strip_prefix('-').is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_label_of_its_workflow() {
+        let is = |label: &str, workflow: &str| {
+            let (parent_id, assigned_id) = ("sess-a".to_owned(), format!("sess-a.{label}"));
+            is_run_of(&ThreadSpawned { assigned_id, parent_id }, workflow)
+        };
+        assert!(is("report", "report") && is("report-12", "report"));
+        assert!(!is("report_more", "report") && !is("report-more", "report"));
+        assert!(!is("more", "report") && !is("more.report", "report"));
     }
 }
