@@ -404,16 +404,15 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// Begins the run of a trigger whose condition has held since it began to.
+    /// Begins the run of a trigger whose condition has held since it began to. Records it if the
+    /// condition hasn't.
     fn held(&mut self, message: &Entry, held: &HeldLongEnough) -> Result<(), Fault> {
         let HeldLongEnough { rule, agent, turn, since } = held;
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
         let Some(rule) = watched.rule(rule) else { return Ok(()) };
         let watch = self.firings.of(agent);
-        if watch.since.get(&rule.name) != Some(since) {
-            return Ok(());
-        }
-        let mut decision = rule.decide_held(&watched.known(&watch));
+        let has_held = watch.since.get(&rule.name) == Some(since);
+        let mut decision = rule.decide_held(&watched.known(&watch), has_held);
         self.switch_off(&mut decision);
         if decision.fires {
             let no_change = Map::new();

@@ -78,11 +78,19 @@ impl Rule {
         Some(trigger.condition().transpose()?.map(made))
     }
 
-    /// Decides once the condition has held long enough.
-    pub(super) fn decide_held(&self, values: &Values<'_>) -> TriggerDecision {
-        let Verdict { saw, .. } = values.verdict(&self.condition);
+    /// Decides once the time is up for which the condition must hold.
+    pub(super) fn decide_held(&self, values: &Values<'_>, has_held: bool) -> TriggerDecision {
+        let Verdict { holds, saw, .. } = values.verdict(&self.condition);
         let saw = Json(Value::Object(saw.into_iter().collect()));
-        TriggerDecision { rule: self.name.clone(), holds: true, fires: true, why: None, saw }
+        let time = self.lasts.map(|it| it.seconds()).unwrap_or_default();
+        let why = (!has_held).then(|| format!("it has not held for {time} s without a break"));
+        TriggerDecision {
+            rule: self.name.clone(),
+            holds: holds || has_held,
+            fires: has_held,
+            why,
+            saw,
+        }
     }
 
     /// Decides what a change means. None if nothing about the rule has changed.

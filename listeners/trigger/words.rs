@@ -135,7 +135,7 @@ pub struct TriggerDecision {
     /// Whether it begins a run.
     #[payload(attribute)]
     pub fires: bool,
-    /// Why it begins no run although its condition holds.
+    /// Why it begins no run although its condition holds, or has held.
     #[payload(attribute, no_example)]
     pub why: Option<String>,
     /// The values that its condition refers to, as a JSON object.

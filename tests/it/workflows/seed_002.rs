@@ -230,7 +230,8 @@ fn a_condition_may_have_to_hold_for_a_time() {
         (scene, server, session)
     };
     let (short, _server, session) = served(&[&set("CODING"), &set("TESTING"), DONE]);
-    shown(&short, &session, &["it must hold for 1 s", "Done."]);
+    let broken = "it has not held for 1 s without a break";
+    shown(&short, &session, &["it must hold for 1 s", "Done.", broken]);
     let (long, _other, held) = served(&[&set("CODING"), DONE]);
     shown(&long, &format!("{held}.code_finalization"), &["still coding", "<workflow-result"]);
     shown(&long, &held, &["it must hold for 1 s", "fires=\"true\""]);
