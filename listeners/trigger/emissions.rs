@@ -1,6 +1,6 @@
 //! What the listener `trigger` sends.
 
-use pumphouse::listener::{Answer, IntoEmit, Outcome, ThreadControl};
+use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Outcome, ThreadControl};
 use pumphouse::prelude::*;
 use pumphouse::wire::core::ThreadCancelled;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::super::workflow;
 use super::super::workflow::definition::Seconds;
 use super::NAME;
 use super::event::EventRule;
-use super::rule::Rule;
+use super::rule::{self, Rule};
 use super::words::{HeldLongEnough, TriggerRefused, Triggered, TriggersDecided};
 
 /// The emissions of the listener. They are sent in the order of these fields.
@@ -18,15 +18,49 @@ pub(super) struct Emissions {
     pub(super) decided: Vec<Note<TriggersDecided>>,
     timers: Vec<Later<HeldLongEnough>>,
     cancelled: Vec<ThreadControl<ThreadCancelled>>,
-    runs: Vec<To<Element, String>>,
+    runs: Vec<Begun>,
     answers: Vec<Answer<Result<Triggered, TriggerRefused>>>,
+}
+
+/// A run that begins.
+struct Begun {
+    /// The agent whose metadata fired the trigger. None for any other trigger.
+    agent: Option<String>,
+    run: To<Element, String>,
+}
+
+impl IntoEmit for Begun {
+    fn into_emit(self) -> Emit {
+        self.run.into_emit()
+    }
+
+    fn emits() -> Vec<Need> {
+        To::<Element, String>::emits()
+    }
 }
 
 impl Emissions {
     /// Begins a run of a trigger on metadata.
-    pub(super) fn begin(&mut self, rule: &Rule, input: &Map<String, Value>) -> Result<(), Fault> {
-        self.runs.push(To(rule.name.clone(), workflow::start(&rule.root, input)?));
+    pub(super) fn begin(
+        &mut self,
+        agent: &str,
+        rule: &Rule,
+        turn: Option<u64>,
+        metadata: &Value,
+    ) -> Result<(), Fault> {
+        let input = rule::input(rule, agent, turn, metadata);
+        let run = To(rule.name.clone(), workflow::start(&rule.root, &input)?);
+        self.runs.push(Begun { agent: Some(agent.to_owned()), run });
         Ok(())
+    }
+
+    /// Takes back the runs of a trigger that would begin now, since its condition holds no longer.
+    pub(super) fn take_back(&mut self, agent: &str, rule: &str) {
+        self.runs.retain(|it| it.agent.as_deref() != Some(agent) || it.run.0 != rule);
+        let own = self.decided.iter_mut().filter(|it| it.0.agent.as_deref() == Some(agent));
+        for it in own.flat_map(|it| &mut it.0.decision).filter(|it| it.fires && it.rule == rule) {
+            (it.fires, it.why) = (false, Some("it ceased to hold before the run began".to_owned()));
+        }
     }
 
     /// Begins a run of another trigger. `of` and `from` are the entry that fired it, and who sent
@@ -46,7 +80,8 @@ impl Emissions {
             input.extend(value.map(|it| (key.to_owned(), json!(it))));
         }
         input.insert(kind.subject().to_owned(), value.clone());
-        self.runs.push(To(rule.name().to_owned(), workflow::start(&rule.root, &input)?));
+        let run = To(rule.name().to_owned(), workflow::start(&rule.root, &input)?);
+        self.runs.push(Begun { agent: None, run });
         Ok(())
     }
 

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 use super::super::metadata::words::{Metadata, MetadataChanged};
 use super::super::schedule::CurrentThread;
+use super::super::workflow::name_of;
 use super::NAME;
-use super::words::{TriggerDue, TriggersDecided};
+use super::words::{TriggerDue, TriggersDecided, is_run_of};
 
 /// What triggers have decided in a thread, by the names of the agents that they watch.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,9 @@ pub struct Firings {
 
 /// How many chains of triggers a thread counts the runs of at most.
 const CHAINS_MAX: usize = 1_000;
+/// How many changes of an agent wait for a decision at most. Later, the oldest was decided on by a
+/// manifest without triggers.
+const UNDECIDED_MAX: usize = 1_000;
 
 /// A trigger that fired.
 #[derive(Clone, Debug)]
@@ -58,17 +62,39 @@ pub(super) struct Watch {
     /// The newest change that the agent has recorded and not told of. While no trigger watches an
     /// agent, it tells of none.
     untold: Map<String, Value>,
+    /// The changes that came from threads below and aren't decided on, by the numbers of their
+    /// messages.
+    undecided: VecDeque<(u64, Map<String, Value>)>,
+}
+
+impl Watch {
+    /// Takes over the changes before a message on which nothing was decided.
+    fn settle(&mut self, before: u64) {
+        while self.undecided.front().is_some_and(|(seq, _)| *seq < before) {
+            self.values.extend(self.undecided.pop_front().into_iter().flat_map(|it| it.1));
+        }
+    }
 }
 
 impl Firings {
-    pub(super) fn of(&self, agent: &str) -> Watch {
-        self.agents.get(agent).cloned().unwrap_or_default()
+    /// What was known of an agent before a message.
+    pub(super) fn of(&self, agent: &str, message: u64) -> Watch {
+        let mut watch = self.agents.get(agent).cloned().unwrap_or_default();
+        watch.settle(message);
+        watch
     }
 
     /// The triggers of which a run is at work that a change of this agent began.
     pub(super) fn at_work(&self, agent: &str) -> BTreeSet<&str> {
-        let own = self.runs.values().filter(|it| it.agent.as_deref() == Some(agent));
-        own.map(|it| &*it.rule).collect()
+        let all = self.runs.values().chain(&self.fired);
+        all.filter(|it| it.agent.as_deref() == Some(agent)).map(|it| &*it.rule).collect()
+    }
+
+    /// Takes back the runs of a trigger that have no thread yet. Returns how many.
+    pub(super) fn take_back(&mut self, agent: &str, rule: &str) -> usize {
+        let before = self.fired.len();
+        self.fired.retain(|it| it.rule != rule || it.agent.as_deref() != Some(agent));
+        before - self.fired.len()
     }
 
     /// How many runs triggers began in this thread for entries of runs that others began, all
@@ -107,8 +133,25 @@ impl Firings {
         own.map(|(thread, _)| ThreadId::new(thread))
     }
 
+    /// Records a change that comes from a thread below. It tells of itself.
+    fn set_below(&mut self, agent: &str, set: &Metadata, entry: &Entry) {
+        let watch = self.agents.entry(agent.to_owned()).or_default();
+        let fields = set.changed().map(MetadataChanged::into_fields).unwrap_or_default();
+        if !watch.untold.is_empty() {
+            watch.settle(entry.seq());
+            watch.values.extend(std::mem::take(&mut watch.untold));
+        }
+        watch.undecided.push_back((entry.seq(), fields));
+        if entry.to() != Some(NAME) {
+            watch.settle(entry.seq() + 1);
+        } else if watch.undecided.len() > UNDECIDED_MAX {
+            let oldest = watch.undecided.front().map_or(0, |it| it.0);
+            watch.settle(oldest + 1);
+        }
+    }
+
     /// Records a change of an agent. What the agent tells of it comes next, if a trigger watches
-    /// the agent. A change that comes from a thread below tells of itself.
+    /// the agent.
     fn set(&mut self, agent: &str, set: Option<Metadata>) {
         let watch = self.agents.entry(agent.to_owned()).or_default();
         watch.values.extend(std::mem::take(&mut watch.untold));
@@ -128,6 +171,8 @@ impl Firings {
         self.fired.extend(fired.into_iter().map(firing));
         let Some(agent) = agent else { return };
         let watch = self.agents.entry(agent).or_default();
+        watch.settle(of);
+        watch.undecided.pop_front_if(|it| it.0 == of);
         if let Some(Json(Value::Object(fields))) = fields {
             watch.values.extend(fields);
         }
@@ -159,13 +204,17 @@ impl Apply for Firings {
             // The pump itself pushes it, as a client would.
             self.add_chain(entry.seq(), &due);
         }
+        if entry.is_refused() && entry.from() == NAME {
+            let place = self.fired.iter().position(|it| Some(&*it.rule) == name_of(entry.name()));
+            place.and_then(|it| self.fired.remove(it));
+        }
         if entry.is_refused() || entry.is_from_identity() {
             return;
         }
         if entry.is::<Metadata>() && entry.to() == Some(entry.from()) {
             self.set(entry.from(), entry.decode_if::<Metadata>());
         } else if let Some((agent, set)) = Metadata::from_below(entry) {
-            self.set(&agent, Some(set));
+            self.set_below(&agent, &set, entry);
             let run = entry.decode_if::<ThreadNote>().and_then(|it| self.runs.get(&it.thread));
             let depth = run.map(|it| it.depth);
             self.depths.extend(depth.map(|it| (entry.seq(), it)));
@@ -188,30 +237,5 @@ impl Apply for Firings {
         } else if let Some(ended) = entry.decode_if::<ThreadResult>() {
             self.runs.remove(&ended.thread);
         }
-    }
-}
-
-/// Whether a thread that was spawned has the label of this workflow. Of several threads with one
-/// label, all but the first have a number behind it.
-fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
-    let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);
-    let Some(number) = spawned.assigned_id.strip_prefix(first.as_str()) else { return false };
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
-    number.is_empty() || number.strip_prefix('-').is_some_and(is_number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_has_the_label_of_its_workflow() {
-        let is = |label: &str, workflow: &str| {
-            let (parent_id, assigned_id) = ("sess-a".to_owned(), format!("sess-a.{label}"));
-            is_run_of(&ThreadSpawned { assigned_id, parent_id }, workflow)
-        };
-        assert!(is("report", "report") && is("report-12", "report"));
-        assert!(!is("report_more", "report") && !is("report-more", "report"));
-        assert!(!is("more", "report") && !is("more.report", "report"));
     }
 }

@@ -40,7 +40,9 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pumphouse::listener::{EmitCore, FromContext, Organism, OrganismThread, Threads, Timers};
+use pumphouse::listener::{
+    EmitCore, FromContext, Organism, OrganismThread, Record, Threads, Timers,
+};
 use pumphouse::prelude::*;
 use pumphouse::schema::{json, nearest};
 use pumphouse::wire::Json;
@@ -66,6 +68,8 @@ use super::workflow::Workflow;
 
 /// The listener's name.
 pub const NAME: &str = "trigger";
+/// Why a trigger that is switched off doesn't fire.
+const OFF: &str = "it is switched off";
 
 /// The triggers of an organism: what they watch, and which workflows they begin.
 #[derive(Clone, Debug, Default)]
@@ -171,6 +175,7 @@ impl Triggers {
             .serial()
             .inline()
             .idempotent()
+            .recorded()
             .settles()
             .grant::<Threads>()
             .grant::<Timers>()
@@ -231,6 +236,7 @@ struct Handling {
     firings: Fold<Firings>,
     organism: OrganismThread,
     limits: Limits,
+    record: Record,
     state: State<Arc<TriggerState>>,
 }
 
@@ -269,7 +275,10 @@ impl Handling {
     /// earlier decisions.
     async fn handle(&self) -> Result<Emissions, Fault> {
         let state = &self.state.0;
-        let off = state.off.names(&self.organism).await?;
+        let off = match &self.record.0 {
+            Some(entries) => switched_off_in(entries),
+            None => state.off.names(&self.organism).await?,
+        };
         let (triggers, limits) = (&state.triggers, &self.limits);
         let firings = (*self.firings).clone();
         let mut deciding =
@@ -328,7 +337,7 @@ impl Deciding<'_> {
     fn switch_off(&self, decision: &mut TriggerDecision) {
         if decision.fires && self.off.contains(&decision.rule) {
             decision.fires = false;
-            decision.why = Some("it is switched off".to_owned());
+            decision.why = Some(OFF.to_owned());
         }
     }
 
@@ -364,7 +373,7 @@ impl Deciding<'_> {
         fields: impl FnOnce(&Watched) -> Map<String, Value>,
     ) -> Result<(), Fault> {
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
-        let (watch, fields) = (self.firings.of(agent), fields(watched));
+        let (watch, fields) = (self.firings.of(agent, message.seq()), fields(watched));
         if fields.is_empty() {
             return Ok(());
         }
@@ -381,9 +390,12 @@ impl Deciding<'_> {
             if rule.cancels_on_change && !decision.holds {
                 let threads = self.firings.threads_of(agent, &rule.name);
                 self.emissions.cancel(&rule.name, threads);
+                if self.firings.take_back(agent, &rule.name) > 0 {
+                    self.emissions.take_back(agent, &rule.name);
+                }
             }
             if decision.fires {
-                self.emissions.begin(rule, &rule::input(rule, agent, turn, &metadata))?;
+                self.emissions.begin(agent, rule, turn, &metadata)?;
             }
             let begins = decision.holds && watch.held.get(&rule.name) != Some(&true);
             if let Some(time) = rule.lasts.filter(|_| begins) {
@@ -410,7 +422,7 @@ impl Deciding<'_> {
         let HeldLongEnough { rule, agent, turn, since } = held;
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
         let Some(rule) = watched.rule(rule) else { return Ok(()) };
-        let watch = self.firings.of(agent);
+        let watch = self.firings.of(agent, message.seq());
         let has_held = watch.since.get(&rule.name) == Some(since);
         let mut decision = rule.decide_held(&watched.known(&watch), has_held);
         self.switch_off(&mut decision);
@@ -419,7 +431,7 @@ impl Deciding<'_> {
             let turn = Some(*turn).filter(|it| *it > 0);
             let change = Change { turn, fields: &no_change, at_work: BTreeSet::new() };
             let metadata = watched.values(&watch, &change);
-            self.emissions.begin(rule, &rule::input(rule, agent, turn, &metadata))?;
+            self.emissions.begin(agent, rule, turn, &metadata)?;
         }
         self.record(TriggersDecided {
             agent: Some(agent.clone()),
@@ -491,6 +503,13 @@ impl Deciding<'_> {
         self.record(about(message, decisions));
         Ok(())
     }
+}
+
+/// The triggers that didn't fire since they were switched off, by what a message led to.
+fn switched_off_in(entries: &[Entry]) -> BTreeSet<String> {
+    let decided = entries.iter().filter_map(|it| it.decode_if::<TriggersDecided>());
+    let each = decided.flat_map(|it| it.decision);
+    each.filter(|it| it.why.as_deref() == Some(OFF)).map(|it| it.rule).collect()
 }
 
 /// What was decided about something other than metadata.

@@ -2,6 +2,7 @@
 
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
+use pumphouse::wire::core::ThreadSpawned;
 
 /// The namespace of these payloads.
 pub(super) const TRIGGER_NS: &str = "https://xml-pipeline.org/ns/trigger/v1";
@@ -141,4 +142,30 @@ pub struct TriggerDecision {
     /// The values that its condition refers to, as a JSON object.
     #[payload(text, example = "{\"metadata.status\":\"CODING\"}")]
     pub saw: Json,
+}
+
+/// Whether a thread that was spawned has the label of this workflow. Of several threads with one
+/// label, all but the first have a number behind it.
+#[must_use]
+pub fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
+    let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);
+    let Some(number) = spawned.assigned_id.strip_prefix(first.as_str()) else { return false };
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    number.is_empty() || number.strip_prefix('-').is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_label_of_its_workflow() {
+        let is = |label: &str, workflow: &str| {
+            let (parent_id, assigned_id) = ("sess-a".to_owned(), format!("sess-a.{label}"));
+            is_run_of(&ThreadSpawned { assigned_id, parent_id }, workflow)
+        };
+        assert!(is("report", "report") && is("report-12", "report"));
+        assert!(!is("report_more", "report") && !is("report-more", "report"));
+        assert!(!is("more", "report") && !is("more.report", "report"));
+    }
 }

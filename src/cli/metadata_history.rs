@@ -9,7 +9,10 @@ use crate::id::EntryId;
 use crate::listener::{Apply, Entry};
 use crate::listeners::metadata::words::{Metadata, MetadataChanged};
 use crate::listeners::trigger::NAME as TRIGGER;
-use crate::listeners::trigger::words::{HeldLongEnough, TriggerDecision, TriggersDecided};
+use crate::listeners::trigger::words::{
+    HeldLongEnough, TriggerDecision, TriggersDecided, is_run_of,
+};
+use crate::listeners::workflow::name_of;
 use crate::schema::json;
 use crate::wire::core::{ThreadNote, ThreadSpawned};
 
@@ -61,6 +64,10 @@ pub(crate) struct MetadataHistory {
 
 impl Apply for MetadataHistory {
     fn apply(&mut self, entry: &Entry) {
+        if entry.is_refused() && entry.from() == TRIGGER {
+            let place = self.fired.iter().position(|it| Some(&*it.1) == name_of(entry.name()));
+            place.map(|it| self.fired.remove(it));
+        }
         if entry.is_refused() || entry.is_from_identity() {
             return;
         }
@@ -77,8 +84,10 @@ impl Apply for MetadataHistory {
                 let firing = decided.decision.into_iter().filter(|it| it.fires);
                 firing.for_each(|it| self.fire(decided.of, &it));
             }
-        } else if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {
-            self.spawn(entry, &spawned.assigned_id);
+        } else if entry.to() == Some(TRIGGER)
+            && let Some(spawned) = entry.decode_if()
+        {
+            self.spawn(&spawned);
         }
     }
 }
@@ -147,16 +156,15 @@ impl MetadataHistory {
         self.fired.push((of, decision.rule.clone()));
     }
 
-    /// Records the thread of a run, which the pump opened because of the message about the change.
-    fn spawn(&mut self, entry: &Entry, thread: &str) {
-        let Some(of) = entry.cause().map(|it| it.seq) else { return };
-        let is_meant =
-            |(at, rule): &(u64, String)| *at == of && thread.contains(&format!(".{rule}"));
-        let Some(place) = self.fired.iter().position(is_meant) else { return };
-        let (_, rule) = self.fired.remove(place);
+    /// Records the thread of a run. The pump opens the threads in the order of the decisions.
+    fn spawn(&mut self, spawned: &ThreadSpawned) {
+        let place = self.fired.iter().position(|(_, rule)| is_run_of(spawned, rule));
+        let Some(place) = place else { return };
+        let (of, rule) = self.fired.remove(place);
+        let thread = &spawned.assigned_id;
         for update in self.told(of) {
             let runs = update.runs.iter_mut().filter(|it| it.rule == rule);
-            runs.for_each(|it| it.thread = Some(thread.to_owned()));
+            runs.for_each(|it| it.thread = Some(thread.clone()));
         }
     }
 }

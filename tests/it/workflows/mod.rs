@@ -1,6 +1,7 @@
 //! Workflows and triggers of served manifests, over real sockets: the document on metadata word for
 //! word, and what users get wrong.
 
+mod batches;
 mod crash;
 mod handed;
 mod mistakes;

@@ -98,6 +98,30 @@ fn a_replay_has_the_workflow_decide_again() {
 }
 
 #[test]
+fn a_replay_has_the_triggers_decide_again_also_where_one_was_switched_off() {
+    let scene = scene(REPORT);
+    scene.write("report.yml", format!("{REPORT}trigger: {{event: deploy}}\n"));
+    scene.write("again", "");
+    let server = scene.serve(&["--unix", "pump.sock"]);
+    let event = "<trigger xmlns=\"https://xml-pipeline.org/ns/trigger/v1\" name=\"deploy\"/>";
+    let push = || {
+        let ran = scene.pipe(&["send", "--json", "--connect", &server.address], event).code(0);
+        ran.objects()[0]["thread"].as_str().unwrap().to_owned()
+    };
+    let fired = push();
+    let switch = |verb: &str| {
+        scene.run(&["trigger", verb, "report", "--connect", "unix:pump.sock"]).code(0);
+    };
+    switch("disable");
+    let off = push();
+    scene.run(&["show", &off]).code(0).says(&["it is switched off"]);
+    switch("enable");
+    for thread in [fired, off] {
+        scene.run(&["replay", &thread]).code(0).says(&["the same: ", "trigger "]);
+    }
+}
+
+#[test]
 fn a_run_over_its_budget_fails_and_names_the_budget() {
     let scene = scene(REPORT);
     let limits = "limits: {tree_messages_max: 6}\n";
