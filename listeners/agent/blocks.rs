@@ -14,7 +14,6 @@ use super::super::action::variables::{Piece, list_reference, pieces};
 use super::super::action::words::{Action, Dialect, ForEach, ITEMS_MAX, METADATA, When};
 use super::super::condition::{Condition, Type};
 use super::super::metadata::Fields;
-use super::super::trigger::types_of_metadata;
 use super::action_templates::Templates;
 use super::compensation::{self, Callable, Compensations, Rollback};
 use super::settings::Settings;
@@ -281,7 +280,7 @@ impl Blocks {
             }
         }
         // Nothing is known of the results of actions.
-        let mut types = BTreeMap::from([(METADATA.to_owned(), types_of_metadata(&self.fields))]);
+        let mut types = BTreeMap::from([(METADATA.to_owned(), Type::of_metadata(&self.fields))]);
         for reference in read.references() {
             types.entry(reference.name().to_owned()).or_default();
         }

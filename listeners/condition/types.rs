@@ -6,6 +6,7 @@ use std::fmt;
 use pumphouse::schema::nearest;
 use serde_json::Value;
 
+use super::super::metadata::{Fields, Kind};
 use super::WrongCondition;
 use super::expression::{Comparison, Expression, Operator, PathStep, Reference};
 
@@ -91,6 +92,23 @@ impl Type {
 
     fn is_map(&self) -> bool {
         matches!(self, Type::Map | Type::Record(_))
+    }
+
+    /// The type of an agent's metadata, which has these fields.
+    #[must_use]
+    pub fn of_metadata(fields: &Fields) -> Type {
+        let each = fields.all().map(|it| {
+            let kind = match it.kind() {
+                Kind::Enum(values) => Type::one_of(values.iter().cloned()),
+                Kind::String => Type::Text,
+                Kind::Number => Type::Number,
+                Kind::Boolean => Type::Boolean,
+                Kind::Object => Type::Map,
+                Kind::Array => Type::List,
+            };
+            (it.name().to_owned(), kind)
+        });
+        Type::record(each)
     }
 
     /// Whether a value of this type can be equal to one of the other type. What has no value yet is

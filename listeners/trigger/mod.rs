@@ -54,7 +54,6 @@ pub use self::event::EventRule;
 use self::event::EventRules;
 pub use self::firings::Firings;
 use self::firings::Watch;
-pub(super) use self::rule::types_of_metadata;
 use self::rule::{Agents, Change, Rule, Watched};
 use self::switches::{SwitchedOff, switch};
 use self::words::{

@@ -9,7 +9,7 @@ use pumphouse::wire::Json;
 use serde_json::{Map, Value, json};
 
 use super::super::condition::{Condition, Reference, Type, Verdict, WrongCondition};
-use super::super::metadata::{Field, Fields, Kind, METADATA};
+use super::super::metadata::{Field, Fields, METADATA};
 use super::super::workflow::Workflow;
 use super::super::workflow::definition::{Fire, Seconds, TriggerKind};
 use super::firings::Watch;
@@ -154,7 +154,7 @@ impl Watched {
     /// # Errors
     /// If the rule's condition doesn't fit the fields.
     pub(super) fn add(&mut self, rule: Rule) -> Result<(), WrongCondition> {
-        let known = Type::record([(METADATA, types_of_metadata(&self.fields))]);
+        let known = Type::record([(METADATA, Type::of_metadata(&self.fields))]);
         rule.condition.check(&known)?;
         let at_first = Values { fields: &self.fields, set: &Map::new() };
         if at_first.verdict(&rule.condition).holds {
@@ -241,22 +241,6 @@ impl Values<'_> {
             path.try_fold(first.clone(), |value, it| step(&value, it))
         })
     }
-}
-
-/// The types of the fields of metadata to which a condition refers.
-pub(in super::super) fn types_of_metadata(fields: &Fields) -> Type {
-    let each = fields.all().map(|it| {
-        let kind = match it.kind() {
-            Kind::Enum(values) => Type::one_of(values.iter().cloned()),
-            Kind::String => Type::Text,
-            Kind::Number => Type::Number,
-            Kind::Boolean => Type::Boolean,
-            Kind::Object => Type::Map,
-            Kind::Array => Type::List,
-        };
-        (it.name().to_owned(), kind)
-    });
-    Type::record(each)
 }
 
 /// The input of a run that a rule begins.

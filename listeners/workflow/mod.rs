@@ -73,6 +73,7 @@ use super::action::Actions;
 use super::action::call::json_payload;
 use super::agent_context::{self, AgentContext};
 use super::condition::{Reference, as_number};
+use super::metadata::Fields;
 use super::metadata::words::Metadata;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
 use super::words::operator::RetryRun;
@@ -116,6 +117,13 @@ impl Workflow {
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.plan.definition
+    }
+
+    /// What the steps and the outputs refer to although an agent's metadata have no such fields,
+    /// and comparisons of its fields that can't hold.
+    #[must_use]
+    pub fn wrong_metadata(&self, fields: &Fields) -> Vec<WrongDefinition> {
+        self.plan.wrong_metadata(fields)
     }
 
     /// The name of the workflow and of its listener.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::action::variables::{self, Piece, Reference, pieces};
 use super::super::agent_context;
 use super::super::condition::Type;
-use super::super::metadata::METADATA;
+use super::super::metadata::{Fields, METADATA};
 use super::definition::{Definition, OnFailure, Step, StepKind, WrongDefinition};
 
 /// The names that references begin with.
@@ -38,6 +38,8 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) step: Step,
+    /// The path of the step in the file.
+    path: String,
     /// The numbers of the steps that must have ended before.
     pub(super) after: Vec<usize>,
     /// The decision whose branch the step is in, and whether it is the branch `then`.
@@ -67,20 +69,20 @@ impl Plan {
             wrong.extend(trigger.mistakes());
         }
         let plan = Plan { definition, steps };
-        wrong.extend(plan.wrong_conditions(&planner.paths));
-        wrong.extend(plan.wrong_references(&planner.paths));
+        wrong.extend(plan.wrong_conditions(&plan.known(Type::Any)));
+        wrong.extend(plan.wrong_references());
         if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
     }
 
-    /// The types of what conditions may refer to.
-    pub(super) fn known(&self) -> Type {
+    /// The types of what conditions may refer to. `metadata` is the type of the agent's metadata.
+    pub(super) fn known(&self, metadata: Type) -> Type {
         let steps = self.steps.iter().map(|it| (it.step.name.clone(), Type::Any));
         Type::record([
             (TRIGGER, Type::Any),
             (STEPS, Type::record(steps)),
             (WORKFLOW, Type::record(WORKFLOW_FIELDS.map(|it| (it, Type::Text)))),
             (AGENT, Type::record(agent_context::FIELDS.map(|it| (it, Type::Any)))),
-            (METADATA, Type::Any),
+            (METADATA, metadata),
             (SUCCESS, Type::Boolean),
         ])
     }
@@ -94,7 +96,7 @@ impl Plan {
             (AGENT, None) => found.extend(agent_context::FIELDS.map(str::to_owned)),
             _ => {}
         };
-        for (_, parameters) in self.texts(&[]) {
+        for (_, parameters) in self.texts() {
             each_reference(parameters, &mut |it| {
                 let path = variables::steps(it.path).unwrap_or_default();
                 add(it.name, path.first().copied());
@@ -108,12 +110,11 @@ impl Plan {
     }
 
     /// The maps with references, each with its path in the file.
-    fn texts<'a>(&'a self, paths: &'a [String]) -> Vec<(String, &'a Map<String, Value>)> {
+    fn texts(&self) -> Vec<(String, &Map<String, Value>)> {
         let mut all = vec![("outputs".to_owned(), &self.definition.outputs)];
-        for (number, planned) in self.steps.iter().enumerate() {
-            let path = paths.get(number).map_or("", String::as_str);
-            all.push((format!("{path}.parameters"), &planned.step.parameters));
-            if let Some(undo) = &planned.step.compensate {
+        for Planned { step, path, .. } in &self.steps {
+            all.push((format!("{path}.parameters"), &step.parameters));
+            if let Some(undo) = &step.compensate {
                 all.push((format!("{path}.compensate.parameters"), &undo.parameters));
             }
         }
@@ -121,9 +122,9 @@ impl Plan {
     }
 
     /// The references that can't lead to anything.
-    fn wrong_references(&self, paths: &[String]) -> Vec<WrongDefinition> {
+    fn wrong_references(&self) -> Vec<WrongDefinition> {
         let mut wrong = Vec::new();
-        for (path, map) in self.texts(paths) {
+        for (path, map) in self.texts() {
             for (key, value) in map {
                 each_reference_in(value, &mut |it| {
                     let path = format!("{path}.{key}");
@@ -132,7 +133,7 @@ impl Plan {
                 });
             }
         }
-        for (path, map) in self.texts(paths) {
+        for (path, map) in self.texts() {
             for (key, value) in map {
                 if let Some(found) = in_round_brackets(value) {
                     let text = format!("a reference is written with braces, as in ${{{found}}}");
@@ -140,21 +141,21 @@ impl Plan {
                 }
             }
         }
-        for (number, path) in paths.iter().enumerate() {
-            self.wrong_order(number, path, &mut wrong);
+        for number in 0..self.steps.len() {
+            self.wrong_order(number, &mut wrong);
         }
         wrong
     }
 
     /// Adds a mistake for each step that a step refers to although it doesn't come before it.
-    fn wrong_order(&self, number: usize, path: &str, wrong: &mut Vec<WrongDefinition>) {
+    fn wrong_order(&self, number: usize, wrong: &mut Vec<WrongDefinition>) {
         let (mut before, mut open) = (BTreeSet::new(), self.steps[number].after.clone());
         while let Some(next) = open.pop() {
             if before.insert(next) {
                 open.extend(&self.steps[next].after);
             }
         }
-        let step = &self.steps[number].step;
+        let Planned { step, path, .. } = &self.steps[number];
         let mut check = |key: &str, name: &str| {
             let known = self.steps.iter().position(|it| it.step.name == name);
             if known.is_some_and(|it| !before.contains(&it)) {
@@ -200,14 +201,30 @@ impl Plan {
         Some(format!("{whole}: {what} `{said}`; {advice}"))
     }
 
-    fn wrong_conditions(&self, paths: &[String]) -> Vec<WrongDefinition> {
-        let known = self.known();
-        let check = |(planned, path): (&Planned, &String)| {
+    fn wrong_conditions(&self, known: &Type) -> Vec<WrongDefinition> {
+        let check = |planned: &Planned| {
             let condition = planned.step.condition.as_ref()?;
-            let wrong = condition.condition.check(&known).err()?;
-            Some(WrongDefinition::new(format!("{path}.condition"), wrong.to_string()))
+            let wrong = condition.condition.check(known).err()?;
+            let path = format!("{}.condition", planned.path);
+            Some(WrongDefinition::new(path, wrong.to_string()))
         };
-        self.steps.iter().zip(paths).filter_map(check).collect()
+        self.steps.iter().filter_map(check).collect()
+    }
+
+    /// What the plan refers to although an agent's metadata have no such fields, and comparisons
+    /// with them that can't hold.
+    pub(super) fn wrong_metadata(&self, fields: &Fields) -> Vec<WrongDefinition> {
+        let mut wrong = self.wrong_conditions(&self.known(Type::of_metadata(fields)));
+        for (path, map) in self.texts() {
+            for (key, value) in map {
+                each_reference_in(value, &mut |it| {
+                    let lacks = it.metadata_field().and_then(|it| fields.lacks(it));
+                    let text = lacks.map(|lacks| format!("{}: metadata has {lacks}", it.whole));
+                    wrong.extend(text.map(|it| WrongDefinition::new(format!("{path}.{key}"), it)));
+                });
+            }
+        }
+        wrong
     }
 }
 
@@ -217,7 +234,6 @@ struct Planner {
     on_failure: OnFailure,
     /// The steps, each with the names in its `depends_on`.
     planned: Vec<(Option<Vec<String>>, Planned)>,
-    paths: Vec<String>,
     wrong: Vec<WrongDefinition>,
 }
 
@@ -273,9 +289,9 @@ impl Planner {
         self.check(step, path);
         let number = self.planned.len();
         let on_failure = step.on_failure.unwrap_or(self.on_failure);
-        let planned = Planned { step: step.clone(), after: after.to_vec(), branch, on_failure };
+        let (step_path, after) = (path.to_owned(), after.to_vec());
+        let planned = Planned { step: step.clone(), path: step_path, after, branch, on_failure };
         self.planned.push((step.depends_on.clone(), planned));
-        self.paths.push(path.to_owned());
         if step.kind != StepKind::Decision {
             return vec![number];
         }
@@ -363,8 +379,9 @@ impl Planner {
             .enumerate()
             .map(|(number, (_, it))| (it.step.name.clone(), number))
             .collect();
-        for ((needed, planned), path) in self.planned.iter_mut().zip(&self.paths) {
+        for (needed, planned) in &mut self.planned {
             let Some(needed) = needed else { continue };
+            let path = &planned.path;
             // A step of a branch still waits for its decision.
             let mut after: Vec<usize> =
                 planned.branch.map(|(decision, _)| decision).into_iter().collect();

@@ -98,3 +98,35 @@ fn a_replay_finds_the_first_thing_that_is_different() {
     scene.run(&["replay", "sess-nobodys"]).code(1).says(&["there is no thread sess-nobodys"]);
     scene.run(&["replay", &thread, "--data", "nowhere"]).code(2).says(&["there is no folder"]);
 }
+
+/// A called agent whose thread ends while its model writes, since its caller's action is over.
+#[test]
+fn a_called_agent_that_is_cut_off_in_mid_turn_is_no_difference() {
+    let scene = Scene::new();
+    scene.write(
+        "organism.yaml",
+        "models: {l: {use: scripted, file: l.txt}, t: {use: scripted, file: t.txt}}\nlisteners:\n  \
+         - {use: agent, name: l, model: l, peers: [t]}\n  - use: agent\n    name: t\n    \
+         model: t\n    \
+         metadata: {fields: {n: {type: number}}}\n",
+    );
+    let call = "{\"name\": \"t\", \"parameters\": {\"text\": \"Go.\"}}";
+    scene.write(
+        "l.txt",
+        format!(
+            "%% reply\n<action id=\"c\" type=\"agent\" timeout=\"0.5\">{call}</action>\n%% \
+             reply\n<response>$c</response>\n"
+        ),
+    );
+    scene.write(
+        "t.txt",
+        "%% reply chunk=10 every=100ms\n<metadata>{\"n\": 3}</metadata>\n<thought>I think about it \
+         for a long while, and go on</thought>\n<response>late</response>\n",
+    );
+    let server = scene.serve(&[]);
+    let ask = "<l xmlns=\"https://xml-pipeline.org/ns/l/v1\">Go.</l>";
+    let ran = scene.pipe(&["send", "--json", "--connect", &server.address], ask).code(0);
+    let thread = ran.objects()[0]["thread"].as_str().unwrap().to_owned();
+    let replayed = scene.run(&["replay", &thread]).code(0);
+    replayed.says(&["not compared: ", "its thread came to its end meanwhile"]);
+}

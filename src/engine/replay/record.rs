@@ -32,8 +32,8 @@ pub(super) struct Record {
     pub(super) emissions: HashMap<(ThreadId, Arc<str>), Vec<Arc<log::Entry>>>,
     /// Maps an entry that names no receiver to its recorded receivers.
     pub(super) chosen: HashMap<EntryId, Vec<Arc<str>>>,
-    /// Maps a thread that ended to its last entry.
-    pub(super) ends: HashMap<ThreadId, Entry>,
+    /// Maps a thread that ended to its last entry, and to the entry's position in the log.
+    pub(super) ends: HashMap<ThreadId, (Entry, u64)>,
     /// The entries about budgets, in order.
     pub(super) charges: Vec<Arc<log::Entry>>,
 }
@@ -105,7 +105,7 @@ impl Record {
         while let Some(page) = pages.next().await? {
             for entry in page.into_iter().filter(|it| it.id.thread == *thread) {
                 if entry.flags.state().is_some_and(|it| !it.is_live()) {
-                    self.ends.insert(thread.clone(), Entry::kept(&entry));
+                    self.ends.insert(thread.clone(), (Entry::kept(&entry), entry.position));
                 }
                 let from = (thread.clone(), entry.from.clone());
                 self.emissions.entry(from).or_default().push(entry.clone());

@@ -120,6 +120,10 @@ impl Plan {
     }
 }
 
+/// Why a message wasn't compared that was in hand when its thread ended. What its listener heard
+/// from elsewhere isn't in the log.
+const ENDED: &str = "its thread came to its end meanwhile";
+
 /// A message that is handled again, with its receiver, the messages that are handled together with
 /// it, and the number of the last entry that the listener saw.
 struct Handling {
@@ -127,6 +131,8 @@ struct Handling {
     receiver: Receiver,
     queue: Vec<Entry>,
     as_of: u64,
+    /// The position of the log after which the message was consumed.
+    consumed: u64,
 }
 
 struct Replay<'a, P> {
@@ -198,7 +204,8 @@ impl<P: Port> Replay<'_, P> {
             };
             let listener = &routes.listeners[receiver.listener];
             let message = entry.clone();
-            let mut handling = Handling { message, receiver, queue: Vec::new(), as_of: 0 };
+            let (queue, as_of, consumed) = (Vec::new(), 0, when.after);
+            let mut handling = Handling { message, receiver, queue, as_of, consumed };
             if listener.takes_queue && !listener.traits.recorded {
                 let why = "the log doesn't tell what the listener took from its queue besides";
                 self.skip(entry, name, why);
@@ -252,6 +259,17 @@ impl<P: Port> Replay<'_, P> {
         let Some(refusals) = self.refusals(&before) else {
             return Some("its budget was another then");
         };
+        let ended = self
+            .record
+            .ends
+            .get(message.thread())
+            .filter(|(it, _)| it.seq() > message.seq() && it.cause() != Some(message.id()));
+        // What ends a handling is in the log together with the last of its emissions.
+        let is_over = outputs.iter().any(|it| it.entry.position > handling.consumed);
+        let is_cut = !is_over && ended.is_some_and(|(_, at)| *at > handling.consumed);
+        if is_cut && self.plan.routes.listeners[receiver.listener].traits.recorded {
+            return Some(ENDED);
+        }
         let mut now = self.run(handling, folds, &before, refusals).await;
         now.retain(|it| !matches!(it.target, Target::Park(_)));
         if now.iter().any(|it| matches!(it.target, Target::Raise | Target::Threads(..))) {
@@ -259,10 +277,8 @@ impl<P: Port> Replay<'_, P> {
         }
         let name = &self.plan.routes.listeners[receiver.listener].name;
         let difference = before.difference(message, name, &now);
-        let ended = self.record.ends.get(message.thread());
-        let ended = ended.filter(|it| it.seq() > message.seq() && it.cause() != Some(message.id()));
         if ended.is_some() && difference.as_ref().is_some_and(|it| it.recorded.is_none()) {
-            return Some("its thread came to its end meanwhile");
+            return Some(ENDED);
         }
         self.done.difference = difference;
         None
@@ -286,7 +302,7 @@ impl<P: Port> Replay<'_, P> {
         before: &RecordedOutcome<'_>,
         refusals: HashMap<usize, Fault>,
     ) -> Vec<Ready> {
-        let Handling { message, receiver, queue, as_of } = handling;
+        let Handling { message, receiver, queue, as_of, .. } = handling;
         let (routes, limits) = (&self.plan.routes, &self.plan.limits);
         let listener = &routes.listeners[receiver.listener];
         let host = Arc::new(ReplayHost {

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use crate::listener::Listener;
 use crate::listeners::metadata::Fields;
 use crate::listeners::trigger::{self, Triggers};
-use crate::listeners::workflow::Workflow;
 use crate::listeners::workflow::definition::{Definition, TriggerKind};
+use crate::listeners::workflow::{Workflow, WrongDefinition};
 use crate::manifest::mistake::{Mistake, Mistakes, Place, cut};
 use crate::manifest::read::Reader;
 use crate::manifest::read::includes::WORKFLOWS;
@@ -67,6 +67,8 @@ impl Reader<'_> {
     /// The triggers of the workflows.
     pub(super) fn triggers(&self, all: &Workflows<'_>, root: &Node) -> Triggers {
         let (mut triggers, mut watching) = (Triggers::default(), BTreeSet::new());
+        // Maps a workflow to its agents, each with what is wrong about the agent's fields.
+        let mut agents: BTreeMap<&str, Vec<(&str, Vec<WrongDefinition>)>> = BTreeMap::new();
         for (node, workflow) in &all.0 {
             if let Err(error) = triggers.add(workflow) {
                 let path = "trigger.conditions";
@@ -93,8 +95,15 @@ impl Reader<'_> {
                     self.wrong(Mistake::new(along(node, path).place, text).at(path));
                 }
             }
+            for (_, workflow) in &named {
+                let wrong = workflow.wrong_metadata(&fields);
+                agents.entry(workflow.name()).or_default().push((agent, wrong));
+            }
             let workflows = named.iter().map(|(_, it)| it);
             let _ = triggers.watch(agent, fields, workflows);
+        }
+        for (node, workflow) in &all.0 {
+            self.wrong_fields(node, agents.remove(workflow.name()).unwrap_or_default());
         }
         let idle = all.0.iter().filter(|(_, it)| watches_metadata(it));
         for (node, workflow) in idle.filter(|(_, it)| !watching.contains(it.name())) {
@@ -105,6 +114,19 @@ impl Reader<'_> {
             self.wrong(mistake.advice(advice));
         }
         triggers
+    }
+
+    /// Adds the mistakes of a workflow about the fields of its agents, unless one of them has the
+    /// fields.
+    fn wrong_fields(&self, node: &Node, agents: Vec<(&str, Vec<WrongDefinition>)>) {
+        if agents.iter().any(|(_, it)| it.is_empty()) {
+            return;
+        }
+        let Some((agent, wrong)) = agents.into_iter().next() else { return };
+        for it in wrong {
+            let text = format!("for the agent `{agent}`: {}", it.message);
+            self.wrong(Mistake::new(along(node, &it.path).place, text).at(&it.path));
+        }
     }
 
     /// Adds a mistake for each workflow that may set the metadata of an agent and isn't one of the

@@ -119,3 +119,43 @@ fn workflows_that_run_each_other_in_a_circle_are_refused_each_at_its_place() {
         "three.yml:3:8: a run of `three`",
     ]);
 }
+
+#[test]
+fn what_a_workflow_refers_to_of_metadata_must_be_there_at_one_of_its_agents() {
+    let agent = |name: &str, fields: &str| {
+        let metadata = format!("metadata: {{fields: {{{fields}}}}}");
+        format!("{{use: agent, name: {name}, workflows: [report], {metadata}}}")
+    };
+    let coder = agent("coder", "mode: {values: [FAST, SAFE]}");
+    let file = |condition: &str, text: &str| {
+        let step = format!(
+            "{{name: a, target: calculate, condition: \"{condition}\", parameters: {{expression: \
+             \"{text}\"}}}}"
+        );
+        workflow(&format!("steps: [{step}]"))
+    };
+    let tools = format!("[{{use: calculate}}, {coder}]");
+    check(
+        &file("metadata.mdoe == 'FAST'", "1"),
+        &tools,
+        &["file.yml:3:", "for the agent `coder`: ", "`metadata` has no `mdoe`"],
+    );
+    check(
+        &file("metadata.mode == 'SAFF'", "1"),
+        &tools,
+        &["`metadata.mode` is one of FAST, SAFE, never \"SAFF\""],
+    );
+    check(
+        &file("true", "${metadata.moed}"),
+        &tools,
+        &["${metadata.moed}: metadata has no moed; did you mean mode?"],
+    );
+    let both =
+        format!("[{{use: calculate}}, {coder}, {}]", agent("tester", "moed: {type: number}"));
+    let scene = Scene::new();
+    scene.write("file.yml", file("true", "${metadata.moed}"));
+    scene.write("r.txt", "%% reply\nx\n");
+    let models = "models: {m: {use: scripted, file: r.txt}}\ndefault_model: m\n";
+    scene.write("organism.yaml", format!("{models}include: [file.yml]\nlisteners: {both}\n"));
+    scene.run(&["check"]).code(0);
+}
