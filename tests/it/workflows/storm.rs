@@ -43,6 +43,12 @@ fn fired(scene: &Scene, thread: &str) -> Vec<u64> {
     fires.filter_map(number).collect()
 }
 
+/// How many updates the log has.
+fn updates_in(scene: &Scene) -> usize {
+    let verb = ["tail", "--json", "--payload", "metadata", "-n", "1000000"];
+    scene.run(&verb).code(0).objects().len()
+}
+
 #[test]
 fn each_edge_fires_once_and_in_order_where_the_pump_is_killed() {
     storm(false);
@@ -57,7 +63,8 @@ fn each_edge_of_shared_metadata_fires_once_and_in_order_where_the_pump_is_killed
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 fn storm(is_shared: bool) {
     let count = std::env::var("PUMPHOUSE_STORM").ok().and_then(|it| it.parse().ok());
-    let (text, edges) = updates(count.unwrap_or(UPDATES));
+    let count = count.unwrap_or(UPDATES);
+    let (text, edges) = updates(count);
     let scene = Scene::new();
     scene.write("replies.txt", format!("%% reply\n{text}<response>Done.</response>\n"));
     let steps = "[{name: note, target: echo, parameters: {text: coding}}]";
@@ -98,11 +105,16 @@ fn storm(is_shared: bool) {
         }
     };
     let mut server = Some(server);
+    // How many updates the log had at each kill.
+    let mut counts = Vec::new();
     for kill in 0..KILLS as u64 {
         std::thread::sleep(Duration::from_millis(60 + 70 * kill));
         server.take().unwrap().signal("-KILL");
+        counts.push(updates_in(&scene));
         server = Some(scene.serve(&[]));
     }
+    let is_within = |it: &usize| *it > 0 && *it < count;
+    assert!(counts.iter().any(is_within), "no kill fell into the storm: {counts:?} of {count}");
     let _ = sending.kill();
     let _ = sending.wait();
     let until = Instant::now() + Duration::from_secs(120);
