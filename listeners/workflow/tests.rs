@@ -160,7 +160,7 @@ fn a_failure_ends_the_run_and_undoes_what_was_done_the_newest_first() {
     let end = "fail: c failed: why; undone [\"b\", \"a\"], not []";
     check(&steps, &failed, &["a", "b", "c", "undo b", "undo a", end]);
     let failed = [("c", Status::TimedOut), ("b-undo", Status::Failed)];
-    let end = "fail: c timed out: why; undone [\"a\"], not [\"b\"]";
+    let end = "fail: c timed out: why; undone [\"a\"], not [\"c\", \"b\"]";
     check(&steps, &failed, &["a", "b", "c", "undo b", "undo a", end]);
 }
 

@@ -62,8 +62,7 @@ fn each_edge_of_shared_metadata_fires_once_and_in_order_where_the_pump_is_killed
 /// The triggers watch the agent that sets the metadata or, if they are shared, its caller.
 #[expect(clippy::disallowed_methods, reason = "a served pump works by the clock")]
 fn storm(is_shared: bool) {
-    let count = std::env::var("PUMPHOUSE_STORM").ok().and_then(|it| it.parse().ok());
-    let count = count.unwrap_or(UPDATES);
+    let count = std::env::var("PUMPHOUSE_STORM").map_or(UPDATES, |it| it.parse().unwrap());
     let (text, edges) = updates(count);
     let scene = Scene::new();
     scene.write("replies.txt", format!("%% reply\n{text}<response>Done.</response>\n"));
