@@ -34,8 +34,8 @@ pub struct Firings {
 
 /// How many chains of triggers a thread counts the runs of at most.
 const CHAINS_MAX: usize = 1_000;
-/// How many changes of an agent wait for a decision at most. Later, the oldest was decided on by a
-/// manifest without triggers.
+/// How many changes of an agent may wait for a decision. If there are more, no trigger watches the
+/// agent, and nothing will be decided on the oldest.
 const UNDECIDED_MAX: usize = 1_000;
 
 /// A trigger that fired.

@@ -52,7 +52,8 @@ impl PastRun {
         let id = format!("{thread}/{}", asked.run);
         let (mut runs, mut actions) = (Runs::default(), Actions::default());
         let (mut started, mut ended, mut is_over) = (None, None, false);
-        // Whether a result came to the run while the manifest didn't have its workflow.
+        // Whether the run's last result came while the manifest didn't have its workflow. A result
+        // that comes later lets the run go on.
         let mut is_lost = false;
         let (mut last, mut count) = (0, 0);
         while count < ENTRIES_MAX {
@@ -66,7 +67,9 @@ impl PastRun {
                 if answers && is_end && entry.from() == workflow {
                     ended = Some(entry.is::<WorkflowResult>());
                 }
-                is_lost |= runs.is_lost(entry, asked.run);
+                if runs.is_result(entry, asked.run) {
+                    is_lost = entry.receivers() == 0;
+                }
                 if ended.is_none() {
                     runs.apply(entry);
                     actions.apply(entry);

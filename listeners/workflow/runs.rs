@@ -119,11 +119,10 @@ impl Runs {
         self.open.get(&run)
     }
 
-    /// Whether an entry is the result of a call of this run, and the pump had no such workflow when
-    /// the result came.
-    pub(super) fn is_lost(&self, entry: &Entry, run: u64) -> bool {
+    /// Whether an entry is the result of a call of this run.
+    pub(super) fn is_result(&self, entry: &Entry, run: u64) -> bool {
         let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
-        entry.receivers() == 0 && call.is_some_and(|it| it.run == run)
+        call.is_some_and(|it| it.run == run)
     }
 
     /// The run that repeats a run, directly or after others that failed. None if no such run is at

@@ -51,7 +51,8 @@ pub(crate) struct Run {
     calls: BTreeMap<u64, CallName>,
     /// The state of the run's thread.
     thread: State,
-    /// Whether a result came while the manifest didn't have the workflow, so that the run waits.
+    /// Whether the last result came while the manifest didn't have the workflow, so that the run
+    /// waits.
     is_lost: bool,
     /// Whether the message was refused, so that there is no run.
     is_refused: bool,
@@ -206,8 +207,9 @@ impl Run {
         } else if of.thread == *self.asked.thread()
             && (entry.from() == ACTION || entry.from() == CORE)
             && (entry.is::<ActionResult>() || entry.is::<Huh>())
+            && self.calls.remove(&of.seq).is_some()
         {
-            self.is_lost |= self.calls.remove(&of.seq).is_some() && entry.receivers() == 0;
+            self.is_lost = entry.receivers() == 0;
         }
     }
 
@@ -445,13 +447,18 @@ mod tests {
     }
 
     fn result(seq: u64, of: u64) -> Entry {
+        result_for(seq, of, 1)
+    }
+
+    /// A result that so many listeners got.
+    fn result_for(seq: u64, of: u64, receivers: u32) -> Entry {
         let text = format!(
             "<action-result xmlns=\"https://xml-pipeline.org/ns/agent/v1\" attempts=\"1\" \
              id=\"a\" name=\"n\" of=\"{of}\" status=\"{}\"/>",
             Status::Ok.as_str()
         );
         let reply_to = Some(of);
-        let with = Kept { reply_to, receivers: 1, ..Kept::default() };
+        let with = Kept { reply_to, receivers, ..Kept::default() };
         kept(seq, ACTION, "report", &decode::<ActionResult>(&text), with)
     }
 
@@ -488,6 +495,15 @@ mod tests {
         check(&called, "running", &["sum", "half"], None);
         check(&[&called[..], &[result(6, 3)]].concat(), "running", &["half"], None);
         check(&[started(2), call(3, "1/undo/sum")], "running", &["undo of sum"], None);
+    }
+
+    #[test]
+    fn a_run_waits_after_a_result_that_nobody_got_until_another_one_comes() {
+        let called = [started(2), call(3, "1/do/sum"), call(4, "1/do/half"), result_for(5, 3, 0)];
+        let why = "the pump had no workflow report when a result came; `pumphouse workflow retry \
+                   t/1` begins anew with the steps that didn't end well";
+        check(&called, "waiting", &["half"], Some(why));
+        check(&[&called[..], &[result(6, 4)]].concat(), "running", &[], None);
     }
 
     #[test]
