@@ -1,5 +1,5 @@
 //! Tests of the rules of a tree of threads. Each case is a list of statements with the output of
-//! each statement's step. The cases run without a runtime: they have no task, no clock and no disk.
+//! each statement's step. The cases run without a runtime: without tasks, a clock or a disk.
 //!
 //! A case in `cases/*.txt` has a title and statements. The lines that begin with `=` after a
 //! statement are its result: the entries, the marks and the effects of its step. `BLESS=1 cargo
@@ -38,8 +38,8 @@ fn played(text: &str) -> (String, usize) {
     (now, count)
 }
 
-/// Checks that every case of a file has the results that stand in the file. Returns the number of
-/// cases.
+/// Checks that the present results of every case equal the results in its file. Returns the number
+/// of cases.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to bless")]
 #[track_caller]
 fn check(file: &str) -> usize {

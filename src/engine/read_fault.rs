@@ -1,5 +1,5 @@
-//! The faults that a reader gets if the log can't be read. They tell nothing about the machine,
-//! such as paths. Operators find the paths in the traces.
+//! The faults that a reader gets if the log can't be read. These faults contain no details of the
+//! machine, such as paths. Operators find the paths in the traces.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn unread(error: &log::Error) -> Fault {
     }
 }
 
-/// The fault for a reader who named a thread that the log has and can't read.
+/// Returns the fault for a reader that named a thread which the log has but can't read.
 ///
 /// An identity that doesn't own the thread is told that the thread is unknown. Operators are always
 /// told of the damage. If the owner can't be read either, `console` is told of the damage, too.
@@ -39,7 +39,7 @@ pub(crate) fn unread_of(
     if tells && !may_know { Fault::unknown_thread(thread.as_str()) } else { fault }
 }
 
-/// The owner of a tree, if the log can still tell.
+/// Returns the owner of a tree, if the log can still tell it.
 pub(crate) async fn owner(log: &dyn Log, tree: &ThreadId) -> Option<Arc<str>> {
     let session = log.thread(tree).await.ok()??;
     let opening = log.opening(&session).await.ok()??;

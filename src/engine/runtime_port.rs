@@ -8,7 +8,7 @@ use tokio::runtime::RuntimeFlavor;
 
 use crate::clock;
 
-/// The only source of tasks, time and random numbers.
+/// The engine's only source of tasks, time and random numbers.
 pub trait Port: Clone + Send + Sync + 'static {
     /// Runs a task beside the others.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
@@ -16,17 +16,17 @@ pub trait Port: Clone + Send + Sync + 'static {
     fn spawn_blocking(&self, task: impl Future<Output = ()> + Send + 'static);
     /// Waits until [`now_us`](Port::now_us) has reached this time.
     fn sleep_until(&self, at_us: u64) -> impl Future<Output = ()> + Send + 'static;
-    /// Microseconds since the epoch by a monotonic clock.
+    /// Returns the microseconds since the epoch by a monotonic clock.
     fn now_us(&self) -> u64;
-    /// Microseconds since the epoch by the wall clock, which an operator may set.
+    /// Returns the microseconds since the epoch by the wall clock, which an operator may set.
     fn wall_us(&self) -> u64;
-    /// 64 random bits that nobody can guess.
+    /// Returns 64 random bits that can't be predicted.
     fn random(&self) -> u64;
     /// Lets another thread run the task that the caller just woke. Otherwise that task would wait
     /// for the caller, which may never yield.
     fn pass_on(&self) {}
-    /// Keeps tasks and timers running even if one task keeps its thread for long. Ends once
-    /// `is_over` returns true.
+    /// Keeps tasks and timers running even if one task keeps its thread for long. Stops doing so
+    /// once `is_over` returns true.
     fn look_after(&self, _is_over: impl Fn() -> bool + Send + 'static) {}
 }
 
@@ -38,7 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct Tokio(tokio::runtime::Handle);
 
 impl Tokio {
-    /// The tokio runtime that the caller runs in.
+    /// Returns the tokio runtime that the caller runs in.
     ///
     /// # Panics
     /// If the caller runs outside a tokio runtime.
@@ -78,7 +78,8 @@ impl Port for Tokio {
 
     fn pass_on(&self) {
         // Tokio keeps the task that was woken last for this thread, and no other thread can take
-        // it. Waking one more task moves the first to a queue that other threads can take from.
+        // it. Waking one more task moves the first one to a queue from which other threads can take
+        // it.
         self.0.spawn(async {});
     }
 

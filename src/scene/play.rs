@@ -24,7 +24,7 @@ pub trait Stage {
 pub trait Line {
     /// Sends bytes.
     fn send(&mut self, bytes: &[u8]) -> impl Future<Output = ()>;
-    /// The next `<message>`. None once the other side has ended the connection.
+    /// Returns the next `<message>`, or None once the other side has ended the connection.
     fn next(&mut self) -> impl Future<Output = Option<Element>>;
     /// Ends sending. Messages under way can still be received.
     fn hang_up(&mut self) -> impl Future<Output = ()>;
@@ -40,11 +40,11 @@ struct Speaker<L> {
 
 type Threads = BTreeMap<String, String>;
 
-/// Plays a scene. Then checks that no speaker has received anything else than `<accepted>`.
+/// Plays a scene. Then checks that no speaker receives any further message except `<accepted>`.
 ///
 /// # Errors
-/// The first difference from the scene. The text has the file and the line; a difference at the end
-/// has no line.
+/// The first difference from the scene. The text has the file and the line. A difference at the end
+/// of the scene has no line.
 pub async fn play<S: Stage>(scene: &Scene, stage: &S) -> Result<(), String> {
     let mut speakers: BTreeMap<&str, Speaker<S::Line>> = BTreeMap::new();
     let mut threads = Threads::new();
@@ -76,7 +76,7 @@ async fn act<L: Line>(
     let who = &step.who;
     match &step.act {
         Act::Sends(bytes) => {
-            // Bytes that aren't UTF-8 are sent as they are, without filling in threads.
+            // Bytes that aren't UTF-8 are sent unchanged: no `$name` in them is replaced.
             let bytes = match std::str::from_utf8(bytes) {
                 Ok(text) => filled(text, threads).into_bytes(),
                 Err(_) => bytes.clone(),
@@ -127,7 +127,7 @@ async fn receive<L: Line>(
     }
 }
 
-/// Reads up to the end of the connection. Fails if another message than `<accepted>` comes.
+/// Reads up to the end of the connection. Fails if a message other than `<accepted>` comes.
 async fn end<L: Line>(
     who: &str,
     speaker: &mut Speaker<L>,
@@ -162,8 +162,8 @@ async fn hear<L: Line>(
     Ok(message)
 }
 
-/// Whether `received` is `expected`. Each `$any` in `expected` stands for any text up to a
-/// quotation mark or a tag.
+/// Returns whether `received` matches `expected`. Each `$any` in `expected` stands for any text up
+/// to a quotation mark or a tag.
 fn fits(received: &str, expected: &str) -> bool {
     let mut rest = received;
     let mut parts = expected.split("$any");
@@ -196,7 +196,7 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
     Ok(found)
 }
 
-/// The payload of a `<message>`. An element that isn't a `<message>` is returned as it is.
+/// Returns the payload of a `<message>`. An element that isn't a `<message>` is returned unchanged.
 #[must_use]
 pub fn payload(message: &Element) -> Element {
     let inside = message.elements().last().filter(|_| message.is(ENVELOPE, "message"));
@@ -207,8 +207,8 @@ fn shown(element: &Element) -> String {
     String::from_utf8_lossy(&element.canonical()).into_owned()
 }
 
-/// A copy of an element for comparing: without prefixes, without white space between elements, and
-/// without the envelope's `<entry>`.
+/// Returns a copy of an element for comparisons. The copy has no prefixes, no white space between
+/// elements, and no `<entry>` of an envelope.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a part of an element is within the bounds of the whole")]
 pub fn plain(element: View<'_>) -> Element {

@@ -24,8 +24,8 @@
 //! | `$any` | any text, up to a quotation mark or a tag |
 //!
 //! An expected payload matches any message with this payload. If a `<message>` is expected, its
-//! envelope must match, too, except `<entry>`, which has the time. At the end of the scene, no
-//! speaker may have received anything else than `<accepted>`.
+//! envelope must match, too, except `<entry>`, which has the time. After the last step of a scene,
+//! no speaker may receive any further message except `<accepted>`.
 
 /// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Scene {
     pub steps: Vec<Step>,
 }
 
-/// One step of a scene: what one speaker does.
+/// One step of a scene: one action of one speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
@@ -47,11 +47,11 @@ pub struct Step {
     pub line: usize,
     /// The speaker's name.
     pub who: String,
-    /// What the speaker does.
+    /// The speaker's action.
     pub act: Act,
 }
 
-/// What a speaker does.
+/// An action of a speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Act {
@@ -69,8 +69,8 @@ impl Scene {
     /// Reads a scene from a text. The text's first line is line `after + 1` of the file `path`.
     ///
     /// # Errors
-    /// A line is no line of a scene, or its bytes have an unknown escape. The text has the file and
-    /// the line.
+    /// If a line doesn't fit the format, or its bytes have an unknown escape. The text has the file
+    /// and the line.
     pub fn read(path: &str, after: usize, text: &str) -> Result<Scene, String> {
         let mut scene =
             Scene { path: path.to_owned(), only_over_sockets: false, steps: Vec::new() };

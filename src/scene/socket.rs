@@ -20,10 +20,10 @@ use crate::xml::{self, Element, Profile, Splitter};
 const STRANGER: &str = "stranger";
 
 /// Plays scenes on a new pump, which keeps its log in memory. Returns a text for each scene that
-/// failed: its first difference.
+/// failed, with the scene's first difference.
 ///
 /// # Errors
-/// The door can't be bound, or the pump can't be built, started or stopped.
+/// If the door can't be bound, or the pump can't be built, started or stopped.
 pub async fn hold(builder: Builder, scenes: &[Scene]) -> Result<Vec<String>, String> {
     let speakers: BTreeSet<&str> =
         scenes.iter().flat_map(|it| &it.steps).map(|it| it.who.as_str()).collect();
@@ -84,7 +84,7 @@ impl Stage for Socket {
 impl Line for SocketLine {
     async fn send(&mut self, bytes: &[u8]) {
         if let Some(stream) = &mut self.stream {
-            // An error is ignored here: the next read reports it if the connection has ended.
+            // An error is ignored here, since the next read notices if the connection has ended.
             drop(stream.write_all(bytes).await);
         }
     }

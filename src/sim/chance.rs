@@ -6,13 +6,13 @@
 pub struct Chance(u64);
 
 impl Chance {
-    /// The sequence for a seed.
+    /// Creates the sequence for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut state = self.0;
@@ -21,8 +21,8 @@ impl Chance {
         state ^ (state >> 31)
     }
 
-    /// A number from 0 to `end` - 1, or 0 if `end` is 0. Small numbers are slightly more likely,
-    /// which doesn't matter if `end` is far below 2⁶⁴.
+    /// Returns a number from 0 to `end` - 1, or 0 if `end` is 0. Small numbers are slightly more
+    /// likely, which doesn't matter if `end` is far below 2⁶⁴.
     pub fn below(&mut self, end: u64) -> u64 {
         let drawn = self.draw();
         drawn.checked_rem(end).unwrap_or(0)

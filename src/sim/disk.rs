@@ -1,5 +1,5 @@
-//! A simulated disk in virtual time. It keeps a log over crashes and is slow. Tests can make it
-//! full or broken.
+//! A simulated disk in virtual time. The disk is slow, and the log on it survives crashes. Tests
+//! can make it full or broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,12 @@ use crate::log::{
 };
 use crate::sim::Sim;
 
-/// A simulated disk, with the log that a machine still has after a crash.
+/// A simulated disk. The log on it survives crashes of the machine.
 ///
 /// The disk keeps a batch some time after the batch was appended, and sometimes keeps several
-/// batches at once. When the log is opened after a crash, the disk keeps a random number of the
-/// first batches that it hadn't kept yet, and loses the others. The program that appended these
-/// batches can't know which were kept.
+/// batches at once. After a crash some batches may not be kept yet. When the log is opened again,
+/// the disk keeps a random number of these batches, the oldest first, and loses the others. The
+/// program that appended these batches can't know which of them were kept.
 #[derive(Clone)]
 pub struct Disk(Arc<Platter>);
 
@@ -42,7 +42,7 @@ struct DiskState {
     /// for it.
     kept: BTreeMap<u64, Result<Receipt, Error>>,
     appended: u64,
-    /// When the newest batch in the queue will be kept, among the batches that don't go ahead.
+    /// When the newest queued batch without priority will be kept.
     due_us: u64,
     full_until_us: u64,
     broken: Option<Arc<str>>,
@@ -56,12 +56,12 @@ struct Queued {
 }
 
 impl Disk {
-    /// The longest time that a commit takes, in microseconds.
+    /// A commit takes less than this, in microseconds.
     const COMMIT_US_MAX: u64 = 3_000;
-    /// The longest time that half a read takes, in microseconds.
+    /// Each of the two delays of a read is less than this, in microseconds.
     const READ_US_MAX: u64 = 300;
 
-    /// An empty disk.
+    /// Creates an empty disk.
     #[must_use]
     pub fn new(sim: &Sim) -> Disk {
         let mut key = [0; 32];
@@ -73,9 +73,9 @@ impl Disk {
         Disk(Arc::new(Platter { sim: sim.clone(), kept, state: Mutex::default() }))
     }
 
-    /// Opens the log on the disk. An earlier opening can't write any more. A random number of the
-    /// first of its batches that are still on their way is kept, and the others are lost. A full or
-    /// broken disk works again from now on.
+    /// Opens the log on the disk. An earlier opening can no longer write. Of its batches that are
+    /// still on their way, a random number is kept, the oldest first, and the others are lost. A
+    /// full or broken disk works again from now on.
     #[must_use]
     pub fn log(&self) -> DiskLog {
         let mut state = self.0.state();
@@ -99,14 +99,14 @@ impl Disk {
         self.0.state().full_until_us = until_us;
     }
 
-    /// Makes the disk fail: it keeps no batch until the log is opened again. Batches that are on
-    /// their way may be kept at the opening, or be lost.
+    /// Makes the disk fail: it keeps no batch until the log is opened again. At that opening,
+    /// batches that are on their way may be kept or lost.
     pub fn fail(&self) {
         self.0.state().broken = Some("the disk failed".into());
     }
 
-    /// The log with the batches that the disk has kept so far, for tests that read it directly.
-    /// This log is never closed, and answers without delay. Tests must not append to it.
+    /// Returns the log with the batches that the disk has kept so far, for tests that read it
+    /// directly. This log is never closed, and answers without delay. Tests must not append to it.
     #[must_use]
     pub fn kept(&self) -> &dyn Log {
         &self.0.kept
@@ -138,8 +138,8 @@ impl Platter {
         }
     }
 
-    /// The result of a batch. The outer `Err` is the time at which to ask again, if the batch isn't
-    /// kept yet.
+    /// Returns the result of a batch. The outer `Err` is the time at which to ask again, if the
+    /// batch isn't kept yet.
     fn became(&self, number: u64, opening: u64) -> Result<Result<Receipt, Error>, u64> {
         self.settle();
         let mut state = self.state();
@@ -155,12 +155,12 @@ impl Platter {
         let Some(at) = state.queue.iter().position(|it| it.number == number) else {
             return Ok(Err(Error::Full));
         };
-        // A batch in front of this one may be due later, so the latest time counts.
+        // A batch in front of this batch may be due later, so the latest of these times counts.
         let due_us = state.queue.iter().take(at + 1).map(|it| it.due_us).max();
         Err(due_us.unwrap_or(0).max(state.full_until_us))
     }
 
-    /// Waits half the time that a read takes.
+    /// Waits for one of the two delays of a read.
     async fn half(&self) {
         let time = Duration::from_micros(self.sim.below(Disk::READ_US_MAX));
         self.sim.sleep(time).await;
@@ -168,7 +168,7 @@ impl Platter {
     }
 }
 
-/// The log on a [`Disk`]. It works until it is closed or the disk's log is opened again.
+/// The log on a [`Disk`]. This log works until it is closed or the disk's log is opened again.
 pub struct DiskLog {
     platter: Arc<Platter>,
     opening: u64,
@@ -208,7 +208,7 @@ impl DiskLog {
         })
     }
 
-    /// Waits, reads, and waits again before it answers.
+    /// Runs a read with a delay before it and a delay after it.
     fn read_slowly<'a, T: Send + 'a>(
         &'a self,
         read: impl Future<Output = Result<T, Error>> + Send + 'a,

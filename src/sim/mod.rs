@@ -1,5 +1,5 @@
-//! A simulated runtime for tests. It has virtual time, one source of random numbers, and crashes.
-//! The same seed always gives the same run.
+//! A simulated runtime for tests. The runtime has virtual time, one source of random numbers, and
+//! crashes. The same seed always gives the same run.
 //!
 //! ```
 //! use std::time::Duration;
@@ -82,7 +82,7 @@ struct MachineState {
     /// How many steps were taken since the last [`Sim::run`] began. A step polls one task.
     steps: u64,
     steps_max: u64,
-    /// The number that the next task or sleep gets.
+    /// The number that the last task or sleep got.
     next: u64,
     /// Maps a task's number to the task. None while the task is being polled.
     tasks: BTreeMap<u64, Option<Task>>,
@@ -95,7 +95,7 @@ struct MachineState {
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Why a run didn't end.
+/// The reason why a run didn't end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stuck {
@@ -126,13 +126,13 @@ impl Sim {
     /// another number.
     pub const STEPS_MAX: u64 = 1_000_000;
 
-    /// The longest time that one step of a task takes, in microseconds.
+    /// One step of a task takes less than this, in microseconds.
     const STEP_US_MAX: u64 = 20;
 
-    /// The longest time that a new task may be delayed, in microseconds.
+    /// A new task is delayed by less than this, in microseconds.
     const LATE_US_MAX: u64 = 10_000;
 
-    /// A runtime that takes all its random choices from this seed.
+    /// Creates a runtime that takes all its random choices from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Sim {
         let state = MachineState {
@@ -180,7 +180,7 @@ impl Sim {
     /// Runs all tasks until none is ready and none sleeps.
     ///
     /// # Errors
-    /// If that takes too many steps.
+    /// If the run takes too many steps.
     pub fn rest(&self) -> Result<(), Stuck> {
         match self.run(pending::<()>()) {
             Ok(()) | Err(Stuck::Idle) => Ok(()),
@@ -188,7 +188,7 @@ impl Sim {
         }
     }
 
-    /// Drops every task where it is, as a power cut does. The time stays as it is.
+    /// Drops every task where it is, as a power cut does. Virtual time stays as it is.
     pub fn crash(&self) {
         loop {
             let mut state = self.state();
@@ -204,13 +204,14 @@ impl Sim {
         }
     }
 
-    /// Microseconds since the epoch, in virtual time.
+    /// Returns the microseconds since the epoch, in virtual time.
     #[must_use]
     pub fn now_us(&self) -> u64 {
         self.state().now_us
     }
 
-    /// Sets the wall clock forwards or back. This doesn't change virtual time.
+    /// Moves the wall clock by this many microseconds, or back if the number is negative. Virtual
+    /// time doesn't change.
     pub fn set_clock(&self, by_us: i64) {
         self.state().set_by_us += by_us;
     }
@@ -222,7 +223,7 @@ impl Sim {
         Sleep { sim: self.clone(), at_us, number: self.fresh() }
     }
 
-    /// A random number from 0 to `end` - 1, or 0 if `end` is 0.
+    /// Returns a random number from 0 to `end` - 1, or 0 if `end` is 0.
     #[must_use]
     pub fn below(&self, end: u64) -> u64 {
         self.state().chance.below(end)
@@ -350,8 +351,8 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         let waker = self.sim.state().sleepers.remove(&(self.at_us, self.number));
-        // Dropping the waker may drop a task, which may lock the state. Here, the state isn't
-        // locked.
+        // Dropping the waker may drop a task, which may lock the state. So the waker is dropped
+        // here, after the state is unlocked.
         drop(waker);
     }
 }
@@ -362,7 +363,7 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// A waker: makes a task ready.
+/// A waker, which makes a task ready.
 struct Wakes {
     task: u64,
     machine: Weak<Machine>,

@@ -16,7 +16,7 @@ fn time_goes_to_where_somebody_sleeps_until() {
     assert!((3_600_000_000..3_600_001_000).contains(&passed), "{passed}");
 }
 
-/// The order in which ten tasks take their turns, as the numbers of the tasks.
+/// Returns the order in which ten tasks take their turns, as the numbers of the tasks.
 fn turns(seed: u64) -> Vec<u64> {
     let (sim, told) = (Sim::new(seed), Arc::new(Mutex::new(Vec::new())));
     for task in 0..10 {

@@ -1,4 +1,4 @@
-//! Follows the log, and reports the entries that fire triggers.
+//! Follows the log and reports the entries that fire triggers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::wire::Json;
 pub(super) struct EntryTarget {
     pump: Pump,
     rules: Vec<EventRule>,
-    /// The triggers that fire and aren't reported yet: the number of each, its entry and its value.
+    /// The firings that aren't reported yet. Each has the index of its rule, its entry and its
+    /// value.
     waiting: VecDeque<(usize, Arc<Entry>, Value)>,
     /// Tells when the log has grown.
     grown: Arc<LiveQueue>,

@@ -1,11 +1,11 @@
-//! Reports to the listener `trigger` what triggers of the whole organism wait for: entries of the
-//! log, and times.
+//! Reports the entries of the log and the times that fire triggers of the whole organism to the
+//! listener `trigger`.
 //!
-//! A [`TriggerSource`] follows the log, as a sink does, and asks a clock. For each entry or time
-//! that fires a trigger it pushes a `trigger-due`, as the pump itself (`core`). The push has an id
-//! that is made of the trigger and the entry or time, so it is in the log once, also where the pump
-//! was killed between the push and the source's own record of it. What begins a run is the message
-//! in the log, and nothing else.
+//! A [`TriggerSource`] follows the log, as a sink does, and reads a clock. For each entry or time
+//! that fires a trigger, the source pushes a `trigger-due` as the pump itself (`core`). The push's
+//! client id consists of the trigger's name and the entry or time. So the log has each
+//! `trigger-due` once, even if the pump is killed between the push and the source's own record of
+//! the push. Only the message in the log begins a run.
 
 mod entries;
 mod times;
@@ -30,7 +30,7 @@ use crate::wire::{Code, Fault};
 
 /// The thread of the organism itself. No message can be pushed into it.
 const ORGANISM: &str = "organism";
-/// The name in the files that a source keeps beside the log.
+/// The name of the file beside the log in which a source keeps its position.
 const FILE: &str = "triggers";
 
 /// Reports entries and times to the listener `trigger`.
@@ -66,11 +66,11 @@ const FILE: &str = "triggers";
 pub struct TriggerSource {
     triggers: Triggers,
     log: Option<PathBuf>,
-    /// The position after which the source begins, if no file has one.
+    /// The position in the log after which the source begins, if no file has a position.
     after: Arc<OnceLock<u64>>,
 }
 
-/// Why a source can't keep what it has reported.
+/// The reason why a source can't keep its progress in files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoTriggerSource(String);
 
@@ -83,16 +83,17 @@ impl fmt::Display for NoTriggerSource {
 impl std::error::Error for NoTriggerSource {}
 
 impl TriggerSource {
-    /// A source for some triggers. It begins with the first entry of the log, unless
-    /// [`begin_at_end_of`](TriggerSource::begin_at_end_of) says otherwise. What the log has of it
-    /// already isn't pushed again.
+    /// Creates a source for some triggers. The source begins with the first entry of the log,
+    /// unless [`begin_at_end_of`](TriggerSource::begin_at_end_of) is called. It doesn't push
+    /// messages again that the log already has.
     #[must_use]
     pub fn new(triggers: &Triggers) -> TriggerSource {
         TriggerSource { triggers: triggers.clone(), ..TriggerSource::default() }
     }
 
-    /// Makes the source begin behind the last entry of a log, unless a file says how far it has
-    /// come, and reads which triggers are switched off. Call this before the pump starts.
+    /// Makes the source begin after the last entry of a log, unless a file has the source's
+    /// position. Also reads from the log which triggers are switched off. Call this before the pump
+    /// starts.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -112,11 +113,11 @@ impl TriggerSource {
         Ok(())
     }
 
-    /// Makes the source keep what it has reported in files beside this log. It goes on there at the
-    /// next start, with what happened meanwhile.
+    /// Makes the source keep its progress in files beside this log. At the next start, the source
+    /// continues from there, so it also sees the entries and times that came meanwhile.
     ///
     /// # Errors
-    /// A file is there and can't be read.
+    /// If one of the files exists and can't be read.
     pub fn keep_position_beside(self, log: &Path) -> Result<TriggerSource, NoTriggerSource> {
         let advice = "remove it, and entries that were recorded meanwhile fire no trigger";
         let file = follower::file_beside(log, FILE);
@@ -125,16 +126,16 @@ impl TriggerSource {
         Ok(TriggerSource { log: Some(log.to_owned()), ..self })
     }
 
-    /// Compares the triggers with the payloads of the organism.
+    /// Checks the triggers against the payloads of the organism.
     ///
     /// # Errors
-    /// The first trigger that watches a payload that no listener takes or sends, or whose condition
-    /// doesn't fit the payload.
+    /// The first trigger that is wrong: it watches a payload that no listener takes or sends, or
+    /// its condition doesn't fit the payload.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
         self.triggers.events().try_for_each(|it| it.check(all))
     }
 
-    /// All triggers for which [`check`](TriggerSource::check) fails.
+    /// Returns all triggers for which [`check`](TriggerSource::check) fails.
     #[must_use]
     pub fn wrong_triggers(&self, all: &Capabilities) -> Vec<WrongTrigger> {
         self.triggers.events().filter_map(|it| it.check(all).err()).collect()
@@ -197,7 +198,7 @@ impl TriggerSource {
     }
 }
 
-/// The file with the times that a source has reported.
+/// Returns the file with the times that a source has reported.
 fn times_file(log: &Path) -> PathBuf {
     follower::file_beside(log, "trigger-times")
 }
@@ -206,17 +207,17 @@ fn times_file(log: &Path) -> PathBuf {
 fn stopping(pump: &Pump) -> impl Future<Output = ()> + Send + 'static {
     let mut stage = pump.stage();
     async move {
-        // An error says that the pump was dropped, which ends the wait as well.
+        // An error means that the pump was dropped, which ends the wait as well.
         drop(stage.wait_for(|it| *it != Stage::Running).await);
     }
 }
 
-/// Whether a fault says that the pump accepts no push at all now.
+/// Returns whether a fault says that the pump accepts no push at all now.
 fn is_of_pump(fault: &Fault) -> bool {
     matches!(fault.code, Code::Stopping | Code::LogFull | Code::LogFailed | Code::Broken)
 }
 
-/// Pushes a `trigger-due`, into a thread or a new session. Where the thread takes no message, the
+/// Pushes a `trigger-due`, into a thread or a new session. If the thread takes no message, the
 /// message goes into a new session.
 async fn push(
     pump: &Pump,
@@ -235,14 +236,14 @@ async fn push(
     }
 }
 
-/// The triggers that have begun one another up to an entry.
+/// The chain of triggers that led to an entry. The run of each trigger fired the next one.
 #[derive(Default)]
 struct Chain {
-    /// How many there are.
+    /// The number of triggers in the chain.
     depth: u32,
-    /// The message of the first one.
+    /// The `trigger-due` of the first trigger in the chain.
     first: Option<EntryId>,
-    /// The newest message of the trigger that the entry fires.
+    /// The newest `trigger-due` in the chain that is for the same trigger as the entry.
     within: Option<EntryId>,
 }
 
@@ -262,14 +263,14 @@ impl Chain {
             if due.rule == rule.name() {
                 chain.within.get_or_insert(id);
             }
-            // A message of the source has no cause: its value names the entry that it is about.
+            // A `trigger-due` has no cause. Its field `of` names the entry that fired the trigger.
             next = due.of.and_then(|it| it.parse().ok());
         }
         Ok(chain)
     }
 }
 
-/// How many entries are read at most, to find out which triggers have begun one another.
+/// The largest number of entries that are read to follow a chain of triggers.
 const CHAIN_ENTRIES_MAX: usize = 10_000;
 
 impl Plugin for TriggerSource {

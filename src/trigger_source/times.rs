@@ -15,15 +15,15 @@ use crate::listeners::trigger::words::TriggerDue;
 use crate::listeners::workflow::definition::Missed;
 use crate::wire::{Fault, Json, Timestamp};
 
-/// Where too many missed times of a trigger aren't counted, the newest is looked for in this many
-/// microseconds.
+/// If more than `MISSED_MAX` times of a trigger were missed, the newest one is searched for in this
+/// period before the present time, in microseconds.
 const RECENT_US: u64 = 60_000_000;
-/// The longest wait in microseconds. After it the wall clock is read again, which may have been
-/// set.
+/// The longest wait in microseconds. After this wait the wall clock is read again, since the clock
+/// may have been set.
 const WAIT_MAX_US: u64 = 30_000_000;
 /// The wait after a push that was refused, in microseconds.
 const REFUSED_US: u64 = 1_000_000;
-/// How many missed times of a trigger are counted at most.
+/// The largest number of missed times of a trigger that are counted.
 const MISSED_MAX: u64 = 10_000;
 
 /// The content of the file of reported times.
@@ -31,43 +31,46 @@ const MISSED_MAX: u64 = 10_000;
 struct StoredTimes {
     /// The UUID of the log.
     log: String,
-    /// By the names of the triggers.
+    /// Maps a trigger's name to its stored time.
     triggers: BTreeMap<String, StoredTime>,
 }
 
-/// Up to when a trigger's times are reported.
+/// How far a trigger's times have been reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredTime {
-    /// The times as the trigger's definition has them. Another definition begins anew.
+    /// The trigger's schedule, as text. If the definition has another schedule, this stored time
+    /// doesn't count.
     times: String,
-    /// In microseconds since the epoch.
+    /// Times up to this one have been reported or skipped. In microseconds since the epoch.
     until: u64,
 }
 
-/// The triggers that go by a clock, and up to when their times are reported.
+/// The triggers with a schedule, and how far the times of each have been reported.
 pub(super) struct Timetable {
     rules: Vec<EventRule>,
     file: Option<PathBuf>,
     stored: StoredTimes,
 }
 
-/// What a trigger's clock has to say now.
+/// The times of a trigger that have come and aren't reported yet.
 #[derive(Debug, PartialEq, Eq)]
 struct Due {
-    /// The newest time that has come.
+    /// The newest of these times.
     at: u64,
-    /// How many earlier ones have come as well.
+    /// The number of the earlier ones, as far as they are counted.
     missed: u64,
 }
 
-/// The newest time that has come since `until`, and how many earlier ones have.
+/// Returns the newest time of a trigger after `until` that has come, and the number of earlier
+/// ones. Returns None if none has come.
 fn due(rule: &EventRule, until: u64, now: u64) -> Option<Due> {
     let times = rule.times()?;
     let mut at = times.after(until).filter(|it| *it <= now)?;
     let mut missed = 0;
     while let Some(next) = times.after(at).filter(|it| *it <= now) {
         if missed == MISSED_MAX {
-            // So many have passed that they aren't counted: the newest one is near.
+            // The further times aren't counted. The newest of them is searched for shortly before
+            // `now`.
             at = times.after(now.saturating_sub(RECENT_US)).filter(|it| *it <= now).unwrap_or(at);
             break;
         }
@@ -77,9 +80,9 @@ fn due(rule: &EventRule, until: u64, now: u64) -> Option<Due> {
 }
 
 impl Timetable {
-    /// Reads the file of reported times. What the file doesn't know begins now, and so does a
-    /// trigger that skips the times that passed while the pump was down. A time that comes later
-    /// is reported, however late.
+    /// Reads the file of reported times. A trigger begins at the present time in two cases: the
+    /// file doesn't have it with this schedule, or it skips the times that pass while the pump is
+    /// down. A time that comes after that is reported, however late.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -103,7 +106,7 @@ impl Timetable {
         Ok(timetable)
     }
 
-    /// Reports each time when it comes.
+    /// Reports each time when it comes. Never ends by itself.
     pub(super) async fn run(&mut self, pump: &Pump) {
         let port = Tokio::current();
         loop {
@@ -118,7 +121,8 @@ impl Timetable {
         }
     }
 
-    /// The time until the next time of any trigger.
+    /// Returns how long to wait for the next time of any trigger, in microseconds, at most
+    /// `WAIT_MAX_US`.
     fn wait_us(&self, now: u64) -> u64 {
         let next = self.rules.iter().filter_map(|rule| {
             let until = self.stored.triggers.get(rule.name())?.until;
@@ -146,7 +150,8 @@ impl Timetable {
                 push(pump, rule.thread(), &message, &id).await?;
                 (stored.until, has_changed) = (at, true);
             }
-            // Missed times that aren't counted are over, too.
+            // If the newest reported time isn't the last one before `now`, the times between are
+            // skipped.
             let next = rule.times().and_then(|it| it.after(stored.until));
             if next.is_some_and(|it| it <= now) {
                 (stored.until, has_changed) = (now, true);
@@ -172,7 +177,7 @@ impl Timetable {
     }
 }
 
-/// What conditions and the run refer to as `schedule`.
+/// Returns the value that conditions and the run refer to as `schedule`.
 fn value(at: u64, missed: u64) -> Value {
     let at = i64::try_from(at).ok().and_then(|it| Timestamp::from_microsecond(it).ok());
     json!({"due": at.map(|it| it.to_string()), "missed": missed})

@@ -18,7 +18,8 @@ use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
 
-/// What `.with` takes: a listener, a log, a door, a function of the builder, or several of these.
+/// An argument of `.with`: a listener, a log, a door, a function of the builder, or several of
+/// these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no plugin",
     note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
@@ -46,7 +47,7 @@ pub struct Builder {
     heartbeat: Option<Duration>,
 }
 
-/// The largest number of workers of a pump. Each worker has a bit in the gate of a listener.
+/// The largest number of workers of a pump. The gate of a listener has one bit for each worker.
 const WORKERS_MAX: usize = 64;
 
 impl Builder {
@@ -80,12 +81,12 @@ impl Builder {
         self
     }
 
-    /// Whether the organism has a name by now.
+    /// Returns whether the organism has a name by now.
     pub(crate) fn has_name(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Has the organism record a heartbeat at this interval, if it has a name.
+    /// Makes the organism record a heartbeat at this interval, if it has a name.
     #[must_use]
     pub fn heartbeat(mut self, every: Duration) -> Builder {
         self.heartbeat = Some(every);
@@ -119,14 +120,15 @@ impl Builder {
         self.declared.push(schema);
     }
 
-    /// Lets a manifest name this factory. Of two factories with the same name the first counts.
+    /// Lets a manifest name this factory. If two factories have the same name, the first one is
+    /// used.
     pub fn factory(&mut self, factory: Factory) {
         if self.factories.iter().all(|it| it.name() != factory.name()) {
             self.factories.push(factory);
         }
     }
 
-    /// The factories that a manifest may name.
+    /// Returns the factories that a manifest may name.
     #[must_use]
     pub fn factories(&self) -> &[Factory] {
         &self.factories
@@ -142,24 +144,24 @@ impl Builder {
         }
     }
 
-    /// The models that listeners of a manifest may name.
+    /// Returns the models that listeners of a manifest may name.
     #[must_use]
     pub fn models(&self) -> &Models {
         &self.models
     }
 
-    /// The names of the listeners that the builder has so far.
+    /// Returns the names of the listeners that the builder has so far.
     pub fn listeners(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
-    /// The payloads that the listeners so far take or may emit, without those that only the pump
-    /// may send.
+    /// Returns the payloads that the listeners so far take or may emit, without those that only the
+    /// pump may send.
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.specs.iter().flat_map(Spec::payloads)
     }
 
-    /// Checks everything and makes a plan. Nothing runs yet.
+    /// Checks all that was given to the builder, and makes a plan. Nothing runs yet.
     ///
     /// # Errors
     /// All complaints at once.

@@ -1,5 +1,5 @@
-//! The checks of a builder. Each check returns complaints: what is wrong with the pump that is to
-//! be built.
+//! The checks of a builder. Each check returns complaints about mistakes in the pump that is to be
+//! built.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use crate::wire::{Catalog, Payload};
 use crate::xml::Profile;
 use crate::{schema, xml};
 
-/// The schemas of all payloads that are taken, emitted or declared, or that the pump itself sends.
-/// Two schemas of the same name must be equal.
+/// Returns the schemas of all payloads that are taken, emitted or declared, or that the pump itself
+/// sends. Two schemas of the same name must be equal.
 pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Complaint>) {
     let mut catalog = Catalog::default();
     let own = [
@@ -94,7 +94,8 @@ pub(super) fn catalog(specs: &[Spec], declared: &[Schema]) -> (Catalog, Vec<Comp
     (catalog, complaints)
 }
 
-/// A difference between two schemas: a rule of one schema that an example of the other breaks.
+/// Returns a difference between two schemas: a rule of one schema that an example of the other
+/// breaks.
 fn difference(there: &Schema, here: &Schema) -> Option<String> {
     let said = |place: &str, by: &Schema, of: &Schema| {
         let example = xml::read(schema::example(of), Profile::Wire, &XmlLimits::INSIDE).ok()?;
@@ -104,8 +105,8 @@ fn difference(there: &Schema, here: &Schema) -> Option<String> {
     said("there", there, here).or_else(|| said("here", here, there))
 }
 
-/// Complaints about names of listeners: an empty name, a name that is taken, or one with characters
-/// that aren't allowed.
+/// Returns complaints about names of listeners: an empty name, a name that is taken, or a name with
+/// characters that aren't allowed.
 pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -128,8 +129,8 @@ pub(super) fn names(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Complaints about identities of a door that have the name of a listener. The two senders couldn't
-/// be told apart.
+/// Returns complaints about identities of a door that have the name of a listener. Such an identity
+/// and listener couldn't be told apart as senders.
 pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     let mut names = door.identities();
     names.retain(|name| specs.iter().any(|it| it.name == **name));
@@ -137,8 +138,8 @@ pub(super) fn identities(door: &dyn Door, specs: &[Spec]) -> Vec<Complaint> {
     names.into_iter().map(|it| about(&it, text)).collect()
 }
 
-/// Complaints about one listener: needs of its handlers that it doesn't meet, and settings that
-/// don't fit together.
+/// Returns complaints about one listener: needs of its handlers that it doesn't meet, and settings
+/// that don't fit together.
 pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     let no_doc = |schema: &Schema| schema.doc().trim().is_empty();
     let mut wrong: Vec<String> = Vec::new();
@@ -198,8 +199,8 @@ pub(super) fn unmet(spec: &Spec) -> Vec<Complaint> {
     wrong.into_iter().map(|it| about(&spec.name, &it)).collect()
 }
 
-/// Complaints about payload names with more than one owner, if not all owners are shared, and about
-/// names that one listener has several handlers for.
+/// Returns complaints about payload names with several owners that aren't all shared, and about
+/// names for which one listener has several handlers.
 pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     let mut owners: BTreeMap<&Name, Vec<&Spec>> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -235,7 +236,7 @@ pub(super) fn owners(specs: &[Spec]) -> Vec<Complaint> {
     complaints
 }
 
-/// Complaints about missing listeners, which other listeners need or name as peers.
+/// Returns complaints about missing listeners that other listeners need or name as peers.
 pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     let is_there = |name: &String| specs.iter().any(|it| it.name == *name);
     let lacks = specs.iter().flat_map(|spec| {
@@ -257,14 +258,15 @@ pub(super) fn absent(specs: &[Spec]) -> Vec<Complaint> {
     lacks.chain(unknown).collect()
 }
 
-/// One complaint, and the name of the listener that it is about, if it is about one.
+/// The name of the listener that a complaint is about, if it is about one, and the complaint's
+/// text.
 pub(super) type Complaint = (Option<String>, String);
 
 fn about(listener: &str, text: &str) -> Complaint {
     (Some(listener.to_owned()), format!("{listener}: {text}"))
 }
 
-/// Everything that is wrong with the pump that was to be built.
+/// All complaints about the pump that was to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaints {
     pub(super) all: Vec<String>,
@@ -273,13 +275,13 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// All complaints, each as one text.
+    /// Returns all complaints, each as one text.
     #[must_use]
     pub fn all(&self) -> &[String] {
         &self.all
     }
 
-    /// Each complaint, with the name of the listener that it is about, if it is about one.
+    /// Returns each complaint, with the name of the listener that it is about, if it is about one.
     pub fn by_listener(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
         let listeners = self.listeners.iter().map(Option::as_deref);
         listeners.zip(self.all.iter().map(String::as_str))

@@ -51,7 +51,7 @@ type Make =
     dyn Fn(&mut dyn erased_serde::Deserializer<'_>, &Models) -> Result<Listener, Unmade> + Send;
 
 impl Factory {
-    /// A factory that makes listeners from settings of the type `T`.
+    /// Creates a factory that makes listeners from settings of the type `T`.
     pub fn new<T: DeserializeOwned, M: Makes>(
         name: impl Into<String>,
         make: impl Fn(T) -> M + Send + 'static,
@@ -59,9 +59,9 @@ impl Factory {
         Factory::with_models(name, move |settings, _| make(settings))
     }
 
-    /// A factory that makes listeners from settings of the type `T`, one of which names a model. By
-    /// convention the key of this setting is `model`, so that an unknown name is reported at its
-    /// position.
+    /// Creates a factory that makes listeners from settings of the type `T`. One of the settings
+    /// names a model. By convention the key of this setting is `model`, so that an unknown name is
+    /// reported at its position.
     ///
     /// ```
     /// use pumphouse::model::{Models, UnknownModel};
@@ -88,7 +88,7 @@ impl Factory {
         Factory { name: name.into(), make: Box::new(make) }
     }
 
-    /// A factory that makes listeners without settings.
+    /// Creates a factory that makes listeners without settings.
     pub fn plain<M: Makes>(
         name: impl Into<String>,
         make: impl Fn() -> M + Send + 'static,
@@ -96,7 +96,7 @@ impl Factory {
         Factory::new(name, move |_: Nothing| make())
     }
 
-    /// The factory's name.
+    /// Returns the factory's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -121,20 +121,21 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// The settings of a listener that has none.
+/// Empty settings, for listeners without settings.
 #[derive(Deserialize)]
 struct Nothing {}
 
-/// What the function of a [`Factory`] returns: a listener, or what is wrong with the settings.
+/// The return value of a [`Factory`]'s function: a listener, or an error that says what is wrong
+/// with the settings.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no listener",
     note = "a factory returns a `Listener`, or a `Result` of one and of why the settings won't do"
 )]
 pub trait Makes {
-    /// The listener without the type of its state, or what is wrong with the settings.
+    /// Returns the listener without the type of its state.
     ///
     /// # Errors
-    /// If the settings won't do. The error says why, in a sentence.
+    /// If the settings are unsuitable. The error says why, in a sentence.
     fn made(self) -> Result<Listener, String>;
 }
 
@@ -150,7 +151,7 @@ impl<S, E: fmt::Display> Makes for Result<Listener<S>, E> {
     }
 }
 
-/// Why a factory made nothing.
+/// The reason why a factory made no listener.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unmade {

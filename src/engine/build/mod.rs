@@ -1,12 +1,12 @@
-//! Builds a pump: plugins and factories become a plan, or all complaints at once.
+//! Builds a pump: turns plugins and factories into a plan, or reports all complaints at once.
 //!
 //! - `restart`: at a start, gives unfinished work back to its trees before they get new work.
-//! - `door`: a way into a pump.
-//! - `plan`: a pump without complaints, and how it starts.
+//! - `door`: the trait of doors, which are ways into a pump.
+//! - `plan`: a pump that passed all checks, and its start.
 //! - `factory`: makes listeners by name from settings.
-//! - `complaints`: finds every mistake in what a builder was given.
+//! - `complaints`: checks the plugins and settings of a builder, and reports every mistake.
 //! - `builder`: collects plugins and builds the plan.
-//! - `plugin`: what a builder takes.
+//! - `plugin`: the types that a builder takes.
 
 pub(crate) mod restart;
 pub(crate) mod door;

@@ -1,4 +1,4 @@
-//! A pump without complaints, and how it starts.
+//! A pump that passed all checks, and its start.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -27,7 +27,7 @@ use crate::listener::{Capabilities, Described};
 use crate::log::Log;
 use crate::schema::Schema;
 
-/// A pump without complaints, ready to start on any port.
+/// A pump that passed all checks and can start on any port.
 pub struct Plan {
     pub(super) life: Option<Life>,
     pub(crate) routes: Routes,
@@ -44,31 +44,31 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    /// A description of every listener: what it takes and what it was granted.
+    /// Returns a description of every listener: its payloads and its grants.
     #[must_use]
     pub fn listeners(&self) -> &[Described] {
         self.capabilities().listeners()
     }
 
-    /// Every schema of the organism, by name.
+    /// Returns every schema of the organism, by name.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
         self.capabilities().schemas()
     }
 
-    /// The organism's capabilities.
+    /// Returns the organism's capabilities.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.routes.capabilities
     }
 
-    /// The log.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> &dyn Log {
         &*self.log
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits

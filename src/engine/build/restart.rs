@@ -1,5 +1,5 @@
-//! At a start, gives the entries that the last stop left unfinished back to their trees, before new
-//! pushes are handled.
+//! At a start, gives the entries that were unfinished at the last stop back to their trees, before
+//! new pushes are handled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -35,8 +35,8 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     let open = shared.log.open_entries().await?;
     let count = open.len();
     let mut threads: BTreeMap<ThreadId, Vec<Unfinished>> = BTreeMap::new();
-    // Parked and waiting entries are left out: an earlier handling of such an entry is over, and
-    // its emissions count.
+    // Parked and waiting entries are left out of this set. An earlier handling of such an entry has
+    // ended, so the emissions that the entry caused count.
     let at_work = open.iter().filter(|it| it.waits.is_empty());
     let ids: HashSet<EntryId> = at_work.map(|it| it.entry.id.clone()).collect();
     for open in open {
@@ -59,7 +59,8 @@ async fn give_back_all(shared: &Shared) -> Result<usize, log::Error> {
     Ok(count)
 }
 
-/// The emissions of an attempt that the stop cut off, if a listener will handle the message again.
+/// Returns the emissions of an attempt that the last stop interrupted, if a listener will handle
+/// the message again.
 async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let traits = |name: &str| Some(shared.routes.listeners[shared.routes.find(name)?].traits);
     let mut started = open.started.iter().filter_map(|(name, _)| traits(name));
@@ -72,8 +73,8 @@ async fn sent_before(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Er
     sent_for(shared, &Entry::kept(&open.entry)).await
 }
 
-/// The push that led to an entry, found by following the entry's causes within its thread. None if
-/// there is no such push, or if a cause is damaged.
+/// Returns the push that led to an entry, by following the entry's causes within its thread.
+/// Returns None if there is no such push, or if a cause is damaged.
 pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>, log::Error> {
     let mut at = open.entry.clone();
     while !at.flags.contains(log::Flags::FROM_IDENTITY) {
@@ -82,7 +83,8 @@ pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>
         };
         at = match log.entry(&cause).await {
             Ok(Some(found)) => found,
-            // Other threads go on beside a damaged one, so damage here doesn't stop the start.
+            // Damage in one thread doesn't keep the pump from starting, since other threads can
+            // continue.
             Ok(None) | Err(log::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -90,9 +92,9 @@ pub(crate) async fn asked_by(log: &dyn Log, open: &Open) -> Result<Option<Entry>
     Ok(Some(Entry::kept(&at)))
 }
 
-/// For a listener that takes its queue: the number of its last emission before it began to handle
-/// an unfinished entry, if this emission comes after the entry. Otherwise 0. Emissions that
-/// unfinished entries caused don't count.
+/// Returns the number of a listener's last emission between an unfinished entry and the start of
+/// its handling. Returns 0 if there is none, or if the listener doesn't take its queue. Emissions
+/// that unfinished entries caused don't count.
 async fn last_emission_before(
     shared: &Shared,
     open: &Open,
@@ -110,7 +112,7 @@ async fn last_emission_before(
     Ok(emissions.last().map_or(0, Entry::seq))
 }
 
-/// The entries after an entry, for a listener that may wait for one of them.
+/// Returns the entries after an entry, for a listener that may wait for one of them.
 async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let entry = &open.entry;
     let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));

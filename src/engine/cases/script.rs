@@ -1,4 +1,4 @@
-//! The statements that cases are written in.
+//! Parses and plays the statements of cases.
 
 use super::shown;
 use super::stage::{
@@ -13,7 +13,7 @@ use crate::wire::budget::{BudgetKey, Charge, RaiseBudget};
 use crate::wire::core::{Done, ThreadCancelled};
 use crate::wire::{Checked, Payload};
 
-/// Plays one statement, and shows its result.
+/// Plays one statement, and returns its results as lines of text.
 pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     match words[..] {
@@ -64,7 +64,8 @@ pub(super) fn play(stage: &mut Stage, statement: &str) -> Vec<String> {
             let step = stage.sends(key, ready);
             vec![shown::step(stage, &step)]
         }
-        // Like `sends`, by a handler whose thread may have ended: `at` is the id of its message.
+        // `sends-late` is `sends` by a handler whose thread may have ended. `at` is the id of the
+        // handler's message.
         [who, "sends-late", at, ref what @ ..] => {
             let id: EntryId = at.parse().unwrap();
             let key = Key { thread: id.thread, seq: id.seq, listener: stage.listener(who) };
@@ -81,8 +82,8 @@ fn step(stage: &mut Stage, event: Event) -> Vec<String> {
     vec![shown::step(stage, &step)]
 }
 
-/// The handling that a statement names: `calc`, or `calc@s/3` if several handlers of `calc` are at
-/// work.
+/// Returns the handling that a statement names: `calc`, or `calc@s/3` if several handlers of `calc`
+/// are at work.
 fn worker(stage: &Stage, who: &str) -> Key {
     match who.split_once('@') {
         Some((listener, id)) => stage.at_work(listener, Some(&id.parse().unwrap())),
@@ -125,7 +126,7 @@ fn limit(stage: &mut Stage, name: &str, most: u64) {
     }
 }
 
-/// The emissions of a handler, such as `sum, to clerk job2`.
+/// Returns the emissions of a handler, such as `sum, to clerk job2`.
 fn emissions(stage: &Stage, key: &Key, text: &str) -> Vec<Ready> {
     let all = text.split(',').map(str::trim).filter(|it| !it.is_empty() && *it != "nothing");
     all.map(|it| emission(stage, key, &it.split_whitespace().collect::<Vec<_>>())).collect()
@@ -179,7 +180,7 @@ fn emission(stage: &Stage, key: &Key, words: &[&str]) -> Ready {
     ready(target, payload_of(payload))
 }
 
-/// An emission for the tree: a charge, a raise of a budget, or a new state of a branch.
+/// Returns an emission for the tree: a charge, a raise of a budget, or a new state of a branch.
 fn steers(words: &[&str]) -> Ready {
     match *words {
         ["charge", turns, tokens] => {
@@ -224,7 +225,8 @@ fn ready(target: Target, payload: Checked) -> Ready {
     Ready { target, payload: Ok(payload), flags: Flags::NONE, meta: None, sought: None }
 }
 
-/// A payload from its name and number, such as `ask7`. Without a number it has 1.
+/// Returns a payload from its name and number, such as `ask7`. Without a number, the payload gets
+/// the number 1.
 fn payload_of(text: &str) -> Checked {
     let name = text.trim_end_matches(|it: char| it.is_ascii_digit());
     let n = text[name.len()..].parse().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Shows a step as the cases have it: entries, marks, effects.
+//! Formats a step for the cases: its entries, marks and effects.
 
 use super::stage::{BEGIN_US, Stage};
 use crate::engine::tree::effect::{Effect, Step};
@@ -7,7 +7,7 @@ use crate::log::{Draft, Flags, Mark};
 use crate::wire::Payload;
 use crate::wire::core::Huh;
 
-/// A step in one line: its entries, then its marks, then its effects.
+/// Returns a step as one line of text: its entries, then its marks, then its effects.
 pub(super) fn step(stage: &Stage, step: &Step) -> String {
     let entries = step.batch.entries.iter().map(entry).collect::<Vec<_>>();
     let marks = step.batch.marks.iter().map(mark).collect::<Vec<_>>();
@@ -21,7 +21,7 @@ pub(super) fn step(stage: &Stage, step: &Step) -> String {
     if shown.is_empty() { "nothing".to_owned() } else { shown }
 }
 
-/// An entry, such as `s/2 calc>ada sum re s/1 [error]`.
+/// Returns an entry as text, such as `s/2 calc>ada sum re s/1 [error]`.
 fn entry(draft: &Draft) -> String {
     let to = draft.to.as_deref().unwrap_or("");
     let mut shown = format!("{} {}>{to} {}", draft.id, draft.from, draft.name.local());

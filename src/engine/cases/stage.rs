@@ -73,7 +73,8 @@ payloads! {
 
 async fn nothing<T>(_: T) {}
 
-/// The listeners of the cases. Their handlers never run: the cases say what they return.
+/// Returns the listeners of the cases. Their handlers never run: the cases state what the handlers
+/// return.
 fn listeners() -> Builder {
     let calc = Listener::new("calc").on(nothing::<Ask>).on_reply(nothing::<Sum>);
     let clerk = Listener::new("clerk").on(nothing::<Job>).on_reply(nothing::<Sum>).serial();
@@ -111,7 +112,7 @@ fn listeners() -> Builder {
         .with(peer)
 }
 
-/// A connection that hears nothing: the cases look at the effects themselves.
+/// An observer that ignores all events, since the cases look at the effects themselves.
 struct Deaf;
 
 impl PushObserver for Deaf {
@@ -139,7 +140,8 @@ pub(super) struct Stage {
     pub(super) tree: Option<Tree>,
     /// Running handlers, in the order of their start.
     pub(super) running: VecDeque<Key>,
-    /// Receivers that hear whether the log has what a handler sent.
+    /// The receivers for the results of `sends`. They are kept so that the handlers count as still
+    /// waiting.
     sending: Vec<oneshot::Receiver<Result<(), Fault>>>,
     /// Deliveries that wait for their time.
     pub(super) timers: VecDeque<Key>,
@@ -185,7 +187,7 @@ impl Stage {
             identity: (*how.by).into(),
             operator: how.operator,
             may_know_why: how.operator,
-            // Each push has an observer of its own, as if it came from a connection of its own.
+            // Each push has its own observer, as if each came from a different connection.
             observer: Arc::new(Deaf),
             number: self.pushes,
             is_alone: None,
@@ -237,7 +239,7 @@ impl Stage {
         step
     }
 
-    /// The first running handler of a listener, or the one of the message with this id.
+    /// Returns the first running handler of a listener, or the one of the message with this id.
     pub(super) fn at_work(&self, listener: &str, of: Option<&EntryId>) -> Key {
         let listener = self.listener(listener);
         let is_it = |key: &&Key| {
@@ -253,7 +255,7 @@ impl Stage {
         self.step(Event::Sent(key, ready, done))
     }
 
-    /// An entry of the log.
+    /// Returns an entry of the log.
     pub(super) fn entry(&self, id: &EntryId) -> Entry {
         let found = self.log.read(&id.thread, id.seq - 1, id.seq, 1).now_or_never();
         Entry::kept(&found.unwrap().unwrap()[0])
@@ -301,7 +303,7 @@ fn world<'a>(
     World { routes: &plan.routes, places, limits, core, now_us, ahead_us: 0 }
 }
 
-/// A fault with which a handler fails.
+/// Returns a fault with which a handler fails.
 pub(super) fn fault() -> Fault {
     Fault::new(Code::Panic, "it panicked")
 }

@@ -1,4 +1,4 @@
-//! Counters of the pump's own work. They hold no payload, no token and no identity.
+//! Counters of the pump's own work. The counters hold no payload, no token and no identity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::log;
 use crate::log::{Flags, Health};
 use crate::wire::{Code, Fault};
 
-/// What a pump has counted since it started, and its present state.
+/// The counters of a pump since its start, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -44,15 +44,17 @@ pub struct Metrics {
 pub struct Handled {
     /// The listener's name.
     pub listener: Arc<str>,
-    /// How many returned, whether or not they returned an error of their own.
+    /// How many handlers returned. A handler that returned its own error counts here, too.
     pub returned: u64,
-    /// How many failed before they began, because one of their arguments couldn't be had.
+    /// How many handlers failed before they began, because one of their arguments couldn't be
+    /// provided.
     pub failed: u64,
-    /// How many panicked.
+    /// How many handlers panicked.
     pub panicked: u64,
-    /// How many were stopped because their time was up, or because their thread or the pump ended.
+    /// How many handlers were stopped because their time was up, or because their thread or the
+    /// pump ended.
     pub stopped: u64,
-    /// How often a message waited because as many handlers ran as may run at once.
+    /// How often a message waited because the largest allowed number of handlers was running.
     pub held_up: u64,
 }
 
@@ -65,8 +67,8 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// The counters. Each is exact, but two that are read together may belong to slightly different
-/// moments.
+/// The counters. Each counter is exact. Two counters that are read together may belong to slightly
+/// different moments.
 pub(crate) struct Counts {
     pub(super) started_us: u64,
     pub(super) entries: AtomicU64,
@@ -96,8 +98,8 @@ impl Counts {
 
     /// Counts a batch that the log has.
     pub(crate) fn landed(&self, receipt: &log::Receipt) {
-        // A child thread that an identity opened begins with a message from this identity. The
-        // message is no push.
+        // A child thread that an identity opened begins with a message from this identity. This
+        // message isn't a push.
         let opens_child = |it: &log::Entry| it.id.seq == 1 && it.id.thread.tree() != it.id.thread;
         let is_push =
             |it: &&Arc<log::Entry>| it.flags.contains(Flags::FROM_IDENTITY) && !opens_child(it);

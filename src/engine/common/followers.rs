@@ -1,4 +1,4 @@
-//! The threads that clients follow, and how their followers hear that a thread has grown.
+//! The threads that clients follow, and the channels that tell followers when a thread has grown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,7 +20,8 @@ pub(crate) struct Followers {
 struct Channel {
     followers: usize,
     grown: watch::Sender<u64>,
-    /// None until a follower wants live payloads: a channel allocates its whole buffer at once.
+    /// None until a follower wants live payloads, since a channel allocates its whole buffer at
+    /// once.
     live: Option<broadcast::Sender<Showing>>,
 }
 
@@ -45,7 +46,7 @@ impl Followers {
         queues.iter().for_each(|it| it.landed(position));
     }
 
-    /// Whether any thread or the whole log has a follower.
+    /// Returns whether any thread or the whole log has a follower.
     pub(crate) fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
@@ -63,7 +64,7 @@ impl Followers {
         queues.iter().for_each(|it| it.push(&shown));
         drop(queues);
         if let Some(channel) = self.threads.get(&shown.cause.thread) {
-            // An error means that nobody listens at this moment.
+            // An error means that no follower listens at this moment.
             let _ = channel.live.as_ref().map(|it| it.send(shown));
         }
     }
@@ -79,7 +80,7 @@ impl Followers {
         channel.grown.subscribe()
     }
 
-    /// The live payloads of a thread. The caller must have joined the thread.
+    /// Returns the live payloads of a thread. The caller must have joined the thread.
     pub(crate) fn watch(&self, thread: &ThreadId) -> Option<broadcast::Receiver<Showing>> {
         let mut channel = self.threads.get_mut(thread)?;
         let lag = self.lag;

@@ -16,12 +16,13 @@ impl Gate {
         Gate { free: AtomicUsize::new(places), waiting: AtomicU64::new(0) }
     }
 
-    /// How many places are free.
+    /// Returns how many places are free.
     pub(crate) fn free(&self) -> usize {
         self.free.load(SeqCst)
     }
 
-    /// Takes a place and returns true, or notes that this worker waits for one.
+    /// Takes a place and returns true. If no place is free, notes that this worker waits for one,
+    /// and returns false.
     pub(crate) fn enter(&self, worker: usize) -> bool {
         if self.take() {
             return true;
@@ -31,7 +32,7 @@ impl Gate {
         self.take()
     }
 
-    /// Gives a place back. Returns the workers that wait for one, as bits.
+    /// Gives a place back. Returns the workers that wait for a place, as bits.
     pub(crate) fn leave(&self) -> u64 {
         self.free.fetch_add(1, SeqCst);
         if self.waiting.load(SeqCst) == 0 { 0 } else { self.waiting.swap(0, SeqCst) }

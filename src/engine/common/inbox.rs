@@ -13,25 +13,25 @@ use crate::wire::{Checked, Fault};
 
 /// A message to a worker.
 pub(crate) enum Mail {
-    /// An event of a thread. The thread's tree is in memory, or is loaded because a delivery is
-    /// due.
+    /// An event of a thread. The thread's tree is in memory, or is being loaded because a delivery
+    /// is due.
     Event(ThreadId, Event),
-    /// A push. Its tree may have to be loaded first. If `drawn`, the thread's id is a new random
-    /// one, and the push opens a session under this id.
+    /// A push. Its tree may have to be loaded first. With `drawn`, the push opens a session, and
+    /// the thread's id is a new random id for it.
     Push { thread: ThreadId, drawn: bool, push: Box<Push> },
-    /// A handler that ran as a task has ended, with these emissions, or with none if it was
+    /// A handler that ran as a task has ended with these emissions. None if the handler was
     /// stopped.
     Ended(Key, Option<Vec<Ready>>),
     /// A listener has a free place for one more handler.
     Room(usize),
-    /// Payloads of the pump itself, for the organism's own thread. The sender, if there is one, is
-    /// told once the log has them.
+    /// Payloads of the pump itself, for the organism's own thread. The channel, if there is one,
+    /// gets a value once the log has the payloads.
     Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
     /// Asks which folds of a thread are in memory.
     Folds(ThreadId, oneshot::Sender<Cached>),
     /// Entries of a thread that were unfinished when the pump stopped.
     Resume(ThreadId, Vec<Unfinished>),
-    /// Every unfinished entry has been posted: the worker may begin.
+    /// Every unfinished entry has been posted, so the worker may begin.
     Begin,
     /// Asks the worker to answer when nothing is left to do.
     Drain(oneshot::Sender<()>),
@@ -39,8 +39,8 @@ pub(crate) enum Mail {
     Stop,
 }
 
-/// A worker's inbox. Posting never waits. The mail of doors is bounded by the windows of their
-/// connections, the mail of handlers by the number of running handlers.
+/// A worker's inbox. Posting never waits. The windows of connections bound the mail of doors. The
+/// number of running handlers bounds the mail of handlers.
 #[derive(Default)]
 pub(crate) struct Inbox {
     mail: Mutex<Vec<Mail>>,
@@ -63,7 +63,7 @@ impl Inbox {
         self.waker.wake();
     }
 
-    /// How many messages wait in the inbox.
+    /// Returns how many messages wait in the inbox.
     pub(crate) fn len(&self) -> usize {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

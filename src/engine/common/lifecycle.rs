@@ -20,8 +20,8 @@ use crate::name::Name;
 use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft, ShutdownSignal};
 use crate::wire::{Checked, Payload, SignedDuration};
 
-/// Posts entries about a start: that the organism starts, which listeners joined and left since the
-/// last start, and what listeners announce. These entries are posted before the workers begin to
+/// Posts entries about a start: the start itself, the listeners that joined and left since the last
+/// start, and the announcements of listeners. These entries are posted before the workers begin to
 /// handle messages.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
@@ -132,7 +132,7 @@ pub(crate) async fn beat(shared: Arc<Shared>, port: impl Port, every: Duration) 
     }
 }
 
-/// What the organism's own thread says about its listeners.
+/// The records of listeners in the organism's own thread.
 #[derive(Default)]
 struct Known {
     /// The listeners that joined and haven't left.
@@ -167,13 +167,14 @@ async fn known(shared: &Shared) -> Result<Known, log::Error> {
     Ok(known)
 }
 
-/// A listener's description.
+/// Returns a listener's description.
 fn described(shared: &Shared, name: &str) -> Option<String> {
     let mut all = shared.routes.capabilities.listeners().iter();
     all.find(|it| it.name == name)?.text.clone()
 }
 
-/// A digest of the catalogue: BLAKE3 over the XSD of every schema, in the catalogue's order.
+/// Returns a digest of the catalogue: BLAKE3 over the XSD of every schema, in the catalogue's
+/// order.
 fn digest(shared: &Shared) -> String {
     let mut hasher = blake3::Hasher::new();
     for schema in shared.routes.catalog.all() {

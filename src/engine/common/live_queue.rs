@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::id::{EntryId, ThreadId};
 use crate::xml::Element;
 
-/// For how many threads the dropped payloads are counted separately. The dropped payloads of all
-/// other threads are counted together.
+/// The largest number of threads whose dropped payloads are counted separately. The dropped
+/// payloads of all other threads are counted together.
 const THREADS_MAX: usize = 1_024;
 
 /// A live payload and its origin.
@@ -24,7 +24,8 @@ pub struct Showing {
     pub payload: Element,
 }
 
-/// A bounded queue of live payloads. When it is full, the oldest is dropped and counted.
+/// A bounded queue of live payloads. When the queue is full, its oldest payload is dropped and
+/// counted.
 pub(crate) struct LiveQueue {
     state: Mutex<Queued>,
     grown: Notify,
@@ -79,7 +80,7 @@ impl LiveQueue {
     }
 
     /// Takes the payloads that were shown before the log went beyond a position, and the counts of
-    /// dropped ones.
+    /// dropped payloads.
     pub(crate) fn take(&self, upto: u64) -> (Dropped, Vec<Showing>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.iter().take_while(|(position, _)| *position <= upto).count();

@@ -9,7 +9,8 @@
 //! - `refusals`: counts the pushes that doors refuse, by sender and reason.
 //! - `inbox`: a worker's inbox and its kinds of mail.
 //! - `runtime`: the port's clock, sleep and random numbers, without the port's type.
-//! - `shared`: what all parts of a running pump share: the organism, its log, workers and clients.
+//! - `shared`: the state that all parts of a running pump share: the organism, its log, workers and
+//!   clients.
 //! - `metrics`: reads all counters at once.
 //! - `lifecycle`: posts entries about starts, heartbeats and stops to the organism's own thread.
 //! - `refusal_report`: reports refusals in the organism's own thread.

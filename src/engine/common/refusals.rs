@@ -1,6 +1,6 @@
 //! Counts the pushes that doors refuse, by sender and reason. The organism's own thread gets a
-//! report of them at most once a minute, and the traces get a line at most once a second. This
-//! keeps strangers from filling the log.
+//! report of these refusals at most once a minute, and the traces get a line at most once a second.
+//! These bounds keep strangers from filling the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,17 +17,17 @@ const PAIRS_MAX: usize = 100;
 /// How many characters of a sender are kept.
 const SENDER_MAX: usize = 100;
 
-/// The target of the traces of refusals, by which operators can filter them.
+/// The tracing target of refusals, by which operators can filter these traces.
 pub(crate) const TARGET: &str = "pumphouse::engine::refusals";
 /// The shortest time between two traces.
 const TRACES_APART_US: u64 = 1_000_000;
 
-/// The refusals since the last entry about them.
+/// The refusals since the last report.
 #[derive(Default)]
 pub(crate) struct Refusals {
     counts: Mutex<Counted>,
     pub(super) came: Notify,
-    /// Starts the task that reports refusals, once there are some.
+    /// Starts the task that reports refusals, after the first refusal.
     begin: OnceLock<Begin>,
 }
 
@@ -75,7 +75,8 @@ impl Refusals {
         self.came.notify_one();
     }
 
-    /// Takes all counts, in the form of the payload that reports them. None if nothing was refused.
+    /// Takes all counts, in the form of the payload that reports them. Returns None if nothing was
+    /// refused.
     pub(super) fn take(&self, now_us: u64) -> Option<DoorRefusals> {
         let mut all = self.lock();
         let first_us = all.first_us.take()?;
@@ -118,7 +119,7 @@ impl Counted {
     }
 }
 
-/// A time in the form that payloads have.
+/// Returns a time in the form that payloads have.
 pub(crate) fn stamp(us: u64) -> Timestamp {
     let us = i64::try_from(us).unwrap_or(i64::MAX);
     Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX)

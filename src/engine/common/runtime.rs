@@ -7,7 +7,7 @@ use crate::engine::runtime_port::Port;
 /// A future that waits until a time.
 pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A port without its type.
+/// The functions of a port, with the port's type erased.
 pub(crate) struct Runtime {
     sleep_until: Box<dyn Fn(u64) -> Sleep + Send + Sync>,
     now_us: Box<dyn Fn() -> u64 + Send + Sync>,

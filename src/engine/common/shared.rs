@@ -1,5 +1,5 @@
-//! What all parts of a running pump share: the organism as it was declared, its log, its workers,
-//! its clients, its counters, its stage and its clock.
+//! The state that all parts of a running pump share: the organism as it was declared, its log, its
+//! workers, its clients, its counters, its stage and its clock.
 
 use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
@@ -33,14 +33,14 @@ use crate::wire::{Code, Fault};
 pub enum Stage {
     /// The pump takes pushes.
     Running,
-    /// The pump takes no more pushes, and work that is under way comes to its end. Doors let nobody
-    /// in.
+    /// The pump takes no more pushes, and work that is under way comes to its end. Doors accept no
+    /// more clients.
     Stopping,
     /// All work has ended. Doors send what they still have and close.
     Drained,
 }
 
-/// What all parts of a running pump share.
+/// The shared state of a running pump.
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) limits: Limits,
@@ -57,7 +57,8 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
 }
 
-/// What the workers share. Each worker reads only its own inbox. All workers use the same gates.
+/// The state that the workers share. Each worker reads only its own inbox. All workers use the same
+/// gates.
 pub(crate) struct Workers {
     /// The places of each listener's handlers.
     pub(crate) gates: Vec<Gate>,
@@ -66,8 +67,8 @@ pub(crate) struct Workers {
     pub(crate) awake: Vec<AtomicU64>,
     /// The time until which batches stay small, because the priority lane was used.
     pub(crate) hurry_until_us: AtomicU64,
-    /// How many microseconds the wall clock is ahead of the monotonic clock, as a worker last saw
-    /// it.
+    /// How many microseconds the wall clock is ahead of the monotonic clock, as last measured by a
+    /// worker.
     pub(crate) ahead_us: AtomicI64,
 }
 
@@ -82,7 +83,7 @@ impl Workers {
         }
     }
 
-    /// The number of the worker that owns a thread's tree.
+    /// Returns the number of the worker that owns a thread's tree.
     pub(crate) fn owner(&self, tree: &ThreadId) -> usize {
         let mut hasher = rustc_hash::FxHasher::default();
         tree.tree_str().hash(&mut hasher);
@@ -94,7 +95,7 @@ impl Workers {
     }
 }
 
-/// What the pump knows of clients that push and follow.
+/// The state of clients that push and follow.
 pub(crate) struct Clients {
     pub(crate) followers: Followers,
     /// The client ids of pushes on their way into the log, each with its identity. A second push
@@ -141,12 +142,12 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// An id for a new session.
+    /// Returns an id for a new session.
     pub(crate) fn draw(&self) -> ThreadId {
         ThreadId::session(self.runtime.random())
     }
 
-    /// If the pump accepts nothing now: the reason.
+    /// Returns the reason if the pump accepts nothing now.
     pub(crate) fn closed(&self) -> Option<Fault> {
         if *self.state.stage.borrow() != Stage::Running {
             return Some(Fault::new(Code::Stopping, "the pump is stopping"));

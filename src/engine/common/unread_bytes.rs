@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::limits::Limits;
 
-/// A connection that has never had more unread bytes than this isn't cut here. 16,384 such
+/// This module cuts no connection that has never had more unread bytes than this. 16,384 such
 /// connections have at most 64 MiB together.
 const SMALL_BYTES: usize = 4 * 1024;
 
@@ -26,12 +26,11 @@ pub(crate) const LOOK_EVERY_US: u64 = 50_000;
 /// The shortest time between two searches for slow readers that connections begin themselves.
 const LOOK_AGAIN_US: u64 = 1_000;
 
-/// How many connections one search cuts at most while there is still room. Closing many at once
-/// would delay the other connections.
+/// The largest number of connections that one search cuts while there is still room. Closing many
+/// at once would delay the other connections.
 const CUTS_AT_ONCE: usize = 32;
 
-/// All large messages that are arriving may together take the bound, `owed_bytes_max`, divided by
-/// this.
+/// The large messages that are arriving may together take `owed_bytes_max` divided by this.
 const ARRIVING: usize = 64;
 
 /// How many sixteenths of the bound are kept free for large messages and for the allocator. A
@@ -89,12 +88,12 @@ impl UnreadBytes {
         }
     }
 
-    /// The unread bytes of all connections.
+    /// Returns the unread bytes of all connections.
     pub(crate) fn total(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether more than half of the bound is used up.
+    /// Returns whether more than half of the bound is used up.
     pub(crate) fn is_over_half(&self) -> bool {
         self.total() > self.max / 2
     }
@@ -140,9 +139,9 @@ impl UnreadBytes {
         }
     }
 
-    /// Whether a search for slow readers may begin. Returns false if the last search was less than
-    /// `LOOK_AGAIN_US` ago, since a search goes through all readers. Also returns false if another
-    /// connection begins a search now.
+    /// Returns whether a search for slow readers may begin. Returns false if the last search was
+    /// less than `LOOK_AGAIN_US` ago, since a search goes through all readers. Also returns false
+    /// if another connection begins a search now.
     fn begin_look(&self, now_us: u64) -> bool {
         let looked_us = self.looked_us.load(Ordering::Relaxed);
         let is_due = now_us.saturating_sub(looked_us) >= LOOK_AGAIN_US;
@@ -194,17 +193,18 @@ impl ConnectionBytes {
         }
     }
 
-    /// Whether more than half of the bound is used up, by all connections together.
+    /// Returns whether more than half of the bound is used up, by all connections together.
     pub(crate) fn is_over_half(&self) -> bool {
         self.unread.is_over_half()
     }
 
-    /// Whether this connection is to be cut.
+    /// Returns whether this connection is to be cut.
     pub(crate) fn is_cut(&self) -> bool {
         self.shown.as_ref().is_some_and(|(_, it)| it.is_cut.load(Ordering::Relaxed))
     }
 
-    /// Whether this connection is to be cut. If not, `context` is woken once it is.
+    /// Returns whether this connection is to be cut. If not, `context` is woken once the connection
+    /// is to be cut.
     pub(crate) fn poll_cut(&self, context: &Context<'_>) -> bool {
         self.shown.as_ref().is_some_and(|(_, reader)| {
             reader.waker.register(context.waker());

@@ -1,5 +1,5 @@
 //! Follows a thread. A follower has a position in the thread and is woken when the thread grows, so
-//! a slow follower delays nobody but itself.
+//! a slow follower delays only itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::wire::Fault;
 /// How many entries a follower reads at a time.
 const PAGE: usize = 256;
 
-/// What a follower sees.
+/// An item that a follower gets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Followed {
@@ -26,7 +26,7 @@ pub enum Followed {
     Live(Showing),
 }
 
-/// A thread's entries: first those that the log has, and then each new one.
+/// A stream of a thread's entries: first the entries that the log has, and then each new entry.
 pub struct Follow {
     shared: Arc<Shared>,
     thread: ThreadId,
@@ -42,7 +42,7 @@ impl Follow {
         Follow { shared, thread, after, read: VecDeque::new(), grown, live: None }
     }
 
-    /// Adds live payloads to what this follower sees.
+    /// Makes this follower get live payloads, too.
     pub(crate) fn and_live(mut self) -> Follow {
         self.live = self.shared.clients.followers.watch(&self.thread);
         self
@@ -68,7 +68,7 @@ impl Follow {
 }
 
 impl Follow {
-    /// The next entry, if the log has one by now.
+    /// Returns the next entry, if the log has one by now.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -85,7 +85,8 @@ impl Follow {
     }
 }
 
-/// The next live payload. A follower that missed some continues with those that are left.
+/// Returns the next live payload. A follower that missed some payloads continues with the oldest
+/// payload that is left.
 async fn shown(live: &mut Option<broadcast::Receiver<Showing>>) -> Showing {
     while let Some(receiver) = live {
         use broadcast::error::RecvError::{Closed, Lagged};

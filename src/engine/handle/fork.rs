@@ -1,5 +1,5 @@
 //! Opens forks: sessions that continue from an entry of another thread. A fork shares the entries
-//! up to that one and doesn't copy them.
+//! up to that entry, and doesn't copy them.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::log::ThreadRecord;
 use crate::wire::{Code, Fault};
 
 impl Pump {
-    /// A handle of the same pump, for messages into forks. Each message opens a session that
-    /// continues from this entry, as if the entry were the newest of its thread and nothing waited
-    /// or ran there.
+    /// Returns a handle of the same pump, for messages into forks. Each message opens a session
+    /// that continues from this entry, as if the entry were the newest of its thread and nothing
+    /// waited or ran there.
     ///
     /// Entries up to this one are shared, not copied, and the thread itself stays as it is. Forking
     /// needs the same permission as sending into the thread.
@@ -39,8 +39,8 @@ impl Pump {
         pump
     }
 
-    /// A thread's record, if an identity may know the thread: it owns the thread, or it is an
-    /// operator.
+    /// Returns a thread's record, if an identity may know the thread: it owns the thread, or it is
+    /// an operator.
     pub(crate) async fn permitted(
         &self,
         who: &Identity,
@@ -58,7 +58,7 @@ impl Pump {
         }
     }
 
-    /// The record of a thread and the thread's owner, if the log has the thread.
+    /// Returns the record of a thread and the thread's owner, if the log has the thread.
     async fn known(
         &self,
         thread: &ThreadId,
@@ -75,7 +75,7 @@ impl Pump {
         Ok(Some((record, opening.map(|it| it.from.clone()))))
     }
 
-    /// The entry that a fork continues from, if the identity may fork there.
+    /// Returns the entry that a fork continues from, if the identity may fork there.
     pub(crate) async fn source(&self, who: &Identity, at: &EntryId) -> Result<Source, Fault> {
         let record = self.permitted(who, &at.thread).await?;
         if at.seq > record.last_seq {
@@ -95,8 +95,8 @@ impl Pump {
         Ok(Source { at: at.clone(), lineage })
     }
 
-    /// Whether the push that became this entry had the same destination. The answer tells a
-    /// repeated push from another push with the same client id.
+    /// Returns whether the push that became this entry had the same destination. The result
+    /// distinguishes a repeated push from another push with the same client id.
     pub(crate) async fn is_there(
         &self,
         destination: &Destination,

@@ -1,7 +1,7 @@
 //! The handle of a running pump, for programs and doors.
 //!
 //! - `follow`: reads a thread's entries as it grows.
-//! - `pump`: push, tell, ask, follow and shut down.
+//! - `pump`: the handle itself, with push, tell, ask, follow and shutdown.
 //! - `fork`: opens sessions that continue from an entry of another thread.
 //! - `push`: checks and routes a push, and looks up its client id.
 

@@ -1,4 +1,4 @@
-//! The handle of a running pump: push, tell, ask, follow, shut down.
+//! The handle of a running pump, with push, tell, ask, follow and shutdown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,23 +29,23 @@ use crate::wire::core::{Done, Huh};
 use crate::wire::{Checked, Code, Fault, Payload};
 use crate::xml::Element;
 
-/// The sender of messages, as a door has established it.
+/// The sender of messages, as established by a door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a door says both")]
 pub struct Identity {
-    /// The name. It may be neither that of a listener nor `core`.
+    /// The name. It may be neither the name of a listener nor `core`.
     pub name: Arc<str>,
     /// Whether the identity is an operator. Operators may see every thread and send into it.
     pub operator: bool,
 }
 
 impl Identity {
-    /// The flags of a message from this identity.
+    /// Returns `flags`, with the flag for operators if this identity is one.
     pub(crate) fn marked(&self, flags: Flags) -> Flags {
         if self.operator { flags.with(Flags::FROM_OPERATOR) } else { flags }
     }
 
-    /// The pusher of this identity, with its observer.
+    /// Returns this identity as a pusher, with its observer.
     pub(crate) fn pusher(
         &self,
         may_know_why: bool,
@@ -103,37 +103,38 @@ impl Pump {
         &self.shared
     }
 
-    /// A handle whose faults may name listeners and payloads to clients without a token, unless a
-    /// door of the pump asks for tokens. Doors use this handle if only this machine can reach them.
+    /// Returns a handle whose faults may name listeners and payloads to clients without a token,
+    /// unless a door of the pump asks for tokens. Doors use this handle if only this machine can
+    /// reach them.
     pub(crate) fn without_secrets(&self) -> Pump {
         Pump { is_open: !self.shared.clients.has_tokens, ..self.clone() }
     }
 
-    /// Whether a sender may know why no listener takes a payload.
+    /// Returns whether a sender may know why no listener takes a payload.
     pub(crate) fn may_know_why(&self, who: &Identity) -> bool {
         who.operator || self.is_open && *who.name == *CONSOLE
     }
 
-    /// A handle of the same pump, with this identity as the sender.
+    /// Returns a handle of the same pump, with this identity as the sender.
     #[must_use]
     pub fn speaking_as(&self, identity: Identity) -> Pump {
         Pump { identity, ..self.clone() }
     }
 
-    /// A handle of the same pump, for messages into this thread. With a handle that names no
-    /// thread, each message opens a session.
+    /// Returns a handle of the same pump, for messages into this thread. With a handle that names
+    /// no thread, each message opens a session.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadId) -> Pump {
         Pump { destination: Destination::Thread(thread.clone()), ..self.clone() }
     }
 
-    /// A handle of the same pump, for messages to this listener.
+    /// Returns a handle of the same pump, for messages to this listener.
     #[must_use]
     pub fn to(&self, listener: &str) -> Pump {
         Pump { to: Some(listener.into()), ..self.clone() }
     }
 
-    /// The listener that messages of this handle are for, if it names one.
+    /// Returns the listener that messages of this handle are for, if it names one.
     pub(crate) fn receiver(&self) -> Option<Arc<str>> {
         self.to.clone()
     }
@@ -194,7 +195,7 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(AskError::Refused(stopped())))
     }
 
-    /// Sends a payload. The observer hears what becomes of the push, until the push is settled.
+    /// Sends a payload. The observer receives the events of the push until the push is settled.
     pub(crate) async fn send_observed(&self, payload: Element, observer: Arc<dyn PushObserver>) {
         self.send(self.check(payload), Flags::NONE, observer).await;
     }
@@ -216,8 +217,8 @@ impl Pump {
         }
     }
 
-    /// A payload with its receivers. If the destination is a fork: also the entry that the fork
-    /// continues from.
+    /// Returns a payload with its receivers. If the destination is a fork, also returns the entry
+    /// that the fork continues from.
     async fn addressed(
         &self,
         payload: Result<Checked, Fault>,
@@ -295,13 +296,13 @@ impl Pump {
         self.shared.counts.refusals()
     }
 
-    /// The counters and the state of the pump, for programs that show them elsewhere.
+    /// Returns the counters and the state of the pump, for programs that show them elsewhere.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.shared.metrics()
     }
 
-    /// The unread bytes of all connections, at all doors.
+    /// Returns the unread bytes of all connections, at all doors.
     pub(crate) fn unread(&self) -> &Arc<UnreadBytes> {
         &self.shared.clients.unread
     }
@@ -340,35 +341,35 @@ impl Pump {
         self.shared.clients.followers.join_all(wants_live)
     }
 
-    /// What the organism can do: its listeners and their payloads.
+    /// Returns the organism's capabilities: its listeners and their payloads.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.shared.routes.capabilities
     }
 
-    /// The log.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.shared.log
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// Whether a listener has this name. No identity may have the name of a listener.
+    /// Returns whether a listener has this name. No identity may have the name of a listener.
     #[must_use]
     pub fn has_listener(&self, name: &str) -> bool {
         self.shared.routes.find(name).is_some()
     }
 
-    /// Waits until the entries that the last stop left unfinished have been given back to their
+    /// Waits until the entries that were unfinished at the last stop have been given back to their
     /// trees.
     ///
     /// # Errors
-    /// If the log can't be read. In that case nothing works.
+    /// If the log can't be read. The pump can't work in that case.
     pub async fn ready(&self) -> Result<(), log::Error> {
         let mut ready = self.shared.state.ready.subscribe();
         let ready = ready.wait_for(Option::is_some).await;
@@ -436,7 +437,7 @@ impl Pump {
         }
     }
 
-    /// The stage of the pump, which doors watch.
+    /// Returns the stage of the pump, which doors watch.
     #[must_use]
     pub fn stage(&self) -> watch::Receiver<Stage> {
         self.shared.state.stage.subscribe()
@@ -451,7 +452,8 @@ impl Pump {
     }
 }
 
-/// An observer of a push, and what it hears: the entry of the push, or why the push is refused.
+/// Returns an observer of a push, and a receiver. The receiver gets the entry of the push, or the
+/// fault with which the push is refused.
 pub(crate) fn acceptance() -> (Arc<dyn PushObserver>, oneshot::Receiver<Result<EntryId, Fault>>) {
     First::of(|news| match news {
         PushEvent::Accepted { id, .. } => Some(Ok(id)),
@@ -464,7 +466,7 @@ pub(crate) fn typed<P: Payload>(payload: &P) -> Result<Checked, Fault> {
     payload.encode().map(|element| Checked::typed(P::NAME, element))
 }
 
-/// An answer, or the error that the answer stands for.
+/// Returns an answer, or the error that the answer stands for.
 fn failed(answer: Entry) -> Result<Entry, AskError> {
     if answer.is::<Huh>() {
         let huh = answer.decode().map_err(AskError::Refused)?;
@@ -498,32 +500,32 @@ impl<T: Send> PushObserver for First<T> {
         if let Some(event) = (self.is_it)(news) {
             let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(done) = done {
-                // An error means that the caller waits no more.
+                // An error means that the caller no longer waits.
                 let _ = done.send(event);
             }
         }
     }
 }
 
-/// Why an `ask` has no answer of the type that it waited for.
+/// The reason why an `ask` returns no answer of the wanted type.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AskError {
     /// The message was refused, or its answer can't be read.
     Refused(Fault),
-    /// Something went wrong on the message's way or in its handler.
+    /// The pump answered with a fault, since the delivery or the handling of the message failed.
     Failed(Box<Huh>),
     /// The answer is another payload, such as an error that the listener returned.
     Other(Element),
     /// The message is in the log, but then the log failed. The outcome is known once the pump has
     /// been started again.
     Lost(Fault),
-    /// The message is settled, and nobody answered it.
+    /// The message is settled, and no listener answered it.
     Unanswered,
 }
 
 impl AskError {
-    /// The answer as a `P`, if it was another payload of this type.
+    /// Returns the answer as a `P`, if it was another payload of this type.
     #[must_use]
     pub fn other<P: Payload>(&self) -> Option<P> {
         match self {
@@ -552,17 +554,17 @@ impl std::error::Error for AskError {}
 /// The destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// Into a session that the message opens.
+    /// A session that the message opens.
     Session,
-    /// Into a thread that exists.
+    /// A thread that exists.
     Thread(ThreadId),
-    /// Into a session that continues from this entry.
+    /// A session that continues from this entry.
     Fork(EntryId),
 }
 
 impl Destination {
-    /// The destination that a `<thread>` names. A text with a slash and a number is an entry, since
-    /// no thread's id has a slash.
+    /// Returns the destination that the text of a `<thread>` names. A text with a slash and a
+    /// number is an entry, since no thread's id has a slash.
     pub(crate) fn named(text: Option<&str>) -> Destination {
         match (text, text.and_then(|it| it.parse().ok())) {
             (None, _) => Destination::Session,

@@ -1,4 +1,4 @@
-//! The stages of a push, from its envelope to a worker's inbox: the push is checked and routed, and
+//! The stages of a push, from its envelope to a worker's inbox. The push is checked and routed, and
 //! its client id is looked up.
 
 use std::pin::Pin;
@@ -48,10 +48,11 @@ struct RefusalObserver {
     span: Span,
 }
 
-/// A push on its way. None if it was refused, or if it repeats an earlier push.
+/// The future of a push that waits. Its output is None if the push was refused or repeats an
+/// earlier push.
 pub(crate) type PendingPush = Pin<Box<dyn Future<Output = Option<Routed>> + Send>>;
 
-/// A push whose first half is done: the push is ready to be posted, or waits.
+/// A push after `begin`: it is ready to be posted, or it waits.
 pub(crate) enum PushProgress {
     /// The push may be posted. None if the push was refused and its observer was told.
     Ready(Option<Routed>),
@@ -65,7 +66,7 @@ pub(crate) enum PushProgress {
 }
 
 impl CheckedPush {
-    /// The push, with its client id claimed and the entry of its fork found.
+    /// Returns the push, with its client id claimed and the entry of its fork found.
     fn routed(self, claim: Option<Claim>, source: Option<Source>) -> Routed {
         let CheckedPush { destination, by, message, meta, id, span } = self;
         let own = |(id, claim)| ClientId { id, claim: Arc::new(claim) };
@@ -73,8 +74,9 @@ impl CheckedPush {
         Routed { destination, push: Box::new(Push { by, message, meta, client_id, source }), span }
     }
 
-    /// Whether the push repeats an earlier push, which became `entry`. Receiver and payload must be
-    /// the same, and the envelope must name or leave out the receiver and the thread as before.
+    /// Returns whether the push repeats an earlier push, which became `entry`. Receiver and payload
+    /// must be the same, and the envelope must name or leave out the receiver and the thread as
+    /// before.
     fn is_same(&self, entry: &log::Entry) -> bool {
         let given = Flags::TO_GIVEN.with(Flags::THREAD_GIVEN).bits();
         let message = &self.message;
@@ -96,11 +98,11 @@ impl RefusalObserver {
 }
 
 impl Pump {
-    /// Takes an envelope from a connection. `observer` hears what becomes of the push, under
+    /// Takes an envelope from a connection. `observer` receives the events of the push, each with
     /// `number`.
     ///
-    /// This waits only if the push has a client id or opens a fork: for the log, or for another
-    /// push with the same client id.
+    /// The call waits only if the push has a client id or opens a fork. In that case it waits for
+    /// the log, or for another push with the same client id.
     pub async fn push(
         &self,
         who: &Identity,
@@ -118,8 +120,8 @@ impl Pump {
         }
     }
 
-    /// The first half of a push: checks and routes it, and claims its client id. The pushes of a
-    /// connection must begin in their order.
+    /// Begins a push: checks and routes it, and claims its client id. The pushes of a connection
+    /// must begin in their order.
     pub(crate) fn begin(&self, by: Pusher, envelope: Envelope) -> PushProgress {
         let number = by.number;
         let span = tracing::debug_span!("push", number);
@@ -157,8 +159,8 @@ impl Pump {
         }
     }
 
-    /// Sends a payload of the pump itself, which `id` names among those of the pump, and waits
-    /// until it is in the log. A payload that the log has under this id isn't sent again.
+    /// Sends a payload of the pump itself with the client id `id`, and waits until it is in the
+    /// log. If the log already has a payload of the pump with this id, nothing is sent.
     ///
     /// # Errors
     /// The fault with which the payload was refused.
@@ -184,7 +186,7 @@ impl Pump {
         heard.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// The second half of a push: posts it.
+    /// Finishes a push: posts it to its worker.
     pub(crate) fn go(&self, Routed { destination, push, span }: Routed) {
         span.in_scope(|| self.post(&destination, push));
     }
@@ -240,8 +242,8 @@ impl Pump {
         }
     }
 
-    /// Looks up the client id of a push in the log. None if the push was accepted before, and its
-    /// sender is told so again.
+    /// Looks up the client id of a push in the log. If the push was accepted before, tells its
+    /// sender so again, and returns None.
     async fn look_up_id(
         &self,
         checked: CheckedPush,
@@ -286,14 +288,15 @@ impl Pump {
 struct Claim {
     shared: Arc<Shared>,
     key: (Arc<str>, Arc<str>),
-    /// Other pushes with the same id wait on this channel. The channel also tells this claim from a
-    /// later one of the same id.
+    /// Other pushes with the same id wait on this channel. The channel also distinguishes this
+    /// claim from a later claim of the same id.
     waiting: watch::Receiver<()>,
     done: watch::Sender<()>,
 }
 
 impl Claim {
-    /// Claims an id. If another push has it, returns a receiver that tells when that push is over.
+    /// Claims an id. If another push has claimed it, returns a receiver that tells when that push
+    /// is over.
     fn take(
         shared: &Arc<Shared>,
         identity: &Arc<str>,

@@ -1,5 +1,5 @@
-//! The record of messages in the log: what each message led to, and when it was consumed. A replay
-//! is compared with this record.
+//! The record of messages in the log: the entries that each message led to, and the time at which
+//! it was consumed. A replay is compared with this record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::wire::{Fault, Payload};
 pub(super) struct Record {
     pub(super) outputs: HashMap<EntryId, Vec<Output>>,
     /// Maps an entry and a listener to the attempt that first consumed or parked the entry, and to
-    /// its time.
+    /// the time of this consumption or parking.
     pub(super) consumed: HashMap<(EntryId, Arc<str>), (u32, ConsumedAt)>,
     /// Maps an entry and a listener to the number of the last attempt that started.
     pub(super) attempts: HashMap<(EntryId, Arc<str>), u32>,
@@ -61,7 +61,7 @@ impl Record {
                 Mark::Consumed { entry, listener, attempt } => {
                     self.handled(entry, listener, attempt, noted.after);
                 }
-                // A message that has been started and waits was parked by its handling.
+                // A message that waits after its handling had started was parked by this handling.
                 Mark::Waits { entry, listener, .. } => {
                     let key = (entry, listener);
                     if let Some(attempt) = self.attempts.get(&key).copied() {
@@ -94,8 +94,8 @@ impl Record {
         self.consumed.insert(key, (attempt, when));
     }
 
-    /// Reads what each message of a thread led to. If a message led to a child thread, its output
-    /// is the child's first entry.
+    /// Reads the entries that each message of a thread led to. If a message led to a child thread,
+    /// its output is the child's first entry.
     pub(super) async fn read(
         &mut self,
         log: &dyn Log,
@@ -129,8 +129,9 @@ impl Record {
 }
 
 impl Record {
-    /// The messages that a serial listener handled together with a message, and the last entry that
-    /// the listener saw. None if the message was handled together with an earlier one.
+    /// Returns the messages that a serial listener handled together with a message, and the last
+    /// entry that the listener saw. Returns None if the message was handled together with an
+    /// earlier one.
     pub(super) fn hand(
         &self,
         message: &Entry,
@@ -153,8 +154,8 @@ impl Record {
 }
 
 impl Record {
-    /// Why a charge was refused when it was recorded, computed from the earlier charges and
-    /// `limits`. None if the charge would fit.
+    /// Returns why a charge was refused when it was recorded, computed from the earlier charges and
+    /// `limits`. Returns None if the charge would fit.
     pub(super) fn refused(&self, charge: &log::Entry, limits: &Limits) -> Option<Fault> {
         let tree = charge.id.thread.tree();
         let is_earlier =

@@ -27,7 +27,7 @@ pub(super) struct ReplayHost {
 }
 
 impl ReplayHost {
-    /// The emissions so far.
+    /// Returns the emissions so far.
     pub(super) fn sent(&self) -> MutexGuard<'_, Vec<Emit>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -35,11 +35,11 @@ pub struct Replayed {
     /// compared.
     pub compared: BTreeMap<Arc<str>, u64>,
     /// Maps a listener that is neither pure nor recorded to the number of messages that it handled.
-    /// Its emissions are taken from the log.
+    /// The emissions of such a listener are taken from the log.
     pub taken: BTreeMap<Arc<str>, u64>,
     /// Messages of pure and recorded listeners that couldn't be compared with the log.
     pub skipped: Vec<Skipped>,
-    /// The first difference from the log. The replay ends with it.
+    /// The first difference from the log. The replay ends at this difference.
     pub difference: Option<Difference>,
 }
 
@@ -120,8 +120,8 @@ impl Plan {
     }
 }
 
-/// Why a message wasn't compared that was in hand when its thread ended. What its listener heard
-/// from elsewhere isn't in the log.
+/// The reason for skipping a message whose thread ended while the message was being handled. The
+/// log doesn't have the input that the listener got from outside.
 const ENDED: &str = "its thread came to its end meanwhile";
 
 /// A message that is handled again, with its receiver, the messages that are handled together with
@@ -242,7 +242,8 @@ impl<P: Port> Replay<'_, P> {
         }
     }
 
-    /// Runs a handler and compares its emissions. If that can't be done, returns the reason.
+    /// Runs a handler and compares its emissions with the log. Returns the reason if they can't be
+    /// compared.
     async fn compare(&mut self, handling: &Handling, folds: &[Awake]) -> Option<&'static str> {
         let Handling { message, receiver, .. } = handling;
         let outputs = self.record.outputs.get(message.id()).map_or(&[][..], Vec::as_slice);
@@ -264,7 +265,7 @@ impl<P: Port> Replay<'_, P> {
             .ends
             .get(message.thread())
             .filter(|(it, _)| it.seq() > message.seq() && it.cause() != Some(message.id()));
-        // What ends a handling is in the log together with the last of its emissions.
+        // The log has the end of a handling in the same commit as the handling's last emissions.
         let is_over = outputs.iter().any(|it| it.entry.position > handling.consumed);
         let is_cut = !is_over && ended.is_some_and(|(_, at)| *at > handling.consumed);
         if is_cut && self.plan.routes.listeners[receiver.listener].traits.recorded {
@@ -284,8 +285,8 @@ impl<P: Port> Replay<'_, P> {
         None
     }
 
-    /// Maps a refused charge's index among the emissions to its fault. None if one of the refused
-    /// charges would fit now.
+    /// Maps a refused charge's index among the emissions to the charge's fault. Returns None if one
+    /// of the refused charges would fit now.
     fn refusals(&self, before: &RecordedOutcome<'_>) -> Option<HashMap<usize, Fault>> {
         let refused = before.recorded().enumerate().filter(|(_, output)| {
             output.entry.name == Charge::NAME && output.entry.flags.contains(Flags::REFUSED)
@@ -354,13 +355,13 @@ impl<P: Port> Replay<'_, P> {
     }
 }
 
-/// Whether a replay runs a listener: it is pure or recorded.
+/// Returns whether a replay runs a listener: it is pure or recorded.
 fn is_run(listener: &Registered) -> bool {
     listener.traits.pure || listener.traits.recorded
 }
 
-/// Whether the engine carries out an emission after the others of its step, since the emission
-/// opens a thread.
+/// Returns whether the engine carries out an emission after the others of its step, since the
+/// emission opens a thread.
 fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -> bool {
     match (target, &ready.payload) {
         (Target::Child { .. }, Ok(_)) => true,
@@ -375,7 +376,7 @@ fn is_beyond(target: &Target, listener: usize, routes: &Routes, ready: &Ready) -
     }
 }
 
-/// What a message led to, as the log has it.
+/// The recorded outcome of a message.
 struct RecordedOutcome<'a> {
     /// The emissions of the listener.
     entries: Vec<&'a Output>,
@@ -397,7 +398,8 @@ impl<'a> RecordedOutcome<'a> {
         RecordedOutcome { entries, faults: outputs.iter().filter_map(fault).collect() }
     }
 
-    /// Whether an emission opened a thread when it was recorded, because its receiver was busy.
+    /// Returns whether an emission opened a thread when it was recorded, because its receiver was
+    /// busy.
     fn began(&self, ready: &Ready) -> bool {
         let (Target::Listener(_), Ok(checked)) = (&ready.target, &ready.payload) else {
             return false;
@@ -408,12 +410,13 @@ impl<'a> RecordedOutcome<'a> {
         self.entries.iter().any(|then| then.begins && is_same(then))
     }
 
-    /// The recorded emissions in the message's own thread.
+    /// Returns the recorded emissions in the message's own thread.
     fn recorded(&self) -> impl Iterator<Item = &'a Output> {
         self.entries.iter().copied().filter(|it| !it.begins)
     }
 
-    /// The first difference between the recorded emissions and `now`, the emissions of the replay.
+    /// Returns the first difference between the recorded emissions and `now`, the emissions of the
+    /// replay.
     fn difference(
         &self,
         message: &Entry,
@@ -431,8 +434,8 @@ impl<'a> RecordedOutcome<'a> {
         let mut faults = self.faults.iter();
         for ready in now {
             let (checked, then) = match &ready.payload {
-                // If the log has no more emissions, the recorded handler failed. Its fault is
-                // compared.
+                // If the log has no more emissions, the recorded handler failed. In that case its
+                // fault is compared.
                 Ok(checked) => {
                     let then = entries.next();
                     let fault = if then.is_none() { faults.next() } else { None };
@@ -443,7 +446,7 @@ impl<'a> RecordedOutcome<'a> {
                     }
                     (checked.clone(), then.or(fault.map(|(it, _)| *it)))
                 }
-                // The pump itself is never told of a fault.
+                // The pump itself is never sent a fault.
                 Err(_) if message.from() == CORE_NAME => continue,
                 Err(fault) => (said(fault)?, faults.next().map(|(it, _)| *it)),
             };
@@ -465,7 +468,7 @@ impl<'a> RecordedOutcome<'a> {
         if let Some(less) = entries.next() {
             return Some(different(Some(less), None));
         }
-        // The other faults are the pump's own remarks on emissions. They don't count.
+        // Faults with other numbers are the pump's reports about emissions, and aren't compared.
         let own = ["P0007", "P0015", "P0017", "P0026", "P0027"];
         let was_refused = self.entries.iter().any(|it| it.entry.flags.contains(Flags::REFUSED));
         let less = faults.find(|(_, code)| own.contains(&code.as_str()) && !was_refused);
@@ -473,13 +476,13 @@ impl<'a> RecordedOutcome<'a> {
     }
 }
 
-/// Whether a fault says that the budget has no room for the thread that an emission opens.
+/// Returns whether a fault says that the budget has no room for the thread that an emission opens.
 fn is_unopened(code: &str, target: &Target) -> bool {
     matches!(target, Target::Child { for_sender: true, .. }) && code == Code::OverBudget.to_string()
 }
 
-/// How many entries an emission becomes. An answer becomes one entry for each identity that asked,
-/// and one for each message that a listener sent.
+/// Returns how many entries an emission becomes. An answer becomes one entry for each identity that
+/// asked, and one entry for each message that a listener sent.
 fn answers(target: &Target) -> usize {
     let Target::Askers(asked, _) = target else { return 1 };
     let (people, others): (Vec<&Entry>, Vec<&Entry>) =
@@ -488,7 +491,7 @@ fn answers(target: &Target) -> usize {
     people.len() + others.len()
 }
 
-/// The receiver of an emission, if its target tells.
+/// Returns the receiver of an emission, if the target of the emission determines it.
 fn addressee(target: &Target, message: &Entry, listener: &Arc<str>) -> Option<Arc<str>> {
     match target {
         Target::Sender => Some(message.sender().clone()),
@@ -504,8 +507,8 @@ impl Emitted {
         Emitted { to: entry.to.clone(), name: entry.name.clone(), body: entry.body.clone() }
     }
 
-    /// Whether an entry has the same payload, and the same receiver if the receiver is known. A
-    /// refused entry may have no receiver.
+    /// Returns whether an entry has the same payload, and the same receiver if the receiver is
+    /// known. A refused entry may have no receiver.
     fn is(&self, entry: &log::Entry) -> bool {
         let was_refused = entry.to.is_none() && entry.flags.contains(Flags::REFUSED);
         self.name == entry.name

@@ -31,7 +31,7 @@ pub struct TreeState {
     pub position: u64,
     /// The thread and its descendants, in the order in which they were opened.
     pub threads: Vec<ThreadState>,
-    /// What the whole tree had spent, including the threads above this one.
+    /// The amounts that the whole tree had spent, including the threads above this one.
     pub budget: Vec<Spending>,
 }
 
@@ -66,7 +66,7 @@ pub struct FoldState {
     pub listener: Arc<str>,
     /// The name of the fold's type.
     pub fold: &'static str,
-    /// The fold's state as `Debug` shows it, or why there is none.
+    /// The fold's state as `Debug` shows it, or the reason why there is none.
     pub shown: Result<String, String>,
     /// BLAKE3 over the text in `shown`.
     pub digest: [u8; 32],
@@ -90,7 +90,7 @@ pub struct Waiting {
     pub attempts: u32,
 }
 
-/// What was spent of one budget.
+/// The spent amount and the limit of one budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spending {
@@ -113,12 +113,12 @@ impl FoldState {
 }
 
 impl Plan {
-    /// The state of a thread and its descendants after an entry, or at the end of the log: the
-    /// folds of this plan's listeners, the budget and the unconsumed entries.
+    /// Returns the state of a thread and its descendants after an entry, or at the end of the log:
+    /// the folds of this plan's listeners, the budget and the unconsumed entries.
     ///
-    /// The state is that at one position of the whole log. The log records consumption by commit.
+    /// The state belongs to one position of the whole log. The log records consumption by commit.
     /// So an entry counts as consumed if its consumption was recorded up to the end of the commit
-    /// that holds the given entry. None if the thread has no such entry.
+    /// that holds the given entry. Returns None if the thread has no such entry.
     ///
     /// # Errors
     /// If the log can't be read, or has no such thread.
@@ -145,7 +145,8 @@ impl Plan {
         let marks = log.marks(&session.id).await?;
         let mut opened: Vec<ThreadReading> = Vec::new();
         for member in tree {
-            // A thread is wanted if it is the given thread, or if its parent is wanted.
+            // A thread belongs to the result if it is the given thread, or if its parent belongs to
+            // the result.
             let above = member.parent.as_ref().and_then(|id| opened.iter().find(|it| it.is(id)));
             let is_meant = member.id == *thread || above.is_some_and(|it| it.is_meant);
             opened.extend(read_thread(log, &self.routes, member, is_meant, cut, &marks).await?);
@@ -157,7 +158,7 @@ impl Plan {
         Ok((!threads.is_empty()).then_some(TreeState { position, threads, budget }))
     }
 
-    /// What a tree had spent at the cut.
+    /// Returns the amounts that a tree had spent at the cut.
     async fn spending(
         &self,
         log: &dyn Log,
@@ -214,7 +215,7 @@ impl ThreadReading {
     }
 }
 
-/// Reads a thread up to the cut. None if the thread didn't exist at the cut.
+/// Reads a thread up to the cut. Returns None if the thread didn't exist at the cut.
 async fn read_thread(
     log: &dyn Log,
     routes: &Routes,
@@ -281,7 +282,7 @@ fn entry_of(mark: &Mark) -> &EntryId {
     }
 }
 
-/// The entries that some listener hasn't consumed, once for each such listener.
+/// Returns the entries that some listener hasn't consumed, once for each such listener.
 fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waiting> {
     let mut all: BTreeMap<(u64, Arc<str>), (bool, Waiting)> = BTreeMap::new();
     let waiting = |entry: &log::Entry, listener: &Arc<str>| Waiting {
@@ -314,7 +315,7 @@ fn left(entries: &BTreeMap<u64, Arc<log::Entry>>, marks: &[&Mark]) -> Vec<Waitin
     all.into_values().filter(|(is_over, _)| !is_over).map(|(_, it)| it).collect()
 }
 
-/// The folds of all listeners, while a thread is read.
+/// The folds of all listeners while a thread is being read.
 struct Folding<'a>(Vec<(&'a Registered, usize, Result<Awake, String>)>);
 
 impl<'a> Folding<'a> {
@@ -344,8 +345,8 @@ impl<'a> Folding<'a> {
 }
 
 impl Pump {
-    /// The folds of all listeners in a thread, as of the thread's last entry. Folds that the pump
-    /// has in memory are brought up to that entry. Other folds are computed from the log.
+    /// Returns the folds of all listeners in a thread, as of the thread's last entry. Folds that
+    /// the pump has in memory are brought up to that entry. Other folds are computed from the log.
     ///
     /// [`Plan::state`] computes the same folds from the log alone.
     ///

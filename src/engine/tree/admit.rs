@@ -70,7 +70,7 @@ impl Thread {
     }
 
     /// Gives an entry its number, appends it to the thread, and queues a delivery for each
-    /// receiver. With `until`, the deliveries aren't queued, but wait until that time.
+    /// receiver. With `until`, the deliveries wait until that time instead.
     pub(crate) fn append(
         &mut self,
         sending: Sending<'_>,
@@ -138,8 +138,8 @@ impl Thread {
         entry
     }
 
-    /// Whether a draft's cause, and the entry that the draft answers, come before the draft.
-    /// Entries of other threads always do.
+    /// Returns whether a draft's cause, and the entry that the draft answers, come before the
+    /// draft. Entries of other threads always count as earlier.
     fn follows(&self, draft: &Draft) -> bool {
         let is_before = |id: &EntryId| id.thread != self.id || id.seq < draft.id.seq;
         draft.cause.as_ref().is_none_or(is_before) && draft.reply_to.as_ref().is_none_or(is_before)
@@ -155,8 +155,8 @@ impl Thread {
         out.effects.extend(hears.map(|it| Effect::Came(it, entry.name().clone())));
     }
 
-    /// If the receiver's listener has `wakes`: notes that the listener has this message to handle.
-    /// `since` has the entries after the message, if the message came before a restart.
+    /// Notes that the receiver's listener has this message to handle, if the listener has `wakes`.
+    /// If the message came before a restart, `since` has the entries after the message.
     pub(crate) fn note_asked(
         &self,
         receiver: Receiver,
@@ -172,19 +172,20 @@ impl Thread {
         }
     }
 
-    /// If the listener has `wakes`: notes that the message is handled, or never will be.
+    /// Notes that the message needs no more handling, if the listener has `wakes`.
     pub(crate) fn note_done(&self, seq: u64, listener: usize, world: &World<'_>, out: &mut Step) {
         if world.routes.listeners[listener].wakes.is_some() {
             out.later.push(Timing::Done(Key { thread: self.id.clone(), seq, listener }));
         }
     }
 
-    /// Why the thread refuses a push, if it does.
+    /// Returns the fault if the thread refuses a push.
     pub(crate) fn closed_to(&self, push: &Push, world: &World<'_>) -> Option<Fault> {
         let steers = |it: &Receiver| world.routes.listeners[it.listener].steers;
         match self.state {
             State::Open | State::Paused => None,
-            // Ending a thread and raising its budget need no budget.
+            // A push that ends a thread or raises its budget is accepted even if the budget is
+            // spent.
             State::OverBudget if push.message.receivers.iter().all(steers) => None,
             state => Some(ended(&self.id, state)),
         }

@@ -1,5 +1,6 @@
-//! The budget of a tree: what its threads may spend, and what they have spent. A tree has one
-//! ledger, so its budget bounds all of its threads. Only `read` and `charged` read the log.
+//! The budget of a tree: the limits of its threads, and the amounts that they have spent. A tree
+//! has one ledger, so its budget bounds all of its threads together. Only `read` and `charged` read
+//! the log.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::log::{Log, ThreadRecord};
 use crate::wire::budget::{BudgetKey, BudgetRaised, BudgetWarning, Charge, RaiseBudget};
 use crate::wire::{Code, Fault, Payload};
 
-/// The advice for a raise that has neither `by` nor `to`, or both, or a `to` that can't be read.
+/// The advice for a raise that has neither `by` nor `to`, that has both, or whose `to` can't be
+/// read.
 const ONE_OF: &str = "Say either by=\"50000\", how much more, or to=\"200000\", the new limit.";
 
 /// The percentages of a limit at which the pump warns.
@@ -26,10 +28,10 @@ const WARNED_AT: [u8; 3] = [95, 90, 75];
 pub(crate) struct Ledger {
     limits: [u64; BudgetKey::ALL.len()],
     used: [u64; BudgetKey::ALL.len()],
-    /// For each budget: the highest percentage that was warned of.
+    /// For each budget: the highest percentage that a warning has reported.
     warned: [u8; BudgetKey::ALL.len()],
     /// Maps a thread and a listener to the number of turns that the listener took in the thread,
-    /// and to the highest percentage that was warned of.
+    /// and to the highest percentage that a warning has reported.
     turns: FxHashMap<(ThreadId, Arc<str>), (u64, u8)>,
     /// When the session was opened; 0 while it has no entry.
     opened_us: u64,
@@ -51,14 +53,14 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// Whether nothing of the budget is left before an operator raises it. Depth and children never
-    /// count as spent: threads that end give them back.
+    /// Returns whether the budget is used up until an operator raises it. Depth and children never
+    /// count as used up, since threads that end give them back.
     pub(crate) fn is_spent(self) -> bool {
         let comes_back = matches!(self.key, BudgetKey::Depth | BudgetKey::Children);
         !comes_back && self.left() == 0
     }
 
-    /// How much is left if the reserved part doesn't count as spent.
+    /// Returns how much is left if the reserved part doesn't count as spent.
     fn left(self) -> u64 {
         self.limit.saturating_sub(self.used.saturating_sub(self.reserved))
     }
@@ -71,7 +73,7 @@ impl Short {
 }
 
 impl Ledger {
-    /// A ledger from which nothing is spent.
+    /// Creates a ledger in which nothing is spent yet.
     pub(crate) fn new(limits: &Limits) -> Ledger {
         let limit = |key| match key {
             BudgetKey::Messages => limits.tree_messages_max,
@@ -85,8 +87,8 @@ impl Ledger {
         Ledger { limits: BudgetKey::ALL.map(limit), ..Ledger::default() }
     }
 
-    /// The ledger of a tree that the log has. It is computed from the number of the tree's messages
-    /// and from its entries about budgets, in their order.
+    /// Creates the ledger of a tree that the log has: from the number of the tree's messages, and
+    /// from the tree's entries about budgets in their order.
     pub(crate) fn kept(
         limits: &Limits,
         opened_us: u64,
@@ -138,12 +140,13 @@ impl Ledger {
         self.limits[key as usize]
     }
 
-    /// How much is used of messages, tokens or money. The other budgets aren't counted here.
+    /// Returns the used amount of messages, tokens or money. `used` doesn't count the other
+    /// budgets.
     pub(crate) fn used(&self, key: BudgetKey) -> u64 {
         self.used[key as usize]
     }
 
-    /// The turns of each listener in each thread, sorted by thread and listener.
+    /// Returns the turns of each listener in each thread, sorted by thread and listener.
     pub(crate) fn turns(&self) -> Vec<(&ThreadId, &str, u64)> {
         let turns = self.turns.iter();
         let mut turns: Vec<_> = turns.map(|((id, name), (used, _))| (id, &**name, *used)).collect();
@@ -151,7 +154,7 @@ impl Ledger {
         turns
     }
 
-    /// The seconds since the session was opened.
+    /// Returns the seconds since the session was opened.
     pub(crate) fn seconds(&self, now_us: u64) -> u64 {
         match self.opened_us {
             0 => 0,
@@ -159,7 +162,7 @@ impl Ledger {
         }
     }
 
-    /// Whether `asked` more of a budget fits if `used` of it are used.
+    /// Checks that a budget has room for `asked` more if `used` of it is spent already.
     pub(crate) fn fits(&self, key: BudgetKey, asked: u64, used: u64) -> Result<(), Short> {
         let limit = self.limit(key);
         if used.checked_add(asked).is_some_and(|it| it <= limit) {
@@ -168,13 +171,13 @@ impl Ledger {
         Err(Short { key, asked, used, limit, reserved: 0 })
     }
 
-    /// Whether the budget has room for one more message.
+    /// Checks that the budget has room for one more message.
     pub(crate) fn fits_message(&self, now_us: u64) -> Result<(), Short> {
         self.in_time(now_us)?;
         self.fits(BudgetKey::Messages, 1, self.used(BudgetKey::Messages))
     }
 
-    /// Whether the tree has time left.
+    /// Checks that the tree has time left.
     pub(crate) fn in_time(&self, now_us: u64) -> Result<(), Short> {
         let (used, limit) = (self.seconds(now_us), self.limit(BudgetKey::Seconds));
         if used < limit {
@@ -195,7 +198,8 @@ impl Ledger {
         }
     }
 
-    /// Notes a warning if the usage of a budget has reached a further percentage of `WARNED_AT`.
+    /// Notes a warning if the usage of a budget has reached a higher percentage of `WARNED_AT` than
+    /// before.
     pub(crate) fn look_at(&mut self, key: BudgetKey, used: u64) {
         let limit = self.limit(key);
         let warned = &mut self.warned[key as usize];
@@ -226,8 +230,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a charge fits if the amounts `without` don't count as used. A settlement always
-    /// fits.
+    /// Checks that a charge fits if the amounts in `without` don't count as used. A settlement
+    /// always fits.
     pub(crate) fn fits_charge(
         &self,
         thread: &ThreadId,
@@ -260,8 +264,8 @@ impl Ledger {
             if more != 0 {
                 let used = self.used(key).saturating_add_signed(more);
                 self.used[key as usize] = used;
-                // There is no warning for the reservation of a model's turn, which isn't spent yet
-                // and is settled soon.
+                // The reservation of a model's turn causes no warning: it isn't spent yet, and is
+                // settled soon.
                 if charge.settled || charge.tokens_out.is_none() {
                     self.look_at(key, used);
                 }
@@ -286,7 +290,7 @@ impl Ledger {
         }
     }
 
-    /// Raises a limit. Returns the new limit, or what is wrong with the request.
+    /// Raises a limit. Returns the new limit, or a fault if the request is wrong.
     pub(crate) fn raise(&mut self, raise: &RaiseBudget) -> Result<Allowance, Fault> {
         let (key, limit) = (raise.key, self.limit(raise.key));
         let raised = match (raise.by, &raise.to) {
@@ -311,7 +315,7 @@ impl Ledger {
         Ok(Allowance(raised))
     }
 
-    /// Sets a limit. Warnings about the old limit don't count any more.
+    /// Sets a limit. Warnings about the old limit no longer count.
     fn set(&mut self, key: BudgetKey, limit: u64) {
         self.limits[key as usize] = limit;
         self.unsaid.retain(|it| it.key != key);
@@ -344,8 +348,8 @@ pub(crate) async fn read(
     charged(log, threads, limits, messages).await
 }
 
-/// The ledger of a tree that has had `messages` messages. If nothing was charged in the tree,
-/// nothing is read from the log.
+/// Returns the ledger of a tree that has had `messages` messages. If nothing was charged in the
+/// tree, nothing is read from the log.
 pub(crate) async fn charged(
     log: &dyn Log,
     threads: &[ThreadRecord],
@@ -361,8 +365,8 @@ pub(crate) async fn charged(
     Ok(Ledger::kept(limits, opened_us, messages, entries.iter().map(|it| Entry::kept(it))))
 }
 
-/// The highest percentage of `WARNED_AT` that this usage has reached. None if it has reached none,
-/// or if the budget is unlimited or its limit is 0.
+/// Returns the highest percentage of `WARNED_AT` that this usage has reached. Returns None if the
+/// usage has reached none of them, if the budget is unlimited, or if its limit is 0.
 fn level(used: u64, limit: u64) -> Option<u8> {
     if limit == UNLIMITED || limit == 0 {
         return None;
@@ -371,8 +375,8 @@ fn level(used: u64, limit: u64) -> Option<u8> {
     WARNED_AT.into_iter().find(reached)
 }
 
-/// The fault for a request to raise a budget. `place` is the path of the wrong attribute, or empty.
-/// `text` says what is wrong, and `advice` what to send instead.
+/// Returns the fault for a request to raise a budget. `place` is the path of the wrong attribute,
+/// or empty. `text` says what is wrong, and `advice` what to send instead.
 fn unraised(place: &str, text: impl Into<String>, advice: &str) -> Fault {
     let path = Some(format!("/{}{place}", RaiseBudget::NAME.local()));
     Fault { path, advice: Some(advice.to_owned()), ..Fault::new(Code::Invalid, text) }
@@ -396,7 +400,7 @@ mod tests {
         }
     }
 
-    /// An entry about the budget, as the log would have it.
+    /// Returns an entry about the budget, as the log would have it.
     fn entry<P: Payload>(seq: u64, thread: &str, from: &str, payload: &P) -> Entry {
         let element = payload.encode().unwrap();
         let id = EntryId::new(&ThreadId::new(thread), seq);

@@ -1,5 +1,6 @@
 //! The rules of budgets and of the loop guard: which messages are refused, how charges are booked,
-//! what the pump records of both, and which threads continue once an operator raises a budget.
+//! which entries the pump records about budgets and loops, and which threads continue once an
+//! operator raises a budget.
 
 use bytes::Bytes;
 
@@ -19,7 +20,7 @@ use crate::wire::budget::{BudgetKey, BudgetRaised, Charge, LoopWarning, OverBudg
 use crate::wire::core::{ThreadStatus, said};
 use crate::wire::{Checked, Code, Fault, Payload};
 
-/// The payload that the pump records in a thread that is over budget.
+/// Returns the payload that the pump records in a thread that is over budget.
 fn over_budget(Short { key, used, limit, .. }: Short) -> OverBudget {
     OverBudget { key, used, limit }
 }
@@ -46,7 +47,7 @@ impl Tree {
         }
     }
 
-    /// Holds the threads that a spent budget bounds: they become over budget.
+    /// Holds the threads that a spent budget bounds: their state becomes `OverBudget`.
     pub(crate) fn spent(&mut self, spent: &SpentBudget, world: &World<'_>, out: &mut Step) {
         let what = over_budget(spent.short);
         let is_meant = |id: &&ThreadId| spent.thread.as_ref().is_none_or(|only| only == *id);
@@ -113,8 +114,8 @@ impl Tree {
 }
 
 impl Thread {
-    /// The budget that has no room for a push, if there is one. Pushes for listeners that steer
-    /// threads always have room, so that the owner of a tree can end it.
+    /// Returns the budget that has no room for a push, if there is one. Pushes for listeners that
+    /// steer threads always have room, so that the owner of a tree can end it.
     pub(crate) fn shortage(&self, push: &Push, world: &World<'_>, out: &Step) -> Option<Short> {
         let steers = |it: usize| world.routes.listeners[it].steers;
         if push.message.receivers.iter().all(|it| steers(it.listener)) {
@@ -129,13 +130,13 @@ impl Thread {
         self.run_out(short, None, out);
     }
 
-    /// The budget that has no room for an emission, if there is one. These emissions always have
-    /// room:
+    /// Returns the budget that has no room for an emission, if there is one. These emissions always
+    /// have room:
     ///
-    /// - those that no listener of this thread gets;
-    /// - those for or from a listener that only settles earlier work;
+    /// - emissions that no listener of this thread gets;
+    /// - emissions for or from a listener that only settles earlier work;
     /// - answers to a listener that parks messages;
-    /// - those of a listener that steers threads.
+    /// - emissions of a listener that steers threads.
     pub(crate) fn shortage_for(
         &self,
         part: &Part,
@@ -196,7 +197,7 @@ impl Thread {
     }
 
     /// Books a charge of a listener, and appends its entry. If the charge doesn't fit, it is
-    /// recorded as refused, and the fault is kept in `out.uncharged` for the handler.
+    /// recorded as refused. In that case `out.uncharged` keeps the fault for the handler.
     pub(crate) fn charge(
         &mut self,
         part: &Part,
@@ -224,7 +225,7 @@ impl Thread {
         }
     }
 
-    /// Asks the tree to raise a budget for the sender of the message at hand.
+    /// Asks the tree to raise a budget for the sender of the current message.
     pub(crate) fn ask_for_more(&mut self, part: &Part, checked: &Checked, out: &mut Step) {
         let Ok(raise) = RaiseBudget::decode(checked.element()) else { return };
         self.hold(part.root);
@@ -232,8 +233,8 @@ impl Thread {
         out.requests.push_back(TreeRequest::Raise(Box::new(raising)));
     }
 
-    /// The bound that a message between listeners would go beyond, if it goes round in a circle.
-    /// `asked` is the body of the message that it answers.
+    /// Returns the bound of the loop guard that a message between listeners would exceed, if there
+    /// is one. If the message is an answer, `asked` is the body of the message that it answers.
     pub(crate) fn goes_round(
         &self,
         sending: &Sending<'_>,
@@ -257,8 +258,8 @@ impl Thread {
         })
     }
 
-    /// Appends a message between listeners, and warns if it reaches a bound of the loop guard.
-    /// `asked` is the body of the message that it answers.
+    /// Appends a message between listeners, and warns if it reaches a bound of the loop guard. If
+    /// the message is an answer, `asked` is the body of the message that it answers.
     pub(crate) fn pass(
         &mut self,
         sending: Sending<'_>,
@@ -296,10 +297,13 @@ impl Thread {
         }
     }
 
-    /// Stops a message that goes round in a circle. The message is recorded as refused. One of
-    /// these gets the fault: the receiver of the message, if the message is an answer and the
-    /// receiver's listener has the trait `settles`; else the parent of a child thread, since the
-    /// child ends with the fault; else the identity that pushed.
+    /// Stops a message that goes round in a circle. The message is recorded as refused. The first
+    /// of these that applies gets the fault:
+    ///
+    /// - the receiver of the message, if the message is an answer and the receiver has the trait
+    ///   `settles`;
+    /// - the parent of a child thread, since the child ends with the fault;
+    /// - the identity that pushed.
     pub(crate) fn stop_round(
         &mut self,
         part: &Part,
@@ -334,8 +338,8 @@ impl Thread {
         }
     }
 
-    /// Tells the identity that sent a handling's push why the push leads to nothing more. If the
-    /// push is answered already, the fault is only traced.
+    /// Sends a fault to the identity whose push led to a handling. If the push is answered already,
+    /// the fault is only traced.
     fn give_reason(&mut self, part: &Part, fault: &Fault, world: &World<'_>, out: &mut Step) {
         let origin = self.origins.get(&part.root).filter(|it| !it.answered);
         let Some(identity) = origin.map(|it| it.identity.clone()) else {
@@ -349,7 +353,7 @@ impl Thread {
         self.tell(&identity, part.root, sending, world, out);
     }
 
-    /// Records a payload of the pump itself. It starts no handler.
+    /// Records a payload of the pump itself. The entry starts no handler.
     pub(crate) fn record<P: Payload>(
         &mut self,
         what: &P,

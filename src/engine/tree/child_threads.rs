@@ -101,7 +101,7 @@ impl Tree {
         out.ledger.look_at(BudgetKey::Children, live);
     }
 
-    /// A new id for a child, which no thread of the tree has or had.
+    /// Returns a new id for a child, which no thread of the tree has or had.
     fn child_id(&mut self, parent: &ThreadId, label: &str) -> ThreadId {
         let wanted = parent.child(label, 0);
         if !self.has(&wanted) {
@@ -133,8 +133,9 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Records a child's note in the parent thread. It is for the listeners that take notes, which
-    /// handle it. Where there are none, it is for the listener that opened the child.
+    /// Records a child's note in the parent thread. The listeners that take `thread-note` handle
+    /// the note. If there are none, the note is addressed to the listener that opened the child,
+    /// and starts no handler.
     fn note_for_opener(&mut self, opener_note: OpenerNote, world: &World<'_>, out: &mut Step) {
         let Some(child) = self.threads.get(&opener_note.thread) else { return };
         let note = ThreadNote { thread: child.id.to_string(), payload: opener_note.element };
@@ -156,8 +157,8 @@ impl Tree {
         parent.start_all_of(&receivers, world, out);
     }
 
-    /// Ends a child that has nothing left to do and gave no answer. In any other thread, tells
-    /// listeners with parked messages if nothing else is left to do.
+    /// Ends a child that has nothing left to do and gave no answer. In any other thread,
+    /// `tell_quiet` may send `nothing-under-way`.
     pub(crate) fn end_if_done(&mut self, id: &ThreadId, world: &World<'_>, out: &mut Step) {
         let Some(thread) = self.threads.get_mut(id) else { return };
         if thread.is_done() {
@@ -238,7 +239,7 @@ impl Tree {
         self.over.insert(id.clone(), State::Cancelled);
     }
 
-    /// The given threads and all threads below them, the deepest first.
+    /// Returns the given threads and all threads below them, the deepest first.
     fn branch<'a>(&self, of: impl IntoIterator<Item = &'a ThreadId>) -> Vec<ThreadId> {
         let mut all: Vec<ThreadId> = of.into_iter().cloned().collect();
         all.sort_unstable();
@@ -256,16 +257,16 @@ impl Tree {
     }
 }
 
-/// The fault for a request to pause or end the organism's own thread. In a paused or ended thread
-/// starts and stops could no longer be recorded.
+/// Returns the fault for a request to pause or end the organism's own thread. The pump couldn't
+/// record its starts and stops in a paused or ended thread.
 fn organism_thread_fault(state: State) -> Fault {
     let text = format!("{ORGANISM} is the pump's own thread, and can't become {state}");
     let advice = "Name a thread below it, or another; what runs the pump stops it.";
     Fault { advice: Some(advice.to_owned()), ..Fault::new(Code::Reserved, text) }
 }
 
-/// Whether the budget has room for a child of `parent`. Returns the fault if it has none. `live` is
-/// the number of live threads in the tree.
+/// Checks that the budget has room for a child of `parent`. `live` is the number of live threads in
+/// the tree.
 fn room_for(
     parent: &mut Thread,
     live: u64,
@@ -287,7 +288,7 @@ fn room_for(
     })
 }
 
-/// The receivers of a child's first message, or the fault if the child may not be opened.
+/// Returns the receivers of a child's first message, or the fault if the child may not be opened.
 fn may_open(
     opening: &ChildRequest,
     spawner: &Spawner,
@@ -317,8 +318,8 @@ fn may_open(
 
 impl Thread {
     /// Records that a child is opened, and tells its opener. Returns the number of the entry that
-    /// the loop guard takes for the child: the message that asked for the child, or the entry of
-    /// `thread-spawned`.
+    /// stands for the child in the loop guard: the message that asked for the child, or the entry
+    /// of `thread-spawned`.
     fn opened(
         &mut self,
         id: &ThreadId,
@@ -380,8 +381,8 @@ impl Thread {
         self.start_all_of(receivers, world, out);
     }
 
-    /// Hands a child's result to the opener of the child. If `is_answered_by` says so, this thread
-    /// ends with the result instead.
+    /// Hands a child's result to the opener of the child. If the result also answers this thread's
+    /// first message, as `is_answered_by` decides, this thread ends with the result instead.
     fn result(&mut self, child: &Thread, ended: ThreadEnd, world: &World<'_>, out: &mut Step) {
         self.children.remove(&child.id);
         let root = child.root_above;
@@ -403,8 +404,8 @@ impl Thread {
         self.let_go(root, world, out);
     }
 
-    /// Whether this thread ends with the result of a child. It does if the handling of this
-    /// thread's first message opened the child for the opener of this thread.
+    /// Returns whether this thread ends with the result of a child. The handling of this thread's
+    /// first message must have opened the child for the opener of this thread.
     fn is_answered_by(&self, child: &Spawner) -> bool {
         let own = self.spawner.as_ref().filter(|_| self.state.is_live());
         own.is_some_and(|own| {
@@ -499,7 +500,7 @@ impl Thread {
         out.requests.push_back(TreeRequest::Ended(ThreadEnd { thread, entry, status, element }));
     }
 
-    /// Whether the thread is a child that has nothing left to do.
+    /// Returns whether the thread is a child that has nothing left to do.
     fn is_done(&self) -> bool {
         self.record.parent.is_some()
             && self.state == State::Open
@@ -509,8 +510,9 @@ impl Thread {
             && self.children.is_empty()
     }
 
-    /// Whether the thread keeps its present state. It does if it has the state `state` already, or
-    /// if it is over budget and isn't to be cancelled, since only a raise lets it continue.
+    /// Returns whether the thread keeps its present state. A thread that already has the state
+    /// `state` keeps it. A thread that is over budget keeps its state unless it is to be cancelled,
+    /// since only a raise lets it continue.
     fn stays(&self, state: State) -> bool {
         self.state == state || self.state == State::OverBudget && state != State::Cancelled
     }
@@ -569,7 +571,7 @@ impl Thread {
     }
 }
 
-/// A message of the pump to the opener of a thread, because of an entry in that thread.
+/// Returns a message of the pump to the opener of a thread, because of an entry in that thread.
 fn to_spawner<'a>(
     spawner: &Spawner,
     checked: Checked,

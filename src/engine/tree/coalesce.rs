@@ -36,7 +36,7 @@ impl Thread {
         }
     }
 
-    /// The oldest of the pushes that are answered together with a push.
+    /// Returns the oldest of the pushes that are answered together with a push.
     fn first_of(&self, mut root: u64) -> u64 {
         while let Some(older) = self.joined.get(&root) {
             root = *older;
@@ -44,7 +44,7 @@ impl Thread {
         root
     }
 
-    /// The pushes that are answered together with a push, including the push itself.
+    /// Returns the pushes that are answered together with a push, including the push itself.
     pub(crate) fn together(&self, root: u64) -> Vec<u64> {
         if self.joined.is_empty() {
             return vec![root];
@@ -56,9 +56,9 @@ impl Thread {
         all
     }
 
-    /// Sends the answer of one push to the senders of the pushes that are answered together with
-    /// it. Each identity gets one entry, and each connection hears the answer once, even if the
-    /// answer is for several of its pushes.
+    /// Sends the answer of one push to the senders of the pushes that are joined with it. Each
+    /// identity gets one entry, and each connection gets the answer once, even if the answer is for
+    /// several of its pushes.
     pub(crate) fn tell_others(
         &mut self,
         root: u64,

@@ -1,4 +1,4 @@
-//! Carries deliveries through their life: starts their handlers, takes emissions and returns, has
+//! Carries deliveries from start to end: starts their handlers, takes emissions and returns, makes
 //! deliveries wait for a time or an entry, and settles pushes.
 
 use std::collections::VecDeque;
@@ -254,7 +254,7 @@ impl Thread {
         }
     }
 
-    /// Has a delivery wait for a time or an entry.
+    /// Makes a delivery wait for a time or an entry.
     pub(crate) fn defer(&mut self, later: Later, until: Until, out: &mut Step) {
         self.hold(later.root);
         let (seq, listener) = (later.entry.seq(), later.receiver.listener);

@@ -13,8 +13,9 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    /// The time as the log has it: by the wall clock, since the monotonic clock differs after a
-    /// restart. `ahead_us` is how many microseconds the wall clock is ahead of the monotonic clock.
+    /// Returns the time in the form of the log: a time of the wall clock, since the monotonic clock
+    /// differs after a restart. `ahead_us` is how many microseconds the wall clock is ahead of the
+    /// monotonic clock.
     pub(crate) fn kept(self, ahead_us: i64) -> u64 {
         match self {
             Until::Passed(NEVER) => NEVER,
@@ -23,7 +24,7 @@ impl Until {
         }
     }
 
-    /// The time that an entry waits for, from its form in the log.
+    /// Returns the time that an entry waits for, from its form in the log.
     pub(crate) fn of(entry: &Entry, kept_us: u64, ahead_us: i64) -> Until {
         match kept_us {
             NEVER => Until::Passed(NEVER),

@@ -21,7 +21,7 @@ use crate::log::Batch;
 use crate::name::Name;
 use crate::wire::Fault;
 
-/// What a step may read beside its tree: the routes, free places, limits and the time.
+/// The values that a step may read beside its tree: the routes, free places, limits and the time.
 pub(crate) struct World<'a> {
     pub(crate) routes: &'a Routes,
     pub(crate) places: &'a dyn Places,
@@ -34,7 +34,7 @@ pub(crate) struct World<'a> {
 
 /// The free places of listeners.
 pub(crate) trait Places {
-    /// How many places of a listener are free and not promised to an earlier batch.
+    /// Returns how many places of a listener are free and not promised to an earlier batch.
     fn free(&self, listener: usize) -> usize;
 }
 
@@ -55,11 +55,11 @@ pub(crate) enum Timing {
     /// waits for an entry. After a restart, the list has the entries that came after the message
     /// and before the stop. Otherwise the list is empty.
     Asked(Key, Vec<Entry>),
-    /// The listener has handled the message, or never will.
+    /// The message of an earlier `Asked` needs no more handling.
     Done(Key),
     /// The delivery waits until this time.
     Until(Until, Key),
-    /// The delivery waits no more.
+    /// The delivery no longer waits.
     Over(Key),
 }
 
@@ -83,14 +83,15 @@ pub(crate) struct Step {
     pub(crate) ledger: Ledger,
     /// The first charge of this event that didn't fit the budget: its entry, and the fault.
     pub(crate) uncharged: Option<(EntryId, Fault)>,
-    /// While a handler charges something: what the other running handlers have reserved.
+    /// The amounts that the other running handlers have reserved. They are computed anew whenever a
+    /// handler charges something.
     pub(crate) others: ReservedAmounts,
-    /// The faults of emissions that no listener got, for the handling at hand.
+    /// The faults of emissions that no listener got, for the current handling.
     pub(crate) undelivered: Vec<Fault>,
 }
 
 impl Step {
-    /// An empty step with this capacity.
+    /// Returns an empty step with this capacity.
     pub(crate) fn with_room(room: Room) -> Step {
         let mut step = Step::default();
         step.batch.entries.reserve(room.entries);
@@ -107,8 +108,8 @@ impl Step {
         is_free
     }
 
-    /// The size of this step, up to `Room::MAX` of each kind. The next step is allocated with this
-    /// capacity, since vectors that grow copy their elements several times.
+    /// Returns the size of this step, up to `Room::MAX` of each kind. The next step is allocated
+    /// with this capacity, since vectors that grow copy their elements several times.
     pub(crate) fn room(&self) -> Room {
         let bounded = |len: usize| len.min(Room::MAX);
         Room {
@@ -134,12 +135,12 @@ impl Room {
 
 /// An action that a worker carries out once the log has the batch.
 pub(crate) enum Effect {
-    /// Tells the observer of a push what became of the push. The number is the sender's own number
-    /// for the push.
+    /// Passes an event to the observer of a push. The number is the sender's own number for the
+    /// push.
     Tell(Arc<dyn PushObserver>, u64, PushEvent),
     /// Runs a handler.
     Start(Box<Start>),
-    /// Tells a handler that the log has its emissions, or why not.
+    /// Tells a handler that the log has its emissions, or with which fault they failed.
     Kept(oneshot::Sender<Result<(), Fault>>, Result<(), Fault>),
     /// Tells a running handler that a message came for its listener.
     Came(ArrivalSignal, Name),

@@ -1,5 +1,5 @@
-//! Sends what a handler emits: replies, messages to other listeners and to identities, refusals and
-//! faults.
+//! Sends the emissions of handlers: replies, messages to other listeners and to identities,
+//! refusals and faults.
 
 use std::sync::Arc;
 
@@ -83,7 +83,8 @@ impl Thread {
             Target::Askers(asked, outcome) => {
                 self.answer_askers(part, checked, &asked, outcome, world, out);
             }
-            // A `Park` counts only among the emissions that a handler returns; here it is ignored.
+            // A `Park` takes effect only among the emissions that a handler returns. `returned` has
+            // removed it from those, so a `Park` here is ignored.
             Target::Park(_) => {}
             Target::Opener => self.end_with(part, checked, world, out),
             Target::Along if self.spawner.is_none() => self.end_with(part, checked, world, out),
@@ -119,7 +120,7 @@ impl Thread {
 
     /// Sends a message to a listener. The message opens a child thread if the receiver has
     /// `own_thread`, or if it parks messages and has unfinished work in this thread. A message from
-    /// a listener to itself opens none.
+    /// a listener to itself opens no thread.
     fn call(
         &mut self,
         part: &Part,
@@ -164,7 +165,7 @@ impl Thread {
         self.append(sending, world, out);
     }
 
-    /// Appends a message that a listener sends itself, and has it wait until it is due.
+    /// Appends a message that a listener sends itself, and makes the message wait until it is due.
     fn put_off(
         &mut self,
         part: &Part,
@@ -206,8 +207,8 @@ impl Thread {
         out.requests.push_back(TreeRequest::Open(Box::new(opening)));
     }
 
-    /// Whether an answer to `answered` ends the thread. It does if `answered` is the first message
-    /// of this thread, and the thread is a live child.
+    /// Returns whether an answer to `answered` ends the thread: `answered` must be the first
+    /// message of this thread, and the thread must be a live child.
     pub(crate) fn ends_with(&self, answered: &Entry) -> bool {
         self.spawner.is_some()
             && self.state.is_live()
@@ -217,7 +218,7 @@ impl Thread {
 
     /// Delivers the thread's result. A child thread ends with the result. A session sends the
     /// result to the identity that pushed, or, if no identity is known, to the sender of the
-    /// message at hand.
+    /// current message.
     fn end_with(&mut self, part: &Part, checked: Checked, world: &World<'_>, out: &mut Step) {
         let from = &world.routes.listeners[part.listener].name;
         if self.spawner.is_some() {
@@ -238,7 +239,7 @@ impl Thread {
         }
     }
 
-    /// Sends a message to its receiver. Without a receiver the message is refused.
+    /// Sends a message to its receiver, or refuses it if there is no receiver.
     fn forward(
         &mut self,
         part: &Part,
@@ -262,7 +263,7 @@ impl Thread {
         self.start_all_of(&[receiver], world, out);
     }
 
-    /// Answers the sender of the message at hand.
+    /// Answers the sender of the current message.
     pub(crate) fn reply_to_message(
         &mut self,
         part: &Part,
@@ -325,8 +326,8 @@ impl Thread {
     }
 
     /// Records an entry for an identity, and tells the observer of the push `pushed`. If this push
-    /// is settled, the observer of the identity's last push is told instead, if that observer still
-    /// exists.
+    /// is already settled, the observer of the identity's last push is told instead, as long as
+    /// that observer exists.
     pub(crate) fn tell(
         &mut self,
         identity: &Arc<str>,
@@ -346,7 +347,7 @@ impl Thread {
         entry
     }
 
-    /// Sends a fault to the sender of the message at hand. A fault about a child thread's first
+    /// Sends a fault to the sender of the current message. A fault about a child thread's first
     /// message ends that thread.
     pub(crate) fn complain(
         &mut self,
@@ -419,7 +420,7 @@ impl Thread {
         self.start_all_of(receivers, world, out);
     }
 
-    /// A message of the handling's listener, with the message at hand as its cause.
+    /// Returns a message from the handling's listener, with the current message as its cause.
     pub(crate) fn sending<'a>(
         &self,
         part: &Part,
@@ -443,7 +444,7 @@ impl Thread {
         }
     }
 
-    /// The pump's reply to a push, for the identity that sent it.
+    /// Returns the pump's reply to a push, for the identity that sent it.
     pub(crate) fn to_pusher<'a>(
         &self,
         pushed: u64,
@@ -468,7 +469,7 @@ impl Thread {
         }
     }
 
-    /// Tells an identity that its push was cancelled before it was answered.
+    /// Tells an identity that its push was cancelled before the push was answered.
     pub(crate) fn tell_cancelled(
         &mut self,
         pushed: u64,

@@ -31,14 +31,15 @@ pub(crate) struct Pusher {
     /// The observer of the push.
     pub(crate) observer: Arc<dyn PushObserver>,
     pub(crate) number: u64,
-    /// Whether this is the sender's only unanswered push. None if that isn't known.
+    /// Whether this is the sender's only unanswered push. None if this is unknown.
     pub(crate) is_alone: Option<bool>,
 }
 
-/// A client id. Of all pushes of an identity with the same client id, one is accepted.
+/// The sender's own id for a push. If an identity sends several pushes with one client id, the pump
+/// accepts only one of them.
 pub(crate) struct ClientId {
     pub(crate) id: Arc<str>,
-    /// A second observer of the push. This observer frees the id once the push is accepted or
+    /// A second observer of the push. It releases the client id once the push is accepted or
     /// refused.
     pub(crate) claim: Arc<dyn PushObserver>,
 }
@@ -53,7 +54,8 @@ pub(crate) struct Push {
     pub(crate) source: Option<Source>,
 }
 
-/// Names a handling: the thread and the number of its message, and its listener.
+/// Identifies the handling of a message by a listener: the message's thread and number, and the
+/// listener.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) thread: ThreadId,
@@ -61,46 +63,46 @@ pub(crate) struct Key {
     pub(crate) listener: usize,
 }
 
-/// An entry that a stop left unfinished, and what continuing it needs.
+/// An entry that was unfinished when the pump stopped, with the data that its continuation needs.
 pub(crate) struct Unfinished {
     pub(crate) open: Open,
     pub(crate) sent: Vec<Entry>,
     /// The later entries of the thread, if the entry's listener may wait for one of them.
     pub(crate) since: Vec<Entry>,
-    /// The push that led to the entry, if continuing the entry needs the push.
+    /// The push that led to the entry, if the continuation needs the push.
     pub(crate) asked: Option<Entry>,
     /// If the listener takes its queue: the number of its last emission before it began to handle
     /// the entry. Otherwise 0.
     pub(crate) last_emission: u64,
 }
 
-/// A checked emission, or why it can't be sent.
+/// A checked emission, or the fault that keeps it from being sent.
 pub(crate) struct Ready {
     pub(crate) target: Target,
     pub(crate) payload: Result<Checked, Fault>,
     pub(crate) flags: Flags,
     /// The content of the entry's `<meta>`.
     pub(crate) meta: Option<Bytes>,
-    /// If no listener takes the payload: the payload's name. Senders that may know the reason are
-    /// told it.
+    /// The payload's name, if no listener takes the payload. The name serves to explain the reason
+    /// to senders that may know it.
     pub(crate) sought: Option<Name>,
 }
 
 impl Ready {
-    /// An emission that tells the sender of the message a fault.
+    /// Returns an emission that sends a fault to the sender of the message.
     pub(crate) fn fault(fault: Fault) -> Ready {
         let (target, flags) = (Target::Sender, Flags::NONE);
         Ready { target, payload: Err(fault), flags, meta: None, sought: None }
     }
 
-    /// Whether this emission repeats the next one of an earlier attempt. If so, the earlier entry
-    /// stands, and nothing is sent again. `sent` holds the emissions of the earlier attempt in
-    /// order. The call removes the next one from `sent`.
+    /// Returns whether this emission equals the next emission of an earlier attempt. If so, the
+    /// caller doesn't send it again. `sent` holds the emissions of the earlier attempt in order.
+    /// The call removes the next one from `sent`.
     pub(crate) fn repeats(&self, message: &Entry, sent: &mut VecDeque<Entry>) -> bool {
         let emitted = match &self.payload {
             Ok(checked) => {
                 // Two kinds of entries in `sent` are skipped: those of the pump itself, and refused
-                // charges. A refused charge spent nothing and is decided anew.
+                // charges. A refused charge spent nothing, so the ledger decides it again.
                 let unspent = |it: &Entry| it.is_refused() && it.is::<Charge>();
                 let aside = |it: &Entry| it.from() == CORE_NAME || unspent(it);
                 while sent.front().is_some_and(aside) {
@@ -140,17 +142,17 @@ pub(crate) enum Event {
     /// The pump has started again. These entries of the thread were unfinished when the pump
     /// stopped.
     Resume(ThreadId, Vec<Unfinished>),
-    /// A listener that a thread waits for has a free place.
+    /// A listener has a free place again. The thread has deliveries that wait for such a place.
     Room(ThreadId, usize),
     /// The time of a delivery has come.
     Due(Key),
-    /// Payloads of the pump itself, for the organism's own thread. The sender, if there is one, is
-    /// told once the log has them.
+    /// Payloads of the pump itself, for the organism's own thread. The channel, if there is one,
+    /// gets a value once the log has the payloads.
     Note(ThreadId, Vec<Checked>, Option<oneshot::Sender<Result<(), Fault>>>),
 }
 
 impl Event {
-    /// The thread of the event.
+    /// Returns the thread of the event.
     pub(super) fn thread(&self) -> &ThreadId {
         match self {
             Event::Push(it, _)
@@ -182,17 +184,17 @@ pub(crate) struct Start {
 pub(crate) const ORGANISM: &str = "organism";
 
 impl Push {
-    /// A push without a client id, into a thread that is no fork.
+    /// Creates a push without a client id, into a thread that is no fork.
     pub(crate) fn new(by: Pusher, message: Addressed) -> Push {
         Push { by, message, meta: None, client_id: None, source: None }
     }
 
-    /// The client's own id of the push.
+    /// Returns the client's own id of the push.
     pub(crate) fn client_id(&self) -> Option<&str> {
         self.client_id.as_ref().map(|own| &*own.id)
     }
 
-    /// If the push opens a fork: the id of the last shared entry.
+    /// Returns the id of the last shared entry if the push opens a fork.
     pub(crate) fn fork(&self) -> Option<EntryId> {
         self.source.as_ref().map(|it| it.at.clone())
     }

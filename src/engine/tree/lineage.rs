@@ -27,20 +27,20 @@ impl Lineage {
         let mut next = fork.cloned();
         while let Some(at) = next {
             let source = log.thread(&at.thread).await?.and_then(|it| it.fork);
-            // The source may be a fork itself. The fork at hand shares no entries after `at`, even
-            // if its source does.
+            // The source may be a fork itself. This fork shares no entries after `at`, even if its
+            // source does.
             next = source.map(|it| EntryId { seq: it.seq.min(at.seq), ..it });
             all.push(at);
         }
         Ok(Lineage(all.into()))
     }
 
-    /// The threads whose entries are shared.
+    /// Returns the threads whose entries are shared.
     pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadId> {
         self.0.iter().map(|it| &it.thread)
     }
 
-    /// Whether an entry is shared.
+    /// Returns whether an entry is shared.
     pub(crate) fn has(&self, id: &EntryId) -> bool {
         self.0.iter().any(|it| it.thread == id.thread && id.seq <= it.seq)
     }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use crate::limits::Limits;
 use crate::wire::{Code, Fault};
 
-/// How many senders are watched for repeating themselves. A new sender takes the place of the
-/// sender whose last counted message is the oldest.
+/// How many senders the guard watches for repetitions. A new sender takes the place of the sender
+/// whose last counted message is the oldest.
 const WATCHED: usize = 4;
 
 /// How many earlier messages a chain remembers. A circle of more than [`WATCHED`] listeners
@@ -19,16 +19,16 @@ const REMEMBERED: usize = WATCHED - 1;
 /// The guard of a thread. It remembers messages since the last push or timer.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// How many pushes and timers the thread has had since it was loaded. By this number the guard
-    /// knows the chains that began before the last push or timer.
+    /// How many pushes and timers the thread has had since it was loaded. A chain with another
+    /// number began before the last push or timer, and its hops no longer count.
     calls: u32,
     is_warned: bool,
     last: [Option<Last>; WATCHED],
 }
 
 /// The last counted message of a sender, and how many times in a row the sender has sent the same
-/// body. Equal answers count only if the questions were equal, too: many tools answer each call
-/// with the same word.
+/// body. Equal answers count as repetition only if the questions were equal, too, since many tools
+/// answer each call with the same word.
 struct Last {
     from: Arc<str>,
     body: Bytes,
@@ -44,7 +44,8 @@ struct Last {
 pub(crate) struct Chain {
     calls: u32,
     hops: usize,
-    /// The numbers of the last messages of the chain, the newest first. 0 where there is none.
+    /// The numbers of the last messages of the chain, the newest first. 0 where there is no
+    /// message.
     last: [u64; REMEMBERED],
 }
 
@@ -60,7 +61,8 @@ pub(crate) struct Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Whether the message with the number `seq` led to this one, as far as the chain remembers.
+    /// Returns whether the message with the number `seq` led to this one, as far as the chain
+    /// remembers.
     fn comes_of(&self, seq: u64) -> bool {
         self.cause == seq || self.chain.last.contains(&seq)
     }
@@ -82,7 +84,7 @@ impl Bound {
         Bound { name: "chain_max", value: limits.chain_max }
     }
 
-    /// The fault of a message beyond the bound.
+    /// Returns the fault of a message beyond the bound.
     pub(crate) fn fault(self, from: &str) -> Fault {
         let Bound { name, value } = self;
         let text = match name {
@@ -102,7 +104,7 @@ impl Guard {
         self.here()
     }
 
-    /// A chain that begins now.
+    /// Returns a chain that begins now.
     pub(crate) fn here(&self) -> Chain {
         Chain { calls: self.calls, ..Chain::default() }
     }
@@ -111,20 +113,22 @@ impl Guard {
         if chain.calls == self.calls { chain.hops } else { 0 }
     }
 
-    /// The chain of this message: that of its cause, with the cause as the newest message. It has
-    /// one hop more, unless the sender writes to itself.
+    /// Returns the chain of this message: the chain of its cause, with the cause as the newest
+    /// message. The new chain has one hop more, unless the sender writes to itself.
     pub(crate) fn longer(&self, hop: &Hop<'_>) -> Chain {
         self.grown(hop.chain, usize::from(hop.from.as_ref() != hop.to), hop.cause)
     }
 
-    /// The chain of work that continues after waiting for a child's result or for an entry. `at` is
-    /// the number of the entry at which the work began to wait. The continuation counts as one hop.
+    /// Returns the chain of work that continues after waiting for a child's result or for an entry.
+    /// `at` is the number of the entry at which the work began to wait. The continuation counts as
+    /// one hop.
     pub(crate) fn resumed(&self, chain: Chain, at: u64) -> Chain {
         self.grown(chain, 1, at)
     }
 
-    /// The chain as it continues in a child thread, whose guard is `below`. The new chain keeps the
-    /// count of hops and forgets the messages, since the child's entries have numbers of their own.
+    /// Returns the chain as it continues in a child thread, whose guard is `below`. The new chain
+    /// keeps the count of hops and forgets the messages, since the child's entries have numbers of
+    /// their own.
     pub(crate) fn below(&self, chain: Chain, below: &Guard) -> Chain {
         Chain { hops: self.hops(chain), ..below.here() }
     }
@@ -136,7 +140,7 @@ impl Guard {
         Chain { calls: self.calls, hops: self.hops(chain).saturating_add(by), last }
     }
 
-    /// The bound that a message would exceed, if there is one. `body` is called only if the
+    /// Returns the bound that a message would exceed, if there is one. `body` is called only if the
     /// sender may be repeating itself.
     pub(crate) fn refuses(
         &self,
@@ -153,8 +157,8 @@ impl Guard {
         is_same.then(|| Bound::repeats(limits))
     }
 
-    /// Notes a message. Returns the bound that the message reaches, so that the caller warns of it.
-    /// After that this returns None until the next push or timer.
+    /// Notes a message. Returns the bound that the message reaches, so that the caller can warn.
+    /// After one such result, returns None until the next push or timer.
     pub(crate) fn note(
         &mut self,
         hop: &Hop<'_>,
@@ -174,8 +178,8 @@ impl Guard {
         (!std::mem::replace(&mut self.is_warned, true)).then_some(reached)
     }
 
-    /// Counts a message. Returns how many times in a row its sender has sent this body, each time
-    /// as a consequence of the time before.
+    /// Counts a message. Returns how many times in a row its sender has sent this body, where each
+    /// message led to the next.
     fn repeated(&mut self, hop: &Hop<'_>, seq: u64, body: &Bytes) -> usize {
         let known = self.last.iter_mut().flatten().find(|it| it.from == *hop.from);
         if let Some(last) = known {
@@ -200,7 +204,8 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// The index of the message with a number. Messages are numbered from 2, behind a push.
+    /// Returns the index of the message with this number. Messages are numbered from 2, after a
+    /// push.
     fn to_index(seq: u64) -> usize {
         usize::try_from(seq).unwrap() - 2
     }
@@ -211,7 +216,8 @@ mod tests {
         asked(all, &[], limits)
     }
 
-    /// As `played`. Messages by these senders answer their causes.
+    /// Plays messages as `played` does. The messages of the senders in `answering` answer their
+    /// causes.
     fn asked(
         all: &[(&str, &str, &'static str, u64)],
         answering: &[&str],
@@ -249,8 +255,8 @@ mod tests {
     fn what_one_message_makes_it_say_many_times_counts_once() {
         let many: Vec<_> = (0..9).map(|_| ("a", "b", "x", 1)).collect();
         assert_eq!(played(&many, &Limits::default()), (0, false));
-        // Now the sender repeats itself for each of the answers. All nine together count as
-        // the second time.
+        // Now the sender repeats itself once for each of the answers. All nine repetitions together
+        // count as the second time.
         let answers = (0..9).map(|it| ("b", "a", "y", 2 + it));
         let again = (0..9).map(|it| ("a", "b", "x", 11 + it));
         let all: Vec<_> = many.into_iter().chain(answers).chain(again).collect();
@@ -270,7 +276,7 @@ mod tests {
         let equal = questions(["1"; 5]);
         assert_eq!(asked(&equal[..6], &["b"], &limits), (1, false));
         assert_eq!(asked(&equal[..7], &["b"], &limits), (1, true), "it is asked a fourth time");
-        // The questions alone are no repetition where something else stands between them.
+        // Equal questions are no repetition if their sender sends other messages between them.
         let between = |(n, it)| {
             [("a", "b", "1", 3 * n + 1), ("b", "a", it, 3 * n + 2), ("a", "c", it, 3 * n + 3)]
         };

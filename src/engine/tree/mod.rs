@@ -1,12 +1,13 @@
 //! A tree of threads is a state machine: an event comes in, a batch for the log and effects come
 //! out.
 //!
-//! A step has no clock, no task and no disk, and changes nothing that others share. It reads some
-//! values that others change: the free places of listeners, whether a connection is still open, and
-//! whether a handler still waits for its reservation. Three functions here are no part of a step
-//! and read the log: `budget_ledger::read`, `budget_ledger::charged` and `Lineage::read`.
+//! A step has no clock, no task and no disk, and changes no shared state. A step reads some values
+//! that other parts of the pump change: the free places of listeners, whether a connection is still
+//! open, and whether a handler still waits for its reservation. Three functions in this folder
+//! aren't part of a step, and read the log: `budget_ledger::read`, `budget_ledger::charged` and
+//! `Lineage::read`.
 //!
-//! - `observer`: the trait of observers, which hear what becomes of a push.
+//! - `observer`: the trait `PushObserver`, which receives the events of pushes.
 //! - `route`: finds the receivers of a payload, by name, by address or as a reply.
 //!
 //! - `no_receiver_reasons`: says why a payload has no receiver.
@@ -16,16 +17,16 @@
 //! - `due_time`: the time that a delivery waits for, and its form in the log.
 //! - `event`, `effect`: the input and the output of a step.
 //!
-//! - `request`: what a thread's step asks of its tree.
+//! - `request`: the requests of a thread's step to its tree.
 //! - `budget_ledger`, `budget_rules`: the budget accounts of a tree, and the rules on them.
 //! - `reserved_amounts`, `reservations`: the parts of a budget that running handlers have reserved.
 //! - `thread`: the state of one thread.
 //!
 //! - `sending`: an entry before it has its number, and the handling that sends it.
 //! - `admit`: accepts pushes and appends entries.
-//! - `delivery`: starts and ends deliveries, has them wait for a time or an entry, and settles
+//! - `delivery`: starts and ends deliveries, makes them wait for a time or an entry, and settles
 //!   pushes.
-//! - `emit`: sends what a handler emits to its receivers.
+//! - `emit`: sends the emissions of handlers to their receivers.
 //! - `undelivered_report`: tells senders if no listener got an emission.
 //! - `shared_answers`, `coalesce`: one answer to several messages or pushes.
 //! - `parked`: messages that a serial listener keeps unconsumed.

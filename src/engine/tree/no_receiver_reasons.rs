@@ -13,8 +13,8 @@ const NAME_MAX: usize = 100;
 const NAMES_MAX: usize = 8;
 
 impl Routes {
-    /// Why a listener's message has no receiver. A listener that doesn't exist and one that `from`
-    /// may not address give the same fault.
+    /// Returns why a listener's message has no receiver. A listener that doesn't exist and one that
+    /// `from` may not address give the same fault.
     pub(crate) fn misaddressed(&self, from: &Registered, to: &str, name: &Name) -> Fault {
         let (own, shown) = (&from.name, short(to));
         if self.may_name(from, to) {
@@ -33,8 +33,8 @@ impl Routes {
         Fault { advice: Some(advice), ..Fault::new(Code::Undeliverable, text) }
     }
 
-    /// If the fault says that no listener takes the payload, its message is replaced by the reason.
-    /// Any other fault stays as it is.
+    /// Replaces the fault's message with the reason if the fault says that no listener takes the
+    /// payload. Returns any other fault unchanged.
     pub(crate) fn explained(&self, fault: Fault, to: Option<&str>, name: &Name) -> Fault {
         if fault.code != Code::Undeliverable {
             return fault;
@@ -42,7 +42,7 @@ impl Routes {
         Fault { message: self.reason(to, name), ..fault }
     }
 
-    /// Why no listener takes a push, for senders that may know which listeners there are.
+    /// Returns why no listener takes a push, for senders that may know which listeners there are.
     fn reason(&self, to: Option<&str>, name: &Name) -> String {
         let shown = short(&if name.namespace().is_empty() {
             name.local().to_owned()

@@ -1,4 +1,4 @@
-//! The trait of observers, which hear what becomes of a push.
+//! The trait [`PushObserver`], which receives the events of pushes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use crate::id::EntryId;
 use crate::listener::Entry;
 use crate::wire::Fault;
 
-/// Hears what becomes of pushes, for a connection or for a program. Workers call `hear` between
-/// their steps, and so do tasks that push. So `hear` must neither wait nor panic.
+/// Receives the events of pushes, for a connection or for a program. Workers call `hear` between
+/// their steps, and tasks that push call it too. So `hear` must neither block nor panic.
 pub trait PushObserver: Send + Sync {
-    /// Hears an event of a push. `push` is the sender's own number for the push.
+    /// Receives an event of a push. `push` is the sender's own number for the push.
     fn hear(&self, push: u64, news: PushEvent);
 }
 
-/// Tells an observer. An observer that panics harms only itself.
+/// Passes an event to an observer. A panic of the observer is caught and traced.
 pub(crate) fn tell(observer: &dyn PushObserver, push: u64, news: PushEvent) {
     if catch_unwind(AssertUnwindSafe(|| observer.hear(push, news))).is_err() {
         tracing::error!(push, "an observer of a push panicked");
     }
 }
 
-/// What becomes of a push.
+/// An event of a push.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum PushEvent {
@@ -34,8 +34,8 @@ pub enum PushEvent {
     },
     /// The push was refused, for this reason.
     Refused(Fault),
-    /// The push was accepted, and then the log failed. Entries that the push caused may be lost,
-    /// and nobody is told which. `Settled` follows.
+    /// The push was accepted, and then the log failed. Entries that the push caused may be lost.
+    /// The sender isn't told which entries are lost. `Settled` follows.
     Lost(Fault),
     /// An entry for the identity that pushed: an answer, or another message of the thread to this
     /// identity.

@@ -1,6 +1,6 @@
-//! Ends handlings: the finished messages are consumed, and the others are parked, which means that
-//! the listener keeps them for later handlings. A listener that asked for it gets
-//! `nothing-under-way` when nothing else is left to do in the thread.
+//! Ends handlings: consumes the finished messages, and parks the others. The listener keeps parked
+//! messages for later handlings. A listener that asked for it gets `nothing-under-way` when nothing
+//! else is left to do in the thread.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::log::{Flags, Mark, State};
 use crate::wire::Payload;
 use crate::wire::core::NothingUnderWay;
 
-/// The log keeps a parked message as one that waits for this time, which never comes.
+/// In the log, a parked message waits until this time, which never comes.
 const NEVER: u64 = u64::MAX;
 
 /// The time of a parked message whose listener continues in a thread that is over budget.
@@ -36,17 +36,17 @@ pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
 }
 
 impl Running {
-    /// The messages that the handler is working on.
+    /// Returns the messages that the handler is working on.
     pub(crate) fn hand(&self) -> impl Iterator<Item = &Delivery> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// The pushes of the handler's messages except the first one.
+    /// Returns the pushes of the handler's messages except the first one.
     pub(crate) fn taken(&self) -> Vec<u64> {
         self.more.iter().map(|it| it.root).collect()
     }
 
-    /// The push that the listener's next message to itself belongs to.
+    /// Returns the push that the listener's next message to itself belongs to.
     pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
         let first = park?.first()?;
         self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
@@ -110,7 +110,7 @@ impl Thread {
         self.parked += parked.len();
         if let Some(lane) = self.deliveries.get_mut(&listener) {
             lane.running -= 1;
-            // After a restart, `park_again` may have parked other messages meanwhile. They stay.
+            // Messages that `park_again` has parked since a restart stay parked.
             lane.parked.all.extend(parked);
             if let Some(park) = park {
                 (lane.parked.root, lane.parked.settles) = (next_root, goes_on);
@@ -129,7 +129,7 @@ impl Thread {
         }
     }
 
-    /// Parks a message again that was parked before the pump stopped. This starts no handler.
+    /// Parks a message again that was parked before the pump stopped, without starting a handler.
     pub(crate) fn park_again(&mut self, receiver: Receiver, until_us: u64, delivery: Delivery) {
         self.unconsumed += 1;
         self.parked += 1;
@@ -138,21 +138,21 @@ impl Thread {
         let lane = self.deliveries.entry(receiver.listener).or_default();
         lane.parked.all.push(Delivery { parked: Some(until_us), ..delivery });
         lane.parked.settles |= until_us == SETTLES;
-        // What the listener emits for its work belongs to the push of the work's oldest message.
+        // The listener's emissions for its work belong to the push of the work's oldest message.
         if until_us != OTHER {
             lane.parked.root.get_or_insert(root);
         }
         lane.parked.quiet = true;
     }
 
-    /// Whether a listener has unfinished work in the thread.
+    /// Returns whether a listener has unfinished work in the thread.
     pub(crate) fn has_unfinished(&self, listener: usize) -> bool {
         self.deliveries.contains_key(&listener)
     }
 
-    /// Sends `nothing-under-way` to listeners with parked messages if nothing else is left to do in
-    /// the thread and they asked for it. A listener that was told is told again only after another
-    /// message.
+    /// Sends `nothing-under-way` to the listeners with parked messages that asked for it, if
+    /// nothing else is left to do in the thread. After that, a listener gets it again only once it
+    /// has had another message.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -162,8 +162,8 @@ impl Thread {
         let timed = timed.filter(|it| !it.entry.flags().contains(Flags::WATCHES));
         let roots: BTreeSet<u64> = timed.clone().map(|it| it.root).collect();
         let is_quiet = |parked: &Parked| {
-            // A waiting delivery delays `nothing-under-way` if its push is that of any message of
-            // the work.
+            // A waiting delivery delays `nothing-under-way` if it belongs to the same push as any
+            // message of the work.
             let work = parked.all.iter().filter(|it| it.parked != Some(OTHER));
             let mut own = work.map(|it| it.root).chain(parked.root);
             let mut besides = timed.clone().filter(|it| it.root == Later::FOR_NONE);

@@ -1,7 +1,7 @@
 //! Reservations: parts of a budget that running handlers charge before they know what they will
 //! spend. A handler holds its reservation until the handler settles it or ends. A new reservation
-//! may fit the budget alone, but not beside the reservations of others. In that case it waits until
-//! others are settled.
+//! may fit the budget alone, but not beside the reservations of other handlers. In that case the
+//! new reservation waits until other reservations are settled.
 
 use crate::engine::tree::effect::{Effect, Step, World};
 use crate::engine::tree::event::{Event, Key, Ready};
@@ -30,8 +30,8 @@ impl Tree {
         }
     }
 
-    /// If a handler charges something: sets `out.others` to the sum of what the other handlers of
-    /// the tree have reserved.
+    /// Sets `out.others` to the sum of what the other handlers of the tree have reserved. Does
+    /// nothing if none of the emissions is a charge.
     pub(crate) fn look_at_others(&self, key: &Key, ready: &[Ready], out: &mut Step) {
         if !ready.iter().any(|it| matches!(it.target, Target::Charge)) {
             return;
@@ -46,9 +46,9 @@ impl Tree {
         out.others = others.fold(ReservedAmounts::default(), ReservedAmounts::plus);
     }
 
-    /// Whether a handler's new reservation fits the budget alone, but not beside the reservations
-    /// of other handlers. A handler that holds a reservation never waits, so no two handlers wait
-    /// for each other.
+    /// Returns whether a handler's new reservation fits the budget alone, but not beside the
+    /// reservations of other handlers. A handler that holds a reservation never waits, so no two
+    /// handlers wait for each other.
     fn must_wait(&self, key: &Key, ready: &[Ready], world: &World<'_>, out: &Step) -> bool {
         if out.others == ReservedAmounts::default() {
             return false;
@@ -78,7 +78,7 @@ impl Tree {
     /// Tries the waiting reservations again, in the order in which they came.
     pub(crate) fn look_at_pending(&mut self, world: &World<'_>, out: &mut Step) {
         for reservation in std::mem::take(&mut self.pending) {
-            // A handler that no longer waits, or was stopped, needs no reservation.
+            // A handler that no longer waits or was stopped needs no reservation.
             if !reservation.done.is_closed() && self.wants(&reservation.key) {
                 self.sent(
                     Event::Sent(reservation.key, reservation.ready, reservation.done),

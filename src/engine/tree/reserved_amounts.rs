@@ -18,7 +18,7 @@ pub(crate) struct ReservedAmounts {
 }
 
 impl ReservedAmounts {
-    /// The amounts that an earlier attempt at a message had reserved and not settled.
+    /// Returns the amounts that an earlier attempt at a message had reserved and not settled.
     pub(crate) fn kept(sent: &VecDeque<Entry>) -> ReservedAmounts {
         let mut reserved = ReservedAmounts::default();
         let charges = sent.iter().filter(|it| !it.is_refused()).filter_map(Entry::decode_if);
@@ -41,7 +41,7 @@ impl ReservedAmounts {
         };
     }
 
-    /// The reserved amount of one budget.
+    /// Returns the reserved amount of one budget.
     pub(crate) fn of(self, key: BudgetKey) -> u64 {
         match key {
             BudgetKey::Tokens => self.tokens,

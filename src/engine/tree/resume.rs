@@ -13,7 +13,8 @@ use crate::listener::Entry;
 use crate::log::{Flags, Mark};
 use crate::wire::{Code, Fault};
 
-/// Consumes the unfinished entries of a thread that has ended since. Nothing runs in such a thread.
+/// Consumes the unfinished entries of a thread that has ended meanwhile. Nothing runs in such a
+/// thread.
 pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
     for Unfinished { open, .. } in left {
         let entry = Entry::kept(&open.entry);
@@ -32,9 +33,9 @@ pub(super) fn consume_all(left: Vec<Unfinished>, world: &World<'_>, out: &mut St
 
 impl Thread {
     /// Continues unfinished entries. A parked entry is parked again, and a waiting one waits again.
-    /// An entry that no handler had begun is handled. An entry that a handler had begun is handled
-    /// again if its listener is idempotent. Otherwise the entry's sender is told that the outcome
-    /// is unknown. If the listener no longer exists, the sender is told so.
+    /// An entry is handled if no handler had started on it. An entry on which a handler had started
+    /// is handled again if its listener is idempotent. Otherwise the entry's sender is told that
+    /// the outcome is unknown. If the listener no longer exists, the sender is told so.
     pub(crate) fn resume(&mut self, left: Vec<Unfinished>, world: &World<'_>, out: &mut Step) {
         for Unfinished { open, sent, since, asked, last_emission } in left {
             let entry = Entry::kept(&open.entry);

@@ -81,7 +81,7 @@ impl Registered {
         }
     }
 
-    /// Whether the listener may send to listeners of this name.
+    /// Returns whether the listener may send to listeners of this name.
     pub(crate) fn may_reach(&self, name: &str) -> bool {
         let is_there = |names: &[String]| names.iter().any(|it| it == name);
         *self.name == *name
@@ -89,7 +89,7 @@ impl Registered {
             || is_there(&self.relies_on)
     }
 
-    /// The names of the payloads that the listener owns, in order.
+    /// Returns the names of the payloads that the listener owns, in order.
     pub(crate) fn routes(&self) -> Vec<&Name> {
         let mut names: Vec<&Name> = self.routes.keys().collect();
         names.sort();
@@ -119,8 +119,8 @@ pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
     pub(crate) capabilities: Capabilities,
-    /// Whether some listener has `wakes`: the function that says whether an entry ends the wait of
-    /// one of the listener's deliveries.
+    /// Whether some listener has `wakes`. This function says whether an entry ends the wait of one
+    /// of the listener's deliveries.
     pub(crate) any_wakes: bool,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
@@ -141,8 +141,8 @@ impl Routes {
         Routes { listeners, catalog, capabilities, any_wakes, by_name, owners }
     }
 
-    /// The listeners that an entry of the log was for, each with its handler if the organism still
-    /// has one. If the entry names no receiver, `noted` has its recorded receivers.
+    /// Returns the listeners that an entry of the log was for, each with its handler if the
+    /// organism still has one. If the entry names no receiver, `noted` has its recorded receivers.
     pub(crate) fn left_to(
         &self,
         entry: &Entry,
@@ -157,7 +157,7 @@ impl Routes {
         noted.iter().map(|(to, _)| (to.clone(), found(to))).collect()
     }
 
-    /// The handler of a listener for an entry of the log, if the listener still has one.
+    /// Returns the handler of a listener for an entry of the log, if the listener still has one.
     pub(crate) fn handler_of(&self, listener: usize, entry: &Entry) -> Option<Receiver> {
         let name = entry.name();
         match entry.reply_to() {
@@ -204,13 +204,13 @@ impl Routes {
         &self.listeners[receiver.listener].handlers[receiver.handler]
     }
 
-    /// Whether one of these handlers takes folds.
+    /// Returns whether one of these handlers takes folds.
     pub(crate) fn any_takes_folds(&self, receivers: &[Receiver]) -> bool {
         receivers.iter().any(|it| self.handler(*it).takes_folds)
     }
 
-    /// Whether a handler may run before the log has its message. Such a handler is inline, does
-    /// nothing but answer, and reads nothing from the log.
+    /// Returns whether a handler may run before the log has its message. Such a handler is inline,
+    /// does nothing but answer, and reads nothing from the log.
     pub(crate) fn is_early(&self, receiver: Receiver) -> bool {
         let traits = &self.listeners[receiver.listener].traits;
         traits.inline && traits.pure && !self.handler(receiver).reads_log
@@ -220,8 +220,8 @@ impl Routes {
         self.by_name.get(listener).copied()
     }
 
-    /// The receivers of a push: the listener `to`, or, without `to`, every listener that owns the
-    /// payload's name.
+    /// Returns the receivers of a push: the listener `to`, or, without `to`, every listener that
+    /// owns the payload's name.
     pub(crate) fn receivers(&self, to: Option<&str>, name: &Name) -> Result<Vec<Receiver>, Fault> {
         match to {
             Some(to) => Ok(vec![self.address(None, to, name)?]),
@@ -229,7 +229,7 @@ impl Routes {
         }
     }
 
-    /// The payload of a push with its receivers.
+    /// Returns the payload of a push with its receivers.
     pub(crate) fn addressed(
         &self,
         checked: Checked,
@@ -244,8 +244,8 @@ impl Routes {
         Ok(Addressed { checked, receivers, to, flags })
     }
 
-    /// The receiver of a payload for the listener `to`, if the sender may address this listener.
-    /// `from` is None for a push, which may address every listener.
+    /// Returns the receiver of a payload for the listener `to`, if the sender may address this
+    /// listener. `from` is None for a push, which may address every listener.
     pub(crate) fn address(
         &self,
         from: Option<&Registered>,
@@ -257,20 +257,20 @@ impl Routes {
         self.route(listener, name).ok_or_else(Fault::undeliverable)
     }
 
-    /// Whether a listener may address another, or itself.
+    /// Returns whether a listener may address another, or itself.
     pub(crate) fn may_name(&self, from: &Registered, to: &str) -> bool {
         from.may_reach(to) && self.find(to).is_some()
     }
 
-    /// The listener's handler for a name that it owns.
+    /// Returns the listener's handler for a name that it owns.
     pub(crate) fn route(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let handler = *self.listeners[listener].routes.get(name)?;
         Some(Receiver { listener, handler })
     }
 
-    /// A listener's handler for a reply of this name: the handler for replies of this name, else
-    /// the handler for any reply, else the handler for messages of this name. None if the listener
-    /// has none of them.
+    /// Returns a listener's handler for a reply of this name: the handler for replies of this name,
+    /// else the handler for any reply, else the handler for messages of this name. Returns None if
+    /// the listener has none of these handlers.
     pub(crate) fn reply(&self, listener: usize, name: &Name) -> Option<Receiver> {
         let registered = &self.listeners[listener];
         let handler = registered.replies.get(name).copied().or(registered.any_reply);

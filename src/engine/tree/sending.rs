@@ -48,13 +48,14 @@ impl Part {
         }
     }
 
-    /// Whether the pump itself sent the message. Faults about its handling aren't sent: each would
-    /// be one more message of the pump, whose handling might fail again, without end.
+    /// Returns whether the pump itself sent the message. No faults are sent about the handling of
+    /// such a message. Each would be one more message of the pump, and its handling might fail
+    /// again, without end.
     pub(crate) fn is_from_core(&self) -> bool {
         self.message.from() == CORE_NAME
     }
 
-    /// The status of a child thread that ends with the emission that is being sent.
+    /// Returns the status of a child thread that ends with the emission that is being sent.
     pub(super) fn ending(&self) -> ThreadStatus {
         match self.flags.contains(Flags::ERROR) {
             true => ThreadStatus::Failed,

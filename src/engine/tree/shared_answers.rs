@@ -1,5 +1,5 @@
 //! One answer to several messages. An identity gets one entry for all of its messages, and each
-//! connection hears the answer once. A listener gets an entry for each of its messages.
+//! connection gets the answer once. A listener gets an entry for each of its messages.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::log::Flags;
 use crate::wire::Checked;
 use crate::wire::core::ThreadStatus;
 
-/// An identity that has the answer, and the connections that heard it.
+/// An identity that has the answer, and the observers that got it.
 struct AnsweredIdentity {
     identity: Arc<str>,
     entry: Entry,
@@ -85,7 +85,7 @@ impl Thread {
     }
 
     /// Passes an identity's answer on to the connection that sent another message of the identity,
-    /// unless that connection has heard the answer.
+    /// unless that connection has the answer already.
     fn tell_too(&mut self, asked: &Entry, told: &mut AnsweredIdentity, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&asked.seq()) else { return };
         origin.answered = true;

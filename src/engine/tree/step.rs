@@ -80,8 +80,8 @@ impl Tree {
         }
     }
 
-    /// A tree from its threads in the log. `records` holds them in the order in which they were
-    /// opened.
+    /// Creates a tree from its threads in the log. `records` holds the threads in the order in
+    /// which they were opened.
     pub(crate) fn kept(records: Vec<ThreadRecord>, ledger: Ledger) -> Tree {
         let first = records.first().and_then(|it| it.first.as_ref());
         let mut tree = Tree::empty(first.map_or("", |it| &*it.from).into(), ledger);
@@ -111,7 +111,7 @@ impl Tree {
         tree
     }
 
-    /// Why the tree refuses a push, if it does.
+    /// Returns the fault if the tree refuses a push.
     pub(crate) fn refuses(
         &self,
         thread: &ThreadId,
@@ -129,7 +129,8 @@ impl Tree {
         }
     }
 
-    /// Whether a handler is still wanted. Its delivery may have ended before the handler began.
+    /// Returns whether a handling is still under way. A delivery may end before its handler has
+    /// begun.
     pub(crate) fn wants(&self, key: &Key) -> bool {
         let thread = self.threads.get(&key.thread);
         thread.is_some_and(|it| it.running.contains_key(&(key.seq, key.listener)))
@@ -145,13 +146,14 @@ impl Tree {
         push.refuse(ended(thread, state), &mut out.effects);
     }
 
-    /// Whether the tree can be unloaded: it has nothing to do now, and no client still listens for
-    /// a waiting delivery.
+    /// Returns whether the tree can be unloaded: it has nothing to do now, and no client still
+    /// listens for a waiting delivery.
     pub(crate) fn is_quiet(&self) -> bool {
         self.threads.values().all(Thread::is_quiet)
     }
 
-    /// Whether the tree has nothing to do now. Deliveries may still wait for a time or an entry.
+    /// Returns whether the tree has nothing to do now. Deliveries may still wait for a time or an
+    /// entry.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.threads.values().all(Thread::is_at_rest)
     }
@@ -243,8 +245,8 @@ impl Tree {
         noted
     }
 
-    /// The entry that a delivery waits for, if that entry has already come. Entries before the
-    /// message whose handling sent the delivery don't count.
+    /// Returns the entry that a delivery waits for, if that entry has already come. Entries before
+    /// the message whose handling sent the delivery don't count.
     fn came_before(&self, key: &Key, world: &World<'_>) -> Option<EntryId> {
         let wakes = world.routes.listeners[key.listener].wakes?;
         let later = &self.threads.get(&key.thread)?.later;
@@ -265,7 +267,7 @@ impl Tree {
         }
     }
 
-    /// Whether the tree has or had a thread of this id.
+    /// Returns whether the tree has or had a thread of this id.
     pub(crate) fn has(&self, id: &ThreadId) -> bool {
         self.threads.contains_key(id) || self.over.contains_key(id)
     }
@@ -331,8 +333,8 @@ impl Tree {
     }
 }
 
-/// Whether the entry `came` ends the wait of the message `waiting`. If the listener's function
-/// panics, the wait goes on.
+/// Returns whether the entry `came` ends the wait of the message `waiting`. If the listener's
+/// function panics, the message keeps waiting.
 fn is_woken(wakes: fn(&Entry, &Entry) -> bool, waiting: &Entry, came: &Entry) -> bool {
     if came.id() == waiting.id() || came.is_refused() {
         return false;

@@ -20,7 +20,7 @@ use crate::log::State;
 use crate::wire::{Code, Fault};
 
 /// How many of a thread's first entries stay in memory while the thread has something to do. A fold
-/// that begins in this time needs no reading from the log. Few threads have more entries before an
+/// that begins meanwhile needs no reading from the log. Few threads have more entries before an
 /// agent's first action, at which the fold of the listener `action` begins.
 const FIRST_AT_HAND_MAX: usize = 32;
 
@@ -102,12 +102,12 @@ impl Spawner {
         Spawner { name, is_identity, asked: None, to: None, chain: Chain::default() }
     }
 
-    /// The sender of a message, as the opener of a child.
+    /// Returns the sender of a message, as the opener of a child.
     pub(super) fn of(message: &Entry) -> Spawner {
         Spawner::new(message.sender().clone(), message.is_from_identity())
     }
 
-    /// A listener, as the opener of a child.
+    /// Returns a listener, as the opener of a child.
     pub(super) fn listener(name: &Arc<str>) -> Spawner {
         Spawner::new(name.clone(), false)
     }
@@ -127,7 +127,7 @@ impl Later {
     /// The value of `root` if no push waits for the delivery.
     pub(crate) const FOR_NONE: u64 = u64::MAX;
 
-    /// A delivery from the log, after a restart or after its tree was unloaded.
+    /// Creates a delivery from an entry of the log, after a restart or after its tree was unloaded.
     pub(crate) fn kept(entry: Entry, receiver: Receiver) -> Later {
         Later { entry, receiver, root: Later::FOR_NONE, chain: Chain::default() }
     }
@@ -149,8 +149,8 @@ pub(crate) struct Parked {
     pub(crate) all: Vec<Delivery>,
     /// The push that the work on the parked messages belongs to, if it is known.
     pub(crate) root: Option<u64>,
-    /// Whether the listener wants to be told when nothing is left to do in the thread but the
-    /// parked messages.
+    /// Whether the listener wants `nothing-under-way` once only parked messages are left in the
+    /// thread.
     pub(crate) quiet: bool,
     /// The listener's last `Park`. None after a restart.
     pub(crate) park: Option<Park>,
@@ -161,7 +161,7 @@ pub(crate) struct Parked {
 }
 
 impl Deliveries {
-    /// Whether the listener has neither a running handler nor messages.
+    /// Returns whether the listener has neither a running handler nor messages.
     pub(crate) fn is_empty(&self) -> bool {
         self.running == 0 && self.waiting.is_empty() && self.parked.all.is_empty()
     }
@@ -177,13 +177,13 @@ pub(crate) struct Delivery {
     pub(crate) chain: Chain,
     /// The emissions of an earlier attempt.
     pub(crate) sent: VecDeque<Entry>,
-    /// If the message is parked: the time until which it waits by its mark in the log. This time
-    /// never comes.
+    /// If the message is parked: the time in its `Mark::Waits`. This time never comes. Its value
+    /// says how the message is parked.
     pub(crate) parked: Option<u64>,
 }
 
 impl Delivery {
-    /// A first attempt.
+    /// Creates a delivery for the first attempt.
     pub(crate) fn new(receiver: Receiver, entry: Entry, root: u64) -> Delivery {
         let (chain, sent) = (Chain::default(), VecDeque::new());
         let handler = receiver.handler;
@@ -202,7 +202,7 @@ pub(crate) struct Running {
     /// The number of the push that the emissions belong to, or 0 if they belong to none.
     pub(crate) root: u64,
     pub(crate) emitted: usize,
-    /// How many of the emissions answer nobody: notes, charges, raises of a budget, and emissions
+    /// How many of the emissions are silent: notes, charges, raises of a budget, and emissions
     /// without a receiver.
     pub(crate) silent: usize,
     /// The parts of the budget that the handler has reserved and not settled.
@@ -217,7 +217,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A handler that starts now, with its messages.
+    /// Creates the state of a handler that starts now, with its messages.
     pub(crate) fn new(
         first: Delivery,
         more: Vec<Delivery>,
@@ -288,13 +288,14 @@ impl Thread {
         }
     }
 
-    /// Whether the thread can be unloaded: it has nothing to do now, and no client still listens
-    /// for a waiting delivery.
+    /// Returns whether the thread can be unloaded: it has nothing to do now, and no client still
+    /// listens for a waiting delivery.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_at_rest() && (self.later.is_empty() || !self.is_heard())
     }
 
-    /// Whether the thread has nothing to do now. Deliveries may still wait for a time or an entry.
+    /// Returns whether the thread has nothing to do now. Deliveries may still wait for a time or an
+    /// entry.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.unconsumed == 0
             && self.running.is_empty()
@@ -304,12 +305,12 @@ impl Thread {
             && !self.folds.values().any(|it| matches!(it, Folds::Waking(_)))
     }
 
-    /// Whether a connection that pushed is still open.
+    /// Returns whether a connection that pushed is still open.
     fn is_heard(&self) -> bool {
         self.observers.iter().any(|(_, it, _)| it.strong_count() > 0)
     }
 
-    /// Whether the counts agree with the deliveries and the running handlers.
+    /// Returns whether the counts agree with the deliveries and the running handlers.
     pub(crate) fn counts_agree(&self) -> bool {
         let in_hand: usize = self.running.values().map(|it| 1 + it.more.len()).sum();
         let waiting: usize = self.deliveries.values().map(|it| it.waiting.len()).sum();
@@ -320,8 +321,8 @@ impl Thread {
             && running == self.running.len()
     }
 
-    /// The push `root` and the identity that sent it. If that identity is unknown, this returns the
-    /// newest push and its identity.
+    /// Returns the push `root` and the identity that sent it. If that identity is unknown, this
+    /// returns the newest push and its identity.
     pub(crate) fn asked(&self, root: u64) -> Option<(u64, Arc<str>)> {
         let of = |seq: u64| {
             let origin = self.origins.get(&seq).map(|it| &it.identity);
@@ -332,7 +333,7 @@ impl Thread {
 
     /// Notes the newest push and its identity, for results that come after the push is settled.
     pub(crate) fn note_pusher(&mut self, seq: u64, identity: Arc<str>) {
-        // A push that was unfinished at the last stop has no origin. Its asker stays.
+        // A push that was unfinished at the last stop has no origin, so its asker is kept.
         if self.newest_push > self.resumed_push {
             self.askers.remove(&self.newest_push);
         }
@@ -340,12 +341,12 @@ impl Thread {
         self.newest_push = seq;
     }
 
-    /// The id of an entry of this thread.
+    /// Returns the id of an entry of this thread.
     pub(crate) fn entry(&self, seq: u64) -> EntryId {
         EntryId::new(&self.id, seq)
     }
 
-    /// Whether an entry belongs to this thread, or this thread shares it.
+    /// Returns whether an entry belongs to this thread or is shared by it.
     pub(crate) fn has(&self, id: &EntryId) -> bool {
         id.thread == self.id || self.lineage.has(id)
     }
@@ -365,8 +366,8 @@ impl Thread {
         }
     }
 
-    /// The observer that hears an entry for this identity: the observer of the push `replied`, or
-    /// else that of the identity's last push if it still exists.
+    /// Returns the observer that gets an entry for this identity: the observer of the push
+    /// `replied`, or else the observer of the identity's last push, if that observer still exists.
     pub(crate) fn observer(
         &self,
         identity: &str,
@@ -410,8 +411,8 @@ impl Thread {
         }
     }
 
-    /// Called when a fold has seen more entries. Drops the entries that all folds have seen, unless
-    /// the thread is young.
+    /// Drops the entries that all folds have seen, unless the thread is young. To be called after a
+    /// fold has seen more entries.
     pub(crate) fn note_seen(&mut self, at_hand_max: usize) {
         if !self.is_young(at_hand_max) {
             self.trim();
@@ -430,8 +431,8 @@ impl Thread {
         }
     }
 
-    /// Whether the thread is young: all its entries are in memory, and they are few and small.
-    /// Entries of a young thread stay in memory even if every fold has seen them.
+    /// Returns whether the thread is young: all its entries are in memory, and they are few and
+    /// small. Entries of a young thread stay in memory even if every fold has seen them.
     fn is_young(&self, at_hand_max: usize) -> bool {
         let bytes = || self.recent.iter().map(|it| it.body().len()).sum::<usize>();
         self.has_all_at_hand()
@@ -439,13 +440,13 @@ impl Thread {
             && bytes() <= FIRST_BYTES_MAX
     }
 
-    /// Whether every entry from the first on is in memory.
+    /// Returns whether every entry from the first on is in memory.
     pub(crate) fn has_all_at_hand(&self) -> bool {
         self.recent.front().is_some_and(|it| it.seq() == 1)
     }
 }
 
-/// The fault for a message to a thread that takes no more messages.
+/// Returns the fault for a message to a thread that takes no more messages.
 pub(crate) fn ended(thread: &ThreadId, state: State) -> Fault {
     let text = format!("{thread} is {state}");
     if state != State::OverBudget {
@@ -462,9 +463,9 @@ mod tests {
     use crate::log::conformance::{note, session};
     use crate::xml::Element;
 
-    /// How many of `count` entries stay in memory, in a thread whose next number is `from`. Each
-    /// entry has about `bytes` bytes. `most` is `at_hand_max`. Each fold has seen the entries up to
-    /// a number in `folds`.
+    /// Returns how many of `count` entries stay in memory, in a thread whose next number is `from`.
+    /// Each entry has about `bytes` bytes. `most` is `at_hand_max`. Each fold has seen the entries
+    /// up to a number in `folds`.
     fn at_hand(from: u64, count: u64, bytes: usize, most: usize, folds: &[u64]) -> usize {
         let mut thread = Thread::new(session("a"), "ada".into(), from - 1);
         for (listener, seq) in folds.iter().enumerate() {

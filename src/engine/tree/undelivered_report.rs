@@ -1,4 +1,5 @@
-//! Emissions that no listener got: they are traced, and senders that wait for an answer are told.
+//! Reports emissions that no listener got: traces them, and tells the senders that wait for an
+//! answer.
 
 use crate::engine::tree::effect::{Step, World};
 use crate::engine::tree::event::Ready;
@@ -13,7 +14,8 @@ use crate::wire::{Checked, Fault, Payload};
 const TRACED_MAX: usize = 100;
 
 impl Ready {
-    /// Whether the emission answers nobody: it is a note, a charge, or a request to raise a budget.
+    /// Returns whether the emission is silent: a note, a charge, or a request to raise a budget. A
+    /// silent emission answers nobody.
     pub(crate) fn is_silent(&self) -> bool {
         use Target::{Above, Charge, Note, Raise};
         matches!(self.target, Note(_) | Above | Charge | Raise) && self.payload.is_ok()
@@ -33,15 +35,15 @@ impl Running {
 }
 
 impl Thread {
-    /// Whether the sender of the message at hand may know why no listener takes a payload. Only the
-    /// identity that pushed may know the reason.
+    /// Returns whether the sender of the current message may know why no listener takes a payload.
+    /// Only the identity that pushed may know the reason.
     pub(crate) fn may_know_why(&self, part: &Part) -> bool {
         let origin = self.origins.get(&part.root);
         origin.is_some_and(|it| it.may_know_why && it.identity == *part.message.sender())
     }
 
     /// Adds to the fault the reason why no listener takes the payload `name`, if the sender of the
-    /// message at hand may know the reason. Without `name` the fault stays as it is.
+    /// current message may know the reason. Without `name` the fault stays as it is.
     pub(crate) fn with_reason(
         &self,
         part: &Part,
@@ -84,10 +86,10 @@ impl Thread {
         out.undelivered.push(fault.clone());
     }
 
-    /// Tells the sender of a message that the handler's emissions reached nobody, if none of them
-    /// answers anybody. If the handler's listener takes faults, only this listener is told. An
-    /// identity is told later, once its push is settled, unless the message is the first of a child
-    /// thread.
+    /// Tells the sender of a message that its handler's emissions reached no receiver, if all
+    /// emissions of the handler are silent or undelivered. If the handler's listener takes faults,
+    /// only this listener is told. An identity is told later, once its push is settled, unless the
+    /// message is the first of a child thread.
     pub(crate) fn report_undelivered(
         &mut self,
         part: &Part,
@@ -103,8 +105,8 @@ impl Thread {
         }
     }
 
-    /// Tells an identity how its push ended, if the push got no answer. If an emission reached
-    /// nobody, the identity gets the fault. Otherwise it gets `done` if it asked for an answer.
+    /// Tells an identity how its push ended, if the push got no answer. If an emission reached no
+    /// receiver, the identity gets the fault. Otherwise it gets `done` if it asked for an answer.
     pub(crate) fn report_end(&mut self, pushed: u64, world: &World<'_>, out: &mut Step) {
         let Some(origin) = self.origins.get_mut(&pushed).filter(|it| !it.answered) else { return };
         let word = match origin.undelivered.take() {

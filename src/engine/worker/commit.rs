@@ -15,19 +15,18 @@ use crate::id::ThreadId;
 use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
-/// How many steps a batch in the priority lane may have. That is enough for many light trees, and
-/// little compared with a batch of the other lane.
+/// How many steps a batch in the priority lane may have. This number is enough for many light
+/// trees, and small compared with a batch of the other lane.
 const STEPS_AHEAD: usize = 32;
 
 /// How many batches may be in the priority lane at once.
 const BATCHES_AHEAD: usize = 2;
 
-/// How many steps a tree may take in a turn at least, however many other trees wait. After a tree's
-/// first step its data is in the processor's cache. With fewer steps per turn, the data would be
-/// loaded more often.
+/// The smallest quota of steps per turn, however many other trees wait. After a tree's first step
+/// its data is in the processor's cache. With a smaller quota, the data would be loaded more often.
 const STEPS_IN_TURN_MIN: usize = 16;
 
-/// The same minimum while the priority lane is in use. Two steps are a push and its follow-up.
+/// The smallest quota while the priority lane is in use. Two steps are a push and its follow-up.
 const STEPS_IN_TURN_HURRIED: usize = 2;
 
 impl<P: Port> Worker<P> {
@@ -156,7 +155,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Runs pure inline handlers before the log has their message. Such a handler does nothing but
-    /// answer. Clients hear of the message and of the answer only once the log has them.
+    /// answer. Clients get the message and the answer only once the log has them.
     fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
         let is_early = |it: &mut Effect| match it {
             Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,
@@ -211,7 +210,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Carries out the effects of every batch that has landed by now. If the log has failed, the
-    /// senders of pushes in these batches are told.
+    /// senders of the pushes in these batches are told instead.
     pub(crate) fn land(&mut self, context: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Some(Landed { lane, number, last, flight, kept }) = self.lanes.land(context) {

@@ -1,6 +1,6 @@
 //! The worker's loop. A worker owns its trees, steps them in turn, and carries out effects once the
-//! log has their batch. The loop is one poll function, so that no part of the loop waits for
-//! another.
+//! log has their batch. The loop is one poll function, so that no part of the loop blocks another
+//! part.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -35,7 +35,7 @@ use crate::limits::Limits;
 use crate::log;
 use crate::wire::Fault;
 
-/// How many rounds a worker makes before it lets other tasks run.
+/// How many rounds of its loop a worker makes before it yields to other tasks.
 const ROUNDS: usize = 2;
 
 /// Idle trees per sweep that may be skipped because a client still listens.
@@ -64,14 +64,14 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) room: Room,
     pub(crate) waking: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Loaded> + Send>>>,
     pub(crate) tasks: FxHashMap<Key, Task>,
-    /// No handler's time is up before this time. A handler with this deadline may have ended
-    /// already: one needless check costs less than a timer for each handler.
+    /// A lower bound of all handlers' deadlines. The handler with this deadline may have ended
+    /// already. One needless check costs less than a timer for each handler.
     pub(crate) soonest_us: u64,
     /// For each listener: how many places are promised to handlers of batches on their way to the
     /// log.
     pub(crate) promised: Vec<usize>,
     /// Maps a listener to handlers that wait for a place because another worker took the promised
-    /// one.
+    /// place.
     crowded: FxHashMap<usize, VecDeque<Box<Start>>>,
     /// Maps a listener to threads that wait for a free place of it.
     pub(crate) starving: FxHashMap<usize, VecDeque<ThreadId>>,
@@ -79,7 +79,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) waits: Waits,
     timer: Option<(u64, Sleep)>,
     mail: Vec<Mail>,
-    /// If the log failed: the fault that pushes are refused with.
+    /// If the log failed: the fault with which pushes are refused.
     pub(crate) dead: Option<Fault>,
     pub(crate) begun: bool,
     stopped: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Worker<P: Port> {
 /// A handler that runs as a task.
 pub(crate) struct Task {
     pub(crate) deadline_us: u64,
-    /// Whether the handler's time was up, so that it was told to stop.
+    /// Whether the handler exceeded its deadline and was told to stop.
     pub(crate) late: bool,
 }
 
@@ -238,7 +238,7 @@ impl<P: Port> Worker<P> {
                 Some(TreeSlot::Waking(waiting)) => waiting.insert(0, Mail::Resume(thread, left)),
                 None => self.wake(thread.tree(), Mail::Resume(thread, left)),
             },
-            // An error means that the asker waits no more.
+            // An error means that the asker no longer waits.
             Mail::Folds(thread, asked) => drop(asked.send(self.cached(&thread))),
             Mail::Begin => self.begun = true,
             Mail::Drain(done) => self.drains.push(done),
@@ -251,8 +251,8 @@ impl<P: Port> Worker<P> {
         match self.trees.get_mut(thread.tree_str()) {
             Some(TreeSlot::Awake(slot)) => {
                 if !std::mem::replace(&mut slot.is_ready, true) {
-                    // Whether the tree is light is decided by `is_alone` of the push, if it is
-                    // known, and otherwise by the tree's usage.
+                    // The push's `is_alone` decides whether the tree is light. If `is_alone` is
+                    // unknown, the tree's usage decides.
                     let known = if let Event::Push(_, it) = &event { it.by.is_alone } else { None };
                     let typical = || self.typical_usage.is_light(&slot.usage, self.now_us);
                     let is_light = known.unwrap_or_else(typical);
@@ -260,14 +260,14 @@ impl<P: Port> Worker<P> {
                 }
                 slot.queue.push_back(event);
             }
-            // A tree that isn't in memory has no running handlers, so the event is that of a timer.
+            // A tree that isn't in memory has no running handlers, so the event comes from a timer.
             Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
         }
     }
 
-    /// Moves a tree's newest event to the front of its queue: entries that a stop left unfinished
-    /// are handled before pushes that came since.
+    /// Moves a tree's newest event to the front of its queue. Entries that were unfinished at the
+    /// last stop are handled before later pushes.
     fn move_newest_to_front(&mut self, tree: &ThreadId) {
         if let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(tree.tree_str())
             && let Some(newest) = slot.queue.pop_back()
@@ -348,8 +348,9 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Asks to be told of the next free place of a listener, if a handler or a thread of this
-    /// worker waits for one. For a thread, this asks only while no place is promised to a handler.
+    /// Subscribes to the next free place of a listener, if a handler or a thread of this worker
+    /// waits for one. A waiting thread counts only while no place of the listener is promised to a
+    /// handler.
     pub(crate) fn await_room(&self, listener: usize) {
         let is_awaited = self.crowded.contains_key(&listener)
             || self.promised[listener] == 0 && self.starving.contains_key(&listener);
@@ -370,8 +371,8 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Whether a handler is still to begin. Its thread may have ended since the step that started
-    /// the handler.
+    /// Returns whether a handler is still to begin. The handler's thread may have ended since the
+    /// step that started the handler.
     pub(crate) fn is_wanted(&self, start: &Start) -> bool {
         let id = start.entry.id();
         let key = Key { thread: id.thread.clone(), seq: id.seq, listener: start.receiver.listener };
@@ -486,8 +487,8 @@ impl<P: Port> Worker<P> {
             if slot.is_ready || !slot.tree.is_at_rest() {
                 slot.is_resting = false;
             } else if !slot.tree.is_quiet() {
-                // A client still listens. The worker isn't told when the client leaves, so the tree
-                // is looked at again later.
+                // A client still listens. The worker isn't told when the client leaves, so a later
+                // sweep checks the tree again.
                 heard += 1;
                 self.resting.push_back(id);
             } else if self.lanes.has(slot.last_batches) {
@@ -499,7 +500,7 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Answers the requests to drain, if nothing is left to do.
+    /// Answers the requests to drain if nothing is left to do.
     fn drained(&mut self) {
         let idle = self.begun
             && self.lanes.is_empty()
@@ -509,7 +510,7 @@ impl<P: Port> Worker<P> {
             && self.run_queue.is_empty();
         if idle {
             for drain in self.drains.drain(..) {
-                // An error means that the asker waits no more.
+                // An error means that the asker no longer waits.
                 let _ = drain.send(());
             }
         }
@@ -555,7 +556,7 @@ impl Places for FreePlaces<'_> {
     }
 }
 
-/// The values that steps may read.
+/// Returns the values that steps may read.
 pub(crate) fn world<'a>(
     shared: &'a Shared,
     places: &'a FreePlaces<'a>,
@@ -571,14 +572,14 @@ pub(crate) fn world<'a>(
     }
 }
 
-/// How many microseconds a port's wall clock is ahead of its monotonic clock.
+/// Returns how many microseconds a port's wall clock is ahead of its monotonic clock.
 pub(crate) fn set_by(port: &impl Port) -> i64 {
     let (wall, now) = (port.wall_us(), port.now_us());
     wall.cast_signed().saturating_sub(now.cast_signed())
 }
 
 /// Drops the effects of a batch that the log doesn't have, and tells senders that the log failed.
-/// Handlers that were to be cancelled are cancelled anyway.
+/// Cancellations are carried out in any case.
 pub(crate) fn drop_effects(effects: Vec<Effect>, fault: &Fault) {
     for effect in effects {
         match effect {

@@ -26,8 +26,8 @@ struct Polled {
     workers: u64,
 }
 
-/// While this exists, emissions on this OS thread wake no worker. Dropping it wakes the workers
-/// that got mail.
+/// While this value exists, emissions on this OS thread wake no worker. Dropping the value wakes
+/// the workers that got mail.
 pub(crate) struct Polling<'a> {
     shared: &'a Shared,
     before: Option<Polled>,
@@ -51,7 +51,7 @@ fn remind(shared: &Shared, workers: u64) {
     each.filter(|(at, _)| workers & (1 << at) != 0).for_each(|(_, it)| it.remind());
 }
 
-/// The handler that is being polled on this OS thread, if it is one of this pump.
+/// Returns the handler that is being polled on this OS thread, if it is one of this pump.
 fn polled(shared: &Shared) -> Option<Polled> {
     POLLED.get().filter(|it| ptr::eq(it.pump, shared))
 }
@@ -68,7 +68,7 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
 
 /// Posts an emission to the worker of its thread. If no handler is being polled here, the caller is
 /// a task that a handler has spawned. Such a task may never yield, and a worker that it wakes would
-/// wait for it. So that worker is moved to another OS thread.
+/// have to wait for it. So the worker is moved to another OS thread.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     let worker = shared.workers.owner(thread);
     if let Some(polled) = polled(shared) {

@@ -15,7 +15,7 @@ use crate::wire::{Fault, Payload};
 /// How many entries are read at a time at most.
 const PAGE: usize = 1_024;
 
-/// Entries of the thread that a handler's message is in: those after the number `after`, up to the
+/// Returns entries of the thread of a handler's message: those after the number `after`, up to the
 /// last entry that the handler may see.
 pub(crate) async fn history(
     log: &dyn Log,
@@ -28,7 +28,7 @@ pub(crate) async fn history(
     Ok(page.iter().map(|it| Entry::kept(it)).collect())
 }
 
-/// The cause of a handler's message, if the handler's listener may see it.
+/// Returns the cause of a handler's message, if the handler's listener may see it.
 pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |thread: &ThreadId| {
@@ -39,8 +39,8 @@ pub(crate) async fn cause(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     entry(log, id).await
 }
 
-/// If the message at hand is an answer: the message that the listener was handling when it sent the
-/// request.
+/// Returns the message that the listener was handling when it sent a request, if the current
+/// message is the answer to that request.
 pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<Entry>, Fault> {
     let message = &call.message;
     let own = |it: &Entry| it.from() == call.listener() && !it.is_from_identity();
@@ -58,7 +58,7 @@ pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     let Some(by) = by else { return Ok(None) };
     let asked = entry(log, &by).await?;
     // If the listener asked the listener `thread` to open the child, `asked` is this request. The
-    // listener was handling the cause of the request.
+    // cause of the request is the message that the listener was handling.
     let is_request = |it: &Entry| own(it) && it.to().is_some_and(|to| to != call.listener());
     let request = asked.as_ref().filter(|it| is_word(&ThreadResult::NAME) && is_request(it));
     match request.and_then(|it| it.cause()) {
@@ -67,19 +67,19 @@ pub(crate) async fn asked(log: &dyn Log, call: &HandlerCall) -> Result<Option<En
     }
 }
 
-/// An entry, if the log has it.
+/// Returns an entry, if the log has it.
 async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
     let found = log.entry(id).await.map_err(|error| unread(&error))?;
     Ok(found.map(|entry| Entry::kept(&entry)))
 }
 
-/// The entries whose cause is this message, in order: emissions of its handlers, and entries of the
-/// pump.
+/// Returns the entries whose cause is this message, in order: emissions of its handlers, and
+/// entries of the pump.
 pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }
 
-/// The entries after a message in its thread that `is_wanted` accepts, in order.
+/// Returns the entries after a message in its thread that `is_wanted` accepts, in order.
 pub(crate) async fn came_after(
     shared: &Shared,
     message: &Entry,

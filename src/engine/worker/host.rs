@@ -25,7 +25,7 @@ use crate::name::Name;
 use crate::wire::{Checked, Code, Fault};
 use crate::xml::Element;
 
-/// The `Host` of running handlers: serves their arguments.
+/// The `Host` of running handlers, which serves their arguments.
 pub(crate) struct EngineHost(pub(crate) Arc<Shared>);
 
 impl listener::Host for EngineHost {

@@ -11,12 +11,13 @@ use std::task::{Context, Poll};
 use crate::engine::tree::effect::Effect;
 use crate::log;
 
-/// A lane.
+/// One of the two lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// The priority lane: light trees.
+    /// The priority lane, for light trees.
     Ahead,
-    /// The lower lane: all other trees, and light trees while there is no batch to overtake.
+    /// The lower lane, for all other trees. While there is no batch to overtake, it also serves
+    /// light trees.
     Behind,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct LastBatches {
     behind: u64,
 }
 
-/// A batch on its way.
+/// A batch on its way to the log.
 pub(crate) struct Flight {
     pub(crate) append: Option<log::Boxed<'static, log::Receipt>>,
     pub(crate) effects: Vec<Effect>,
@@ -42,7 +43,7 @@ pub(crate) struct Landed {
     pub(crate) number: u64,
     pub(crate) last: u64,
     pub(crate) flight: Flight,
-    /// The log's answer. There is no receipt if the batch had nothing for the log.
+    /// The log's answer. The receipt is None if the batch had nothing for the log.
     pub(crate) kept: Result<Option<log::Receipt>, log::Error>,
 }
 
@@ -60,7 +61,7 @@ struct OneLane {
 }
 
 impl OneLane {
-    /// How many batches of the lane have landed.
+    /// Returns how many batches of the lane have landed.
     fn landed(&self) -> u64 {
         self.sent - self.flights.len() as u64
     }
@@ -98,7 +99,7 @@ impl Lanes {
         ahead.or_else(|| self.behind.land(Lane::Behind, context))
     }
 
-    /// How many batches of a lane are on their way.
+    /// Returns how many batches of a lane are on their way.
     pub(crate) fn len(&self, lane: Lane) -> usize {
         match lane {
             Lane::Ahead => self.ahead.flights.len(),
@@ -119,12 +120,12 @@ impl Lanes {
         }
     }
 
-    /// Whether a batch with entries of a tree is on its way in the lower lane.
+    /// Returns whether a batch with entries of a tree is on its way in the lower lane.
     pub(crate) fn is_behind(&self, tree: LastBatches) -> bool {
         tree.behind > self.behind.landed()
     }
 
-    /// Whether a batch with entries of a tree is on its way.
+    /// Returns whether a batch with entries of a tree is on its way.
     pub(crate) fn has(&self, tree: LastBatches) -> bool {
         self.is_behind(tree) || tree.ahead > self.ahead.landed()
     }

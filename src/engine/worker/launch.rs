@@ -119,8 +119,8 @@ impl<P: Port> Worker<P> {
     }
 }
 
-/// Polls a handler once. Most inline handlers are done after that. For any other, this returns the
-/// future, which continues as a task.
+/// Polls a handler once. Most inline handlers are done after one poll. If this handler isn't, the
+/// call returns its future, which continues as a task.
 fn poll_once(
     shared: &Shared,
     run: &Run,

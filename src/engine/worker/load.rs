@@ -16,13 +16,13 @@ use crate::log;
 use crate::log::{Log, Pages};
 use crate::wire::{Code, Fault};
 
-/// A tree or folds that were loaded from the log, or why that failed.
+/// A tree or folds that were loaded from the log, or the error of loading them.
 pub(crate) enum Loaded {
     Tree(ThreadId, Result<LoadedTree, UnreadableTree>),
     Folds { thread: ThreadId, listener: usize, folds: Result<(u64, Vec<Awake>), Fault> },
 }
 
-/// A tree as the log has it: its threads, its budget, and its waiting deliveries.
+/// A tree that was read from the log: its threads, its budget, and its waiting deliveries.
 pub(crate) struct LoadedTree {
     pub(super) threads: Vec<log::ThreadRecord>,
     /// If the session is a fork: the threads that it continues.
@@ -31,7 +31,7 @@ pub(crate) struct LoadedTree {
     pub(super) waits: Vec<(Key, Entry)>,
 }
 
-/// Why a tree can't be read, and its owner if the log can tell.
+/// The error of reading a tree, and the tree's owner, if the log can tell it.
 pub(crate) struct UnreadableTree {
     pub(super) error: log::Error,
     pub(super) owner: Option<Arc<str>>,
@@ -62,7 +62,8 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Applies an entry to the folds of a listener. A fold that panics harms only this listener.
+/// Applies an entry to the folds of a listener. A panic of a fold is caught, and becomes a fault
+/// for this listener alone.
 pub(super) fn apply(
     shared: &Shared,
     listener: usize,

@@ -11,12 +11,13 @@
 //! - `outcome`: checks a handler's emissions against their schemas.
 //! - `history`: reads entries of a handler's own thread.
 //!
-//! - `tree_history`: lists and reads other threads, for handlers that may.
+//! - `tree_history`: lists and reads other threads for handlers.
 //! - `host`: the engine's side of handler arguments: emissions, live payloads, history.
 //! - `load`: reads trees and folds from the log.
 //! - `driver`: the worker's loop.
 //! - `launch`: calls handlers.
-//! - `wake`: has trees and folds loaded that aren't in memory.
+//! - `wake`: starts to load trees and folds that aren't in memory, and takes them once they are
+//!   loaded.
 //! - `commit`: steps trees into batches, sends batches to the log, and carries out effects.
 //!
 //! Each module uses only the modules that stand above it in this list, and the modules of the

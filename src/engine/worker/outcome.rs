@@ -1,5 +1,5 @@
-//! A handler's outcome: its emissions are checked against their schemas, and a failure or a panic
-//! becomes a fault.
+//! Takes a handler's outcome: checks its emissions against their schemas, and turns a failure or a
+//! panic into a fault.
 
 use std::any::Any;
 
@@ -10,11 +10,11 @@ use crate::listener;
 use crate::listener::{Emit, Target, key_meta};
 use crate::wire::{Checked, Code, Fault};
 
-/// How a handler ended: it returned, failed before it ran because an argument couldn't be had, or
-/// panicked.
+/// How a handler ended. It returned, it failed before it ran because an argument couldn't be
+/// provided, or it panicked.
 pub(crate) type Ended = Result<Result<Emit, Fault>, Box<dyn Any + Send>>;
 
-/// The checked emissions of a handler that ended. The caller counts the outcome.
+/// Returns the checked emissions of a handler that ended. The caller counts the outcome.
 pub(crate) fn came_to(
     routes: &Routes,
     inside: XmlLimits,
@@ -47,7 +47,7 @@ pub(crate) fn check(routes: &Routes, inside: XmlLimits, emit: Emit) -> Vec<Ready
         let payload = emission.payload.and_then(|payload| match payload.typed {
             Some(name) => Ok(Checked::typed(name, payload.element)),
             // A payload that a listener passes on for the sender of its message may lack a
-            // namespace, as at a door.
+            // namespace, as a payload at a door may.
             None if is_for_sender => routes.check(payload.element, inside),
             None => routes.catalog.check(payload.element).map_err(|fault| {
                 let text = format!("what was emitted is not valid: {fault}");

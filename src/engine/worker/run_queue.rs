@@ -7,8 +7,8 @@
 //!
 //! - Requeued trees: trees that have more to do after a turn.
 //!
-//! Every second turn goes to a requeued tree, so that none waits for ever. The other turns go to
-//! the first light tree, else to the first added tree, else to the first requeued tree.
+//! Every second turn goes to a requeued tree, so that no requeued tree waits for ever. The other
+//! turns go to the first light tree, else to the first added tree, else to the first requeued tree.
 
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ impl RunQueue {
         self.light.pop_front()
     }
 
-    /// How many trees wait.
+    /// Returns how many trees wait.
     pub(crate) fn len(&self) -> usize {
         self.light.len() + self.added.len() + self.requeued.len()
     }
@@ -63,7 +63,7 @@ impl RunQueue {
 mod tests {
     use super::*;
 
-    /// The order in which light, added and requeued trees run.
+    /// Returns the order in which light, added and requeued trees run.
     fn played(light: &[&str], came: &[&str], stayed: &[&str]) -> String {
         let mut queue = RunQueue::default();
         light.iter().for_each(|it| queue.add(ThreadId::new(it), true));

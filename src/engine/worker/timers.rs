@@ -13,8 +13,8 @@ use crate::id::ThreadId;
 /// Deliveries that wait, each with its time.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Times and the numbers of their deliveries, the earliest first. A delivery that waits no more
-    /// may still be in the heap.
+    /// Times and the numbers of their deliveries, the earliest first. A delivery that no longer
+    /// waits may still be in the heap.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     by_number: FxHashMap<u64, Key>,
     /// Maps a tree's id to the tree's waiting deliveries, each with its number and its time.
@@ -27,7 +27,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// No timers, with a wall clock that is `ahead_us` ahead of the monotonic clock.
+    /// Creates an empty set, for a wall clock that is `ahead_us` ahead of the monotonic clock.
     pub(crate) fn since(ahead_us: i64) -> Waits {
         Waits { ahead_us, ..Waits::default() }
     }
@@ -63,13 +63,14 @@ impl Waits {
         }
     }
 
-    /// Whether a delivery waits for a time of the wall clock.
+    /// Returns whether a delivery waits for a time of the wall clock.
     pub(crate) fn go_by_clock(&self) -> bool {
         !self.by_clock.is_empty()
     }
 
-    /// Notes that the wall clock was set, and how far it is ahead now. With `is_back` it was set
-    /// back by much, and the deliveries that wait for a time of the wall clock are due at once.
+    /// Notes that the wall clock was set, and how far it is ahead now. With `is_back`, the clock
+    /// was set back so far that the deliveries that wait for a time of the wall clock are due at
+    /// once.
     pub(crate) fn set_clock(&mut self, ahead_us: i64, is_back: bool) {
         self.ahead_us = ahead_us;
         let mut all: Vec<(Key, u64)> = std::mem::take(&mut self.by_clock).into_iter().collect();
@@ -80,7 +81,7 @@ impl Waits {
         }
     }
 
-    /// The next time that a delivery waits for.
+    /// Returns the next time that a delivery waits for.
     pub(crate) fn next_us(&mut self) -> Option<u64> {
         while let Some(Reverse((until_us, number))) = self.heap.peek() {
             if self.by_number.contains_key(number) {
@@ -91,7 +92,8 @@ impl Waits {
         None
     }
 
-    /// Takes the deliveries that are due. Each stays listed in its tree until it is removed.
+    /// Takes the deliveries that are due. Each delivery stays listed in its tree until `remove` is
+    /// called.
     pub(crate) fn due(&mut self, now_us: u64) -> Vec<Key> {
         let mut due = Vec::new();
         while self.next_us().is_some_and(|it| it <= now_us) {
@@ -101,8 +103,8 @@ impl Waits {
         due
     }
 
-    /// The deliveries that wait in a tree, each with its time, in the order in which they were
-    /// added.
+    /// Returns the deliveries that wait in a tree, each with its time, in the order in which they
+    /// were added.
     pub(crate) fn of(&self, tree: &ThreadId) -> Vec<(u64, Key)> {
         let waiting = self.by_tree.get(tree);
         let mut all: Vec<(u64, u64, Key)> = waiting

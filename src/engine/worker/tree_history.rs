@@ -11,19 +11,19 @@ use crate::listener::{Entry, Grant, HandlerCall, OtherThreads, ReadIdentity};
 use crate::log::{self, Log};
 use crate::wire::Fault;
 
-/// How many threads of the log are looked at for one page of an identity's threads. Also how many
-/// entries of a thread are read at a time at most.
+/// The number of threads of the log that are examined for one page of an identity's threads. It is
+/// also the largest number of entries of a thread that are read at a time.
 const PAGE: usize = 256;
 
-/// The threads of a message's tree, in the order in which they were opened.
+/// Returns the threads of a message's tree, in the order in which they were opened.
 pub(crate) async fn tree(log: &dyn Log, call: &HandlerCall) -> Result<Vec<ThreadId>, Fault> {
     let root = call.message().thread().tree();
     let all = log.tree(&root).await.map_err(|it| unread(&it))?;
     Ok(all.into_iter().map(|it| it.id).collect())
 }
 
-/// The next threads after `after` that are in other trees of the identity that opened the message's
-/// tree.
+/// Returns the next threads after `after` that are in other trees of the identity that opened the
+/// message's tree.
 pub(crate) async fn others(
     log: &dyn Log,
     call: &HandlerCall,
@@ -50,9 +50,9 @@ pub(crate) async fn others(
     found.await.map_err(|it: log::Error| unread(&it))
 }
 
-/// The entries of a thread after the number `after` that the log got before the message at hand.
-/// The thread must be in the message's tree, or, with the grant, in another tree of the same
-/// identity. For any other thread the result is empty.
+/// Returns the entries of a thread after the number `after` that the log got before the current
+/// message. The thread must be in the message's tree, or, with the grant, in another tree of the
+/// same identity. For any other thread the result is empty.
 pub(crate) async fn read(
     log: &dyn Log,
     call: &HandlerCall,
@@ -79,8 +79,8 @@ pub(crate) async fn read(
     found.await.map_err(|it: log::Error| unread(&it))
 }
 
-/// The entries of the organism's own thread after the number `after` that the log got before the
-/// message at hand.
+/// Returns the entries of the organism's own thread after the number `after` that the log got
+/// before the current message.
 pub(crate) async fn organism(
     log: &dyn Log,
     call: &HandlerCall,
@@ -98,7 +98,8 @@ pub(crate) async fn organism(
     found.await.map_err(|it: log::Error| unread(&it))
 }
 
-/// The entries of a thread after the number `after` that the log got before the message at hand.
+/// Returns the entries of a thread after the number `after` that the log got before the current
+/// message.
 async fn earlier(
     log: &dyn Log,
     call: &HandlerCall,
@@ -111,8 +112,8 @@ async fn earlier(
     Ok(earlier.map(|it| Entry::kept(it)).collect())
 }
 
-/// The identity whose threads a listener may read. None if the listener lacks the grant, or if no
-/// identity opened the message's tree.
+/// Returns the identity whose threads a listener may read. Returns None if the listener lacks the
+/// grant, or if no identity opened the message's tree.
 async fn reader(log: &dyn Log, call: &HandlerCall) -> Result<Option<Arc<str>>, log::Error> {
     if !call.grants.contains(ReadIdentity::GRANT) {
         return Ok(None);
@@ -120,7 +121,7 @@ async fn reader(log: &dyn Log, call: &HandlerCall) -> Result<Option<Arc<str>>, l
     opener(log, &call.message().thread().tree()).await
 }
 
-/// The identity that opened a tree.
+/// Returns the identity that opened a tree.
 async fn opener(log: &dyn Log, root: &ThreadId) -> Result<Option<Arc<str>>, log::Error> {
     let Some(root) = log.thread(root).await? else { return Ok(None) };
     let first = log.opening(&root).await?;

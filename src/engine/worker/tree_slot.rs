@@ -39,7 +39,7 @@ pub(crate) struct AwakeTree {
     pub(crate) tree: Tree,
     pub(crate) queue: VecDeque<Event>,
     pub(crate) is_ready: bool,
-    /// Whether the tree is in `Worker::resting`. Only trees there are unloaded.
+    /// Whether the tree is in `Worker::resting`. Only resting trees are unloaded.
     pub(crate) is_resting: bool,
     /// The last batches that the tree is part of.
     pub(crate) last_batches: LastBatches,

@@ -1,8 +1,8 @@
 //! How many steps each tree took lately, and whether a tree took few compared with the other trees.
 //! The caller gives the time.
 
-/// After this time, a tree's steps count an eighth less. They count half after about 0.2 s, which
-/// is long enough to tell busy trees from a tree with a message now and then.
+/// After this time, a tree's steps count an eighth less. After about 0.2 s, the steps count half.
+/// This is long enough to tell busy trees from a tree with a message now and then.
 const EIGHTH_US: u64 = 1 << 15;
 
 /// After this many times `EIGHTH_US`, a tree's usage is 0.
@@ -12,11 +12,11 @@ const EIGHTHS: u64 = 128;
 /// a tree that happened to have one turn less would be light.
 const LIGHT_PART: u64 = 3;
 
-/// What one step adds to a usage. The number is large, so that a usage that fades keeps fractions
-/// of a step.
+/// The amount that one step adds to a usage. The number is large, so that a fading usage keeps
+/// fractions of a step.
 const STEP: u64 = 1 << 8;
 
-/// How many turns the typical usage is an average of.
+/// The number of turns over which the typical usage is averaged.
 const TURNS: u64 = 1 << 8;
 
 /// How many steps a tree took lately. The older a step is, the less it counts.
@@ -34,12 +34,12 @@ impl Usage {
         self.at_us += eighths * EIGHTH_US;
     }
 
-    /// How many times `EIGHTH_US` have passed since the steps were last counted.
+    /// Returns how many times `EIGHTH_US` have passed since the steps were last counted.
     fn eighths(&self, now_us: u64) -> u64 {
         now_us.saturating_sub(self.at_us) / EIGHTH_US
     }
 
-    /// The steps after they were reduced by an eighth `eighths` times.
+    /// Returns the steps after they were reduced by an eighth `eighths` times.
     fn faded(&self, eighths: u64) -> u64 {
         if eighths >= EIGHTHS {
             return 0;
@@ -67,7 +67,7 @@ impl TypicalUsage {
         self.steps = self.steps.saturating_add(usage.steps);
     }
 
-    /// Whether a usage is low compared with the typical usage.
+    /// Returns whether a usage is low compared with the typical usage.
     pub(crate) fn is_light(&self, usage: &Usage, now_us: u64) -> bool {
         let steps = usage.faded(usage.eighths(now_us));
         steps.saturating_mul(LIGHT_PART) < self.steps / self.turns.max(1)
@@ -78,7 +78,8 @@ impl TypicalUsage {
 mod tests {
     use super::*;
 
-    /// Which trees are light after five seconds, if each tree takes a step at its own interval.
+    /// Returns which trees are light after five seconds, if each tree takes a step at its own
+    /// interval.
     fn light(every_us: &[u64]) -> Vec<bool> {
         let mut typical = TypicalUsage::default();
         let mut all: Vec<Usage> = every_us.iter().map(|_| Usage::default()).collect();

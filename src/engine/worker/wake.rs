@@ -1,4 +1,4 @@
-//! Loads from the log the trees and folds that aren't in memory. Mail and handlers wait meanwhile.
+//! Loads trees and folds from the log if they aren't in memory. Mail and handlers wait meanwhile.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::log;
 use crate::wire::Fault;
 
 impl<P: Port> Worker<P> {
-    /// Has a tree loaded, and keeps this mail until the tree is in memory.
+    /// Starts to load a tree, and keeps this mail until the tree is in memory.
     pub(crate) fn wake(&mut self, tree: ThreadId, mail: Mail) {
         self.trees.insert(tree.clone(), TreeSlot::Waking(vec![mail]));
         let log = self.shared.log.clone();
@@ -95,7 +95,7 @@ impl<P: Port> Worker<P> {
         self.keep(id, Tree::new(first, ledger));
     }
 
-    /// The limits of a tree. The organism's own thread has no budget.
+    /// Returns the limits of a tree. The organism's own thread has no budget.
     fn limits_of(&self, tree: &ThreadId) -> Limits {
         match tree.as_str() {
             ORGANISM => Limits::default(),
@@ -114,14 +114,14 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Draws another id for a new session, since some tree has the first id.
+    /// Draws another id for a new session, since a tree already has the first id.
     pub(crate) fn redraw(&mut self, push: Box<Push>) {
         let thread = self.shared.draw();
         self.shared.workers.post(&thread.clone(), Mail::Push { thread, drawn: true, push });
     }
 
-    /// Whether the folds that a handler takes are in memory, or can be computed from entries in
-    /// memory.
+    /// Returns whether the folds that a handler takes are in memory, or can be computed from
+    /// entries in memory.
     pub(crate) fn has_folds(&self, start: &Start) -> bool {
         let thread = start.entry.thread();
         let Some(TreeSlot::Awake(slot)) = self.trees.get(thread.tree_str()) else { return false };
@@ -136,9 +136,9 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// The folds that a handler takes, with the entries up to `Start::as_of`. None if the folds
-    /// have to be loaded first, and the handler waits for them. Also none if a fold panicked, and
-    /// the handler has failed.
+    /// Returns the folds that a handler takes, as of the entry with the number `Start::as_of`.
+    /// Returns None if the folds have to be loaded first; the handler then waits for them. Also
+    /// returns None if a fold panicked; the handler has failed then.
     pub(crate) fn fold(&mut self, start: Box<Start>) -> Option<(Box<Start>, Vec<Awake>)> {
         let id = EntryId::new(start.entry.thread(), start.as_of);
         let listener = start.receiver.listener;
@@ -187,7 +187,7 @@ impl<P: Port> Worker<P> {
         None
     }
 
-    /// The folds of a thread that this worker has in memory.
+    /// Returns the folds of a thread that this worker has in memory.
     pub(crate) fn cached(&mut self, id: &ThreadId) -> Cached {
         let Some(TreeSlot::Awake(slot)) = self.trees.get_mut(id.tree_str()) else {
             return Vec::new();

@@ -12,24 +12,24 @@ const STEPS_IN_HURRY: usize = 8;
 const STEP_US: u64 = 20;
 
 /// A batch may take this many times the fixed cost of a commit: once for the commit under way, once
-/// for its own commit, and as long again for the steps in both.
+/// for the batch's own commit, and twice for the steps in both commits.
 const COMMITS: u64 = 4;
 
-/// Steps on their way to the log.
+/// The flow-control window of a worker.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// How long a batch should take at most.
+    /// The longest time that a batch should take.
     target_us: u64,
     /// The largest window.
     steps_max: usize,
-    /// The window now.
+    /// The present size of the window.
     room: usize,
     under_way: usize,
     /// A moving average of a commit's fixed cost: the part of its time that doesn't depend on its
     /// steps.
     shared_us: u64,
-    /// The last batch that was on its way when the window shrank. Batches up to this one say
-    /// nothing about the new window.
+    /// The last batch that was on its way when the window shrank. Batches up to this one were sent
+    /// under the old window, and don't shrink the window again.
     last_judged: u64,
 }
 
@@ -38,7 +38,8 @@ impl Window {
         Window { target_us, steps_max, room: steps_max, under_way: 0, shared_us: 0, last_judged: 0 }
     }
 
-    /// How many steps the next batch may have. 0 if less than a quarter of the window is left.
+    /// Returns how many steps the next batch may have, or 0 if less than a quarter of the window is
+    /// left.
     pub(crate) fn room(&self) -> usize {
         let left = self.room.saturating_sub(self.under_way);
         if left * 4 < self.room { 0 } else { left }
@@ -55,8 +56,9 @@ impl Window {
         self.shared_us = (self.shared_us * 7 + shared_us) / 8;
     }
 
-    /// How many steps a batch of the lower lane may have while the priority lane is in use. These
-    /// steps take about as long as a commit's fixed cost, which a priority batch waits for anyway.
+    /// Returns how many steps a batch of the lower lane may have while the priority lane is in use.
+    /// These steps take about as long as a commit's fixed cost, which a priority batch waits for
+    /// anyway.
     pub(crate) fn hurried_room(&self) -> usize {
         usize::try_from(self.shared_us / STEP_US).unwrap_or(usize::MAX).max(STEPS_IN_HURRY)
     }
@@ -82,8 +84,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// The window that results if each commit of a log takes `commit_us`, and `step_us` more for
-    /// each step.
+    /// Returns the window that results if each commit of a log takes `commit_us`, and `step_us`
+    /// more for each step.
     fn rest(commit_us: u64, step_us: u64) -> usize {
         let mut window = Window::new(2_000, 4_096);
         for number in 1..=1_000 {
@@ -103,7 +105,7 @@ mod tests {
         };
         // The log keeps up with the largest window.
         check(100, 0, 4_096..=4_096);
-        // (2,000 - 500) / 5.
+        // The window settles near (2,000 - 500) / 5 = 300 steps.
         check(500, 5, 200..=340);
         // The log takes too long for any window.
         check(10_000, 5, STEPS_MIN..=STEPS_MIN);
@@ -120,7 +122,7 @@ mod tests {
             let took_us = 20_000 + 10 * u64::try_from(steps).unwrap();
             window.landed(number, steps, took_us, number);
         }
-        // (4 * 10,000 - 20,000) / 10.
+        // The window settles near (4 * 10,000 - 20,000) / 10 = 2,000 steps.
         assert!((1_400..=2_300).contains(&window.room()), "{}", window.room());
         assert!((450..=500).contains(&window.hurried_room()), "{}", window.hurried_room());
     }
