@@ -1,4 +1,5 @@
-//! The listener `agent_context`: says what is known of an agent.
+//! The listener `agent_context`: answers with the metadata, turns, actions and settings of an
+//! agent.
 //!
 //! ```yaml
 //! listeners:
@@ -42,14 +43,14 @@ pub struct NoAgentContext {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The variables of the pump's environment that contexts have.
+    /// The variables of the pump's environment that each `agent-context` contains.
     pub environment: Vec<String>,
 }
 
-/// Makes the listener `agent_context`. It reads the variables of the environment once, now.
+/// Makes the listener `agent_context`. The values of the environment variables are read here, once.
 ///
 /// # Errors
-/// If a name can't be that of a variable.
+/// If the settings list a name that no environment variable can have.
 pub fn agent_context(settings: &Settings) -> Result<Listener, String> {
     let wrong = |it: &&String| it.is_empty() || it.contains(['=', '\0']);
     if let Some(name) = settings.environment.iter().find(wrong) {
@@ -80,7 +81,7 @@ async fn read(
     Ok(context.ok_or_else(|| NoAgentContext { text: clean(&missing(named.as_deref(), &all)) }))
 }
 
-/// Why there is no context.
+/// Says why an agent has no context.
 fn missing(named: Option<&str>, all: &Capabilities) -> String {
     let Some(name) = named else {
         return "no agent asks; name one, as in agent=\"coder\"".to_owned();

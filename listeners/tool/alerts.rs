@@ -6,8 +6,8 @@
 //!   - {use: organism_state}
 //! ```
 //!
-//! Each alert is an entry of the thread `organism`, so it outlives the pump.
-//! [`organism_state`](super::organism_state) tells the open ones.
+//! Each alert is an entry of the thread `organism`, so the alert outlives the pump.
+//! [`organism_state`](super::organism_state) lists the open alerts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub struct AlertRefused {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Who may raise and clear alerts, besides operators.
+    /// The senders that may raise and clear alerts, besides operators.
     #[serde(default)]
     pub raised_by: Vec<String>,
 }
@@ -116,14 +116,14 @@ struct Desk {
     open: OrganismFold<OpenAlerts>,
 }
 
-/// The open alerts, by their ids. A fold of the thread `organism`.
+/// A fold of the thread `organism`: the open alerts, by their ids.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenAlerts(pub(super) BTreeMap<String, OpenAlert>);
 
 /// An open alert.
 #[derive(Clone, Debug)]
 pub(super) struct OpenAlert {
-    /// When it was raised, in microseconds since 1970.
+    /// The time at which the alert was first raised, in microseconds since 1970.
     pub(super) at_us: u64,
     pub(super) by: String,
     pub(super) text: String,
@@ -140,13 +140,13 @@ impl Apply for OpenAlerts {
     }
 }
 
-/// A text in one line, so that no alert looks like two.
+/// Puts a text on one line, so that no alert looks like two.
 pub(super) fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Desk {
-    /// The name of the caller, if it may raise and clear alerts.
+    /// Returns the name of the caller. An error if the caller may not raise and clear alerts.
     async fn caller(
         &self,
         message: &Message,

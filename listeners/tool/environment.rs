@@ -1,13 +1,13 @@
-//! The listener `environment`: shows variables of the pump's environment, as far as its settings
-//! list them.
+//! The listener `environment`: shows those variables of the pump's environment that its settings
+//! list.
 //!
 //! ```yaml
 //! listeners:
 //!   - {use: environment, settings: {variables: [TZ, DEPLOYMENT]}}
 //! ```
 //!
-//! Keys and tokens often stand in the environment. So the listener knows only the variables that
-//! the manifest lists, and no call can name another one.
+//! The environment often contains keys and tokens. So the listener knows only the variables that
+//! the manifest lists, and no call can ask for another variable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,14 +56,14 @@ pub struct Unlisted {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The names of the variables.
+    /// The names of the variables that the listener shows.
     pub variables: Vec<String>,
 }
 
-/// Makes the listener `environment`. It reads the variables once, now.
+/// Makes the listener `environment`. The values of the variables are read here, once.
 ///
 /// # Errors
-/// If no variable is listed, or if a name can't be that of a variable.
+/// If no variable is listed, or if a listed name can't be the name of a variable.
 pub fn environment(settings: &Settings) -> Result<Listener, String> {
     if settings.variables.is_empty() {
         return Err("variables: at least one, as in `variables: [TZ]`".to_owned());
@@ -88,7 +88,7 @@ pub fn environment(settings: &Settings) -> Result<Listener, String> {
 }
 
 struct Environment {
-    /// The listed names, in their order.
+    /// The listed names, in the order of the settings.
     listed: Vec<String>,
     /// The values of the variables that are set.
     values: BTreeMap<String, String>,
@@ -112,7 +112,7 @@ async fn read(
     Ok(Variables { variable: all.map(|(name, it)| (name.clone(), it.clone())).collect() })
 }
 
-/// A value without characters that a payload can't have, cut to `VALUE_BYTES_MAX`.
+/// Replaces the characters that a payload can't have, and cuts the value to `VALUE_BYTES_MAX`.
 fn shown(value: &str) -> String {
     let value = clean(value);
     match value.floor_char_boundary(VALUE_BYTES_MAX) {

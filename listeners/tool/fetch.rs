@@ -1,4 +1,5 @@
-//! The listener `fetch`: gets the page or file at a URL from a web server, and answers its text.
+//! The listener `fetch`: gets the page or file at a URL from a web server, and answers with its
+//! text.
 //!
 //! ```yaml
 //! listeners:
@@ -88,8 +89,8 @@ impl From<Refusal> for Refused {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The hosts that the listener may reach, even if they are private. None means all public
-    /// addresses.
+    /// The hosts that the listener may reach, even if they are private. If there is no list, the
+    /// listener may reach all public addresses.
     pub hosts: Option<Vec<String>>,
     /// The limits of one request.
     #[serde(default)]

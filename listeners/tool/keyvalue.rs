@@ -1,5 +1,4 @@
-//! The listener `keyvalue`: stores values by key in a file of its own. A value may have a time to
-//! live.
+//! The listener `keyvalue`: stores values by key in a file. A value may have a time to live.
 //!
 //! ```yaml
 //! listeners:
@@ -118,7 +117,8 @@ pub struct KeyvalueLimits {
     pub value_bytes_max: usize,
     /// The maximum number of keys at a time.
     pub keys_max: u32,
-    /// The maximum time to live of a value that has one, in seconds.
+    /// The maximum time to live of a value, in seconds. A value without a time to live isn't
+    /// limited.
     pub ttl_seconds_max: u64,
     /// The maximum number of keys that one `list` shows.
     pub listed_max: u32,
@@ -140,7 +140,7 @@ impl Default for KeyvalueLimits {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The file with the values. It is created if it doesn't exist.
+    /// The file with the values. The file is created if it doesn't exist.
     pub file: Beside,
     /// The limits of the stored values.
     #[serde(default)]
@@ -149,8 +149,8 @@ pub struct Settings {
 
 struct Store {
     path: PathBuf,
-    /// The connection to the file. It is opened at the first request, so that checking a manifest
-    /// creates no file.
+    /// The connection to the file. The connection is opened at the first request, so that checking
+    /// a manifest creates no file.
     connection: Mutex<Option<Connection>>,
     limits: KeyvalueLimits,
 }
@@ -172,8 +172,8 @@ pub fn keyvalue(settings: &Settings) -> Result<Listener, String> {
         .stateless())
 }
 
-/// Checks that the file is a database without tables or one of this listener's. If there is no
-/// file, checks that its folder exists.
+/// If the file exists, checks that it is a database without tables or a database of this listener.
+/// If there is no file, checks that its folder exists.
 fn check(path: &Path) -> Result<(), String> {
     if path.exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -194,7 +194,7 @@ fn own(is_own: bool) -> Result<(), String> {
     }
 }
 
-/// Whether a database has no tables, or has this listener's `application_id`.
+/// Returns whether a database has no tables, or has this listener's `application_id`.
 fn is_own(connection: &Connection) -> rusqlite::Result<bool> {
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection.query_row(tables, [], |it| it.get(0))?;
@@ -297,14 +297,14 @@ impl Store {
         }
     }
 
-    /// Deletes the values whose time is over, then runs `work`, both in one transaction. If `work`
-    /// fails, nothing changes.
+    /// Deletes the expired values, then runs `work`, both in one transaction. If `work` fails,
+    /// nothing changes.
     fn write<T>(
         &self,
         now: i64,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Option<T>>,
     ) -> rusqlite::Result<Option<T>> {
-        // If an earlier call panicked, its open transaction was rolled back.
+        // The mutex may be poisoned. If an earlier call panicked, its transaction was rolled back.
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *held {
             Some(it) => it,
@@ -325,14 +325,14 @@ fn get(open: &Transaction<'_>, key: &str, now: i64) -> rusqlite::Result<Option<K
         None => nothing(false),
         Some((value, ends)) => {
             let left = ends.map(|it| u64::try_from(it.saturating_sub(now)).unwrap_or(0));
-            // A remaining part of a second counts as a whole second.
+            // A remaining fraction of a second counts as a whole second.
             let ttl = left.map(|it| it.div_ceil(1_000_000));
             Kept { value: Some(value), ttl, ..nothing(true) }
         }
     }))
 }
 
-/// Stores a value. Returns None if the key is new and there are already `most` keys.
+/// Stores a value. Returns `None` if the key is new and there are already `most` keys.
 fn set(
     open: &Transaction<'_>,
     key: &str,

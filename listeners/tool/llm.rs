@@ -23,9 +23,9 @@ use super::time::pass_time;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "llm";
-/// The model's instruction if neither the settings nor the call gives one.
+/// The model's instruction if neither the settings nor the call has one.
 const PROMPT: &str = "Answer briefly and to the point.";
-/// The time that the pump waits for the handler after `seconds_max`.
+/// The time that the pump waits for the handler once `seconds_max` has passed.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Asks a model once.
@@ -93,11 +93,11 @@ pub enum Reason {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The model that is asked if a call names no other.
+    /// The model that is asked if a call names no model.
     pub model: String,
-    /// The models that a call may choose. None means all models of the manifest.
+    /// The models that a call may choose. The default is all models of the manifest.
     pub models: Option<Vec<String>>,
-    /// The instruction for a call that gives none. None means a general instruction.
+    /// The instruction for a call without an instruction. The default is a general instruction.
     pub prompt: Option<String>,
     /// The limits of one call.
     #[serde(default)]
@@ -255,7 +255,7 @@ impl Caller {
     }
 }
 
-/// The part of a model's answer that has come so far.
+/// The part of a model's answer that has been received so far.
 #[derive(Default)]
 struct ModelAnswer {
     text: String,
@@ -266,8 +266,8 @@ struct ModelAnswer {
 }
 
 impl ModelAnswer {
-    /// Sends the prompt and collects the reply's text, up to `bytes_max`. Returns the reason why
-    /// the model stopped. A longer reply is cut, and counts as stopped by [`Stop::MaxTokens`].
+    /// Sends the prompt and collects the reply's text. A reply of more than `bytes_max` bytes is
+    /// cut, and counts as stopped by [`Stop::MaxTokens`]. Returns the reason why the model stopped.
     async fn take(
         &mut self,
         model: &dyn Model,
@@ -299,8 +299,9 @@ impl ModelAnswer {
         ended
     }
 
-    /// The charge that replaces the call's reservation: the usage that the provider reported, or an
-    /// estimate if it reported none. The charge is zero if the model wasn't asked.
+    /// Returns the charge that replaces the call's reservation. The charge is the usage that the
+    /// provider reported, or an estimate if it reported none. The charge is zero if the model
+    /// wasn't asked.
     fn settlement(&self, model: &dyn Model, reserved: &budget::Charge) -> budget::Charge {
         let is_estimate = self.usage.is_none() && self.is_asked;
         let usage = match self.usage {
@@ -316,8 +317,8 @@ impl ModelAnswer {
     }
 }
 
-/// The charge that a call reserves: the tokens of its prompt and of the longest possible answer,
-/// and their highest cost if the model has a price.
+/// Returns the charge that a call reserves. It contains the tokens of the prompt and of the longest
+/// possible answer, and their highest cost if the model has a price.
 fn reservation(model: &dyn Model, prompt: &Prompt) -> budget::Charge {
     let tokens = (model.prompt_tokens(prompt), prompt.max_tokens.map_or(0, u64::from));
     let cost = model.price().map_or(0, |it| it.cost_max(tokens.0, tokens.1));

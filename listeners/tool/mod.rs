@@ -34,10 +34,12 @@ pub mod sql;
 pub mod subscribe;
 pub mod system_monitor;
 
+/// Runs this process as a helper if it was started as one, and returns the exit code. Otherwise
+/// returns `None`.
+///
 /// Some listeners start this executable again, as a helper process that runs a program or reads a
-/// PDF. If this process is such a helper, `begun` does the helper's work and returns the exit code.
-/// Otherwise `begun` returns None. A program whose `main` isn't [`pumphouse::cli()`] must call
-/// `begun` before everything else.
+/// PDF. So a program whose `main` isn't [`pumphouse::cli()`] must call `begun` before everything
+/// else.
 ///
 /// ```
 /// use pumphouse::listeners::tool::begun;

@@ -1,4 +1,5 @@
-//! The listener `organism_state`: tells how the organism is, mostly as the source of a feed.
+//! The listener `organism_state`: reports the health of the organism, mostly as the source of a
+//! feed.
 //!
 //! ```yaml
 //! listeners:
@@ -15,8 +16,8 @@
 //! Fleet nominal. 7 agents healthy. No alerts.
 //! ```
 //!
-//! The state is a fold of the thread `organism`. There each agent records that its model begins to
-//! fail or works again, and the listener `alerts` records alerts.
+//! The state is a fold of the thread `organism`. In this thread, each agent records when its model
+//! begins to fail and when it works again. The listener `alerts` records alerts there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -72,13 +73,13 @@ pub fn organism_state() -> Listener {
 
 /// The state of the listener.
 struct Status {
-    /// The time when the listener was made, in microseconds since 1970. What was recorded before
-    /// says nothing about models now.
+    /// The time when the listener was made, in microseconds since 1970. A failure that was recorded
+    /// earlier says nothing about a model now.
     since_us: u64,
     known: OrganismFold<Health>,
 }
 
-/// What the thread `organism` says about models and alerts. A fold.
+/// A fold of the thread `organism`: the models that fail, and the open alerts.
 #[derive(Clone, Debug, Default)]
 struct Health {
     /// Maps an agent whose model fails to the time and the error of the first failure.
@@ -100,7 +101,7 @@ impl Apply for Health {
 }
 
 impl Health {
-    /// The state of the organism with these agents.
+    /// Returns the state of an organism with these agents.
     fn state(&self, agents: &[&str], since_us: u64) -> OrganismState {
         let down = agents.iter().filter_map(|agent| Some((agent, self.down.get(*agent)?)));
         let down: Vec<_> = down.filter(|(_, (at_us, _))| *at_us >= since_us).collect();
@@ -128,7 +129,7 @@ impl Health {
     }
 }
 
-/// A number of things, such as `1 agent`.
+/// Returns the number of things in words, such as `1 agent`.
 fn counted(number: usize, thing: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{end}")

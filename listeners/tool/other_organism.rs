@@ -17,8 +17,8 @@
 //!           params: {payload: '<measure xmlns="https://xml-pipeline.org/ns/system_monitor/v1"/>'}
 //! ```
 //!
-//! Each question opens a connection and a session of the other organism, under the identity of the
-//! token. What this identity may ask is decided there.
+//! For each question, the listener opens a connection and a session in the other organism, under
+//! the identity of the token. The other organism decides what this identity may ask.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,11 +38,11 @@ use super::time::pass_time;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "other_organism";
-/// The bits of a file's mode with which the file isn't read: others may read or change it.
+/// The permission bits that the token's file must not have: all bits of the group and of others.
 const REFUSED_MODES: u32 = 0o077;
-/// How long a question may take, in seconds, unless the settings say otherwise.
+/// The default time limit of a question, in seconds.
 const SECONDS: u64 = 10;
-/// How long a question may take at most, in seconds.
+/// The maximum time limit of a question, in seconds.
 const SECONDS_MAX: u64 = 600;
 /// The maximum number of bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
@@ -88,13 +88,14 @@ pub struct NotTold {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
+    /// The address of the other organism's door: `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
     pub connect: String,
-    /// A file with the token, which only its owner can read. A Unix door needs none.
+    /// A file with the token. Only the file's owner may have access to it. A Unix door needs no
+    /// token.
     pub token: Option<Beside>,
-    /// A file with the certificates to trust for TLS. None means those of the system.
+    /// A file with the certificates to trust for TLS. The default is the system's certificates.
     pub ca: Option<Beside>,
-    /// How long a question may take, in seconds.
+    /// The time limit of a question, in seconds.
     #[serde(default = "seconds")]
     pub seconds_max: u64,
 }
@@ -107,11 +108,11 @@ fn seconds() -> u64 {
 struct RemoteDoor {
     address: Address,
     token: Option<(String, Secret)>,
-    /// How long a question may take, in seconds.
+    /// The time limit of a question, in seconds.
     seconds_max: u64,
 }
 
-/// Makes the listener `other_organism`. It reads the token once, now.
+/// Makes the listener `other_organism`. The token is read here, once.
 ///
 /// # Errors
 /// If the address is wrong, or the token can't be read. No error contains the token.
@@ -188,7 +189,7 @@ async fn exchange(door: &RemoteDoor, push: &Push) -> Result<Answer, String> {
         client.authenticate(token).await.map_err(|error| error.to_string())?;
     }
     let accepted = client.tell(push).await.map_err(|error| error.to_string())?;
-    // The session has no other push, so whatever is sent to it answers this one.
+    // The session has no other push, so every message sent to this session answers this push.
     loop {
         match client.recv().await.map_err(|error| error.to_string())? {
             Some(Incoming::Message(message)) => {
@@ -204,7 +205,7 @@ async fn exchange(door: &RemoteDoor, push: &Push) -> Result<Answer, String> {
     }
 }
 
-/// Whether another answer comes after this one.
+/// Returns whether a further answer follows this answer.
 fn is_partial(message: &Answer) -> bool {
     let is_partial = |it: Response| !it.is_final;
     let decoded = message.is::<Response>().then(|| message.decode::<Response>());
@@ -213,8 +214,8 @@ fn is_partial(message: &Answer) -> bool {
         || message.is::<RateLimited>()
 }
 
-/// The text of an answer without elements in it; else the whole answer as XML. So is an answer that
-/// says all with its attributes.
+/// Returns the text of an answer. If the answer contains elements, or attributes and no text,
+/// returns the whole answer as XML.
 fn content(answer: &Answer) -> String {
     let has_elements = answer.payload.children().any(|it| matches!(it, Child::Element(_)));
     let has_text = !answer.payload.text().is_empty();
@@ -226,7 +227,7 @@ fn content(answer: &Answer) -> String {
 }
 
 impl RemoteDoor {
-    /// A text in which the token is hidden.
+    /// Hides the token in a text.
     fn hide(&self, text: &str) -> String {
         self.token.as_ref().map_or_else(|| text.to_owned(), |(_, it)| it.hidden_in(text))
     }

@@ -1,4 +1,4 @@
-//! Writes the paths of files as an indented tree, as `files.tree` and `git.tree` show it.
+//! Writes the paths of files as an indented tree, for `files.tree` and `git.tree`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,19 +7,21 @@ use std::fmt::Write as _;
 pub(super) const DEPTH: u64 = 8;
 /// The maximum number of lines of a tree.
 const LINES_MAX: usize = 2_000;
-/// The number of levels that are kept. Whatever is deeper counts as one file.
+/// The maximum number of levels that are stored. A folder at the last of these levels is shown as a
+/// file.
 const KEPT_LEVELS: usize = 64;
 
 /// A folder, or a file if nothing is below it.
 #[derive(Debug, Default)]
 pub(super) struct PathTree {
     below: BTreeMap<String, PathTree>,
-    /// The number of files below.
+    /// The number of files below this folder.
     files: u64,
 }
 
 impl PathTree {
-    /// A tree of files, each by its path from the root, with `/` between the parts.
+    /// Makes a tree of files from their paths, which are relative to the root and have `/` between
+    /// their parts.
     pub(super) fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> PathTree {
         let mut tree = PathTree::default();
         for path in paths {
@@ -33,13 +35,13 @@ impl PathTree {
         tree
     }
 
-    /// The number of files.
+    /// Returns the number of files.
     pub(super) fn files(&self) -> u64 {
         self.files
     }
 
-    /// The tree as text: a line for each file and folder. A folder at the last level has the number
-    /// of the files below it.
+    /// Writes the tree as text: a line for each file and folder. The line of a folder at the last
+    /// level has the number of the files below it.
     pub(super) fn text(&self, depth: u64) -> String {
         let mut lines = Vec::new();
         self.write(depth, 0, &mut lines);

@@ -1,7 +1,7 @@
-//! Extracts the text of a PDF. The parser is a foreign library, and a hostile file may send it into
-//! a loop. Therefore the parser runs in a process of its own: the same executable, with bounds on
-//! its time and memory. If the kernel has Landlock, this process has no network, can read only the
-//! system's folders and this executable, and can write only to a temporary folder.
+//! Extracts the text of a PDF. The parser is a third-party library, and a hostile file may send it
+//! into an endless loop. Therefore the parser runs in a separate process of this executable, with
+//! bounds on its time and memory. If the kernel has Landlock, this process has no network, can read
+//! only the system's folders and this executable, and can write only to a temporary folder.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +16,7 @@ use super::command::limits::CommandLimits;
 use super::command::run::{ExitCause, Outcome, run};
 use super::text::lossy;
 
-/// Started with this argument, the executable is a reader of PDFs.
+/// The argument with which the executable runs as a reader of PDFs.
 const READ: &str = "read-a-pdf";
 /// The maximum time in which a PDF is read, in seconds.
 pub(super) const PDF_SECONDS_MAX: u64 = 20;
@@ -38,7 +38,7 @@ pub(super) enum NoText {
     Unread(String),
 }
 
-/// Extracts the text of a PDF, page by page. Words stand in the order in which the file has them.
+/// Extracts the text of a PDF, page by page. The words have the same order as in the file.
 pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
     let unread = |it: io::Error| NoText::Unread(format!("the reader can't be begun: {it}"));
     let program = std::env::current_exe().map_err(unread)?.to_string_lossy().into_owned();
@@ -82,7 +82,7 @@ pub(super) async fn text(bytes: &[u8]) -> Result<String, NoText> {
 }
 
 /// If this process was started as a reader of PDFs, reads the PDF on standard input and returns the
-/// exit code. Otherwise returns None.
+/// exit code. Otherwise returns `None`.
 pub(super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.into_iter().nth(1)? != READ {
         return None;

@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "recall";
-/// The number of entries that are read at a time.
+/// The number of entries per page.
 const PAGE: usize = 32;
 /// The maximum number of entries that an answer lists.
 const FOUND_MAX: usize = 50;
@@ -118,7 +118,7 @@ pub struct RecallLimits {
     pub entries_max: usize,
     /// The maximum number of bytes of the entries that are read.
     pub bytes_max: usize,
-    /// The maximum number of threads that are looked at.
+    /// The maximum number of threads that are searched.
     pub threads_max: usize,
     /// The maximum time of the search, in seconds.
     pub seconds_max: u64,
@@ -207,18 +207,18 @@ fn order(entry: &Entry) -> Order {
     (entry.at_us(), entry.thread().clone(), entry.seq())
 }
 
-/// Reads the entries of several threads, page by page: first the caller's thread, then the others
-/// of its tree, then the threads of the identity's other trees. If the question has `thread`,
-/// `after` or `before`, only one thread is read.
+/// Reads the entries of several threads, page by page: first the caller's thread, then the other
+/// threads of its tree, then the threads of the identity's other trees. If the question has
+/// `thread`, `after` or `before`, only one thread is read.
 struct Reading<'a> {
     tree: &'a TreeHistory,
     limits: RecallLimits,
     threads: VecDeque<ThreadId>,
-    /// The identity's other threads are listed in parts. The next part begins after this thread.
-    /// `Some(None)` stands for the first part, and `None` means that no part is left.
+    /// The threads of the identity's other trees are listed in pages. The next page begins after
+    /// this thread. `Some(None)` stands for the first page, and `None` means that no page is left.
     others: Option<Option<ThreadId>>,
-    /// The thread and the number of the last entry that was read. Before the first entry, it is the
-    /// number after which the reading starts.
+    /// The thread and the number of the last entry that was read. Before the first page, this is
+    /// the entry after which the reading starts.
     at: (ThreadId, u64),
     before: u64,
     entries: usize,
@@ -281,7 +281,7 @@ impl Reading<'_> {
         }))
     }
 
-    /// The next page of entries. None at the end, or if a limit is reached.
+    /// Returns the next page of entries. `None` at the end, or if a limit is reached.
     async fn next(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         loop {
             let Some(thread) = self.threads.front().cloned() else {
@@ -313,8 +313,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks the limits and stores the first one that is reached in `stopped_by`. Returns whether
-    /// one is reached.
+    /// Checks the limits and stores the first limit that is reached in `stopped_by`. Returns
+    /// whether a limit is reached.
     fn check_limits(&mut self) -> bool {
         let limits = &self.limits;
         let reached = [
@@ -327,8 +327,8 @@ impl Reading<'_> {
         self.stopped_by.is_some()
     }
 
-    /// The entry after which the next question can continue. None if no limit stopped this reading,
-    /// or if nothing was read after `before`, the entry after which this reading began.
+    /// Returns the entry after which the next question can continue. `None` if no limit stopped
+    /// this reading, or if nothing was read. `before` is the entry after which this reading began.
     fn read_on(&self, before: Option<&str>) -> Option<String> {
         self.stopped_by?;
         let (thread, seq) = &self.at;
@@ -337,8 +337,9 @@ impl Reading<'_> {
     }
 }
 
-/// Whether an agent's entry only repeats other entries. Prompts and raw replies do, and so do
-/// actions and their results, because the calls and their answers are entries, too.
+/// Returns whether an agent's entry only repeats other entries. Prompts and raw replies repeat
+/// earlier entries. Actions and their results repeat the calls and the answers, which are entries,
+/// too.
 fn repeats(entry: &Entry) -> bool {
     let (namespace, local) = (entry.name().namespace(), entry.name().local());
     let is_action = ["action", "action-result"].contains(&local);
@@ -394,7 +395,8 @@ impl Wanted<'_> {
     }
 }
 
-/// Appends all text of an element, with a space at the end of each element in it.
+/// Appends all text of an element, with a space at the end of the element and of each element in
+/// it.
 fn write(part: Part<'_>, to: &mut String) {
     for child in part.children() {
         match child {
@@ -405,8 +407,8 @@ fn write(part: Part<'_>, to: &mut String) {
     to.push(' ');
 }
 
-/// An excerpt of up to `EXCERPT_CHARS` characters around the character number `at`. A `…` marks
-/// each end at which the text is cut.
+/// Returns an excerpt of up to `EXCERPT_CHARS` characters around the character number `at`. A `…`
+/// marks each end at which the text is cut.
 fn excerpt(text: &str, at: usize) -> String {
     let count = text.chars().count();
     let from = at.saturating_sub(EXCERPT_CHARS / 3).min(count.saturating_sub(EXCERPT_CHARS));

@@ -8,8 +8,9 @@ use std::path::Path;
 /// The maximum number of bytes of a file of secrets.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Reads a file of secrets. An error if it is a link or no file, if its mode has one of the bits
-/// `refused_modes`, or if it is too large. No error contains text of the file.
+/// Reads a file of secrets. An error if the path is a link or leads to no file, if the file's mode
+/// has one of the bits `refused_modes`, or if the file is too large. No error contains text of the
+/// file.
 pub(super) fn read(path: &Path, refused_modes: u32) -> Result<String, String> {
     let named = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !named.is_file() {

@@ -6,7 +6,7 @@
 //!   - {use: shell, settings: {root: work, programs: [cargo, ls]}}
 //! ```
 //!
-//! A program has bounds of the same kind as one of [`command`](super::command).
+//! A program has bounds of the same kind as a program of [`command`](super::command).
 
 mod live;
 
@@ -101,16 +101,16 @@ pub enum Reason {
 pub struct Settings {
     /// The programs that may run. `any` means every program.
     pub programs: Besides,
-    /// The folder in which the programs run, and which they may write. None means the manifest's
-    /// folder.
+    /// The folder in which the programs run, and which they may write. The default is the
+    /// manifest's folder.
     pub root: Option<Beside>,
     /// Variables of the programs' environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// More files and folders that the programs may read and execute.
+    /// Additional files and folders that the programs may read and execute.
     #[serde(default)]
     pub read: Vec<Beside>,
-    /// More files and folders that the programs may write.
+    /// Additional files and folders that the programs may write.
     #[serde(default)]
     pub write: Vec<Beside>,
     /// Whether the programs may use the network.
@@ -122,7 +122,7 @@ pub struct Settings {
 }
 
 /// The programs that may run, and their bounds. `listed` maps the names of these programs to their
-/// paths. It is None if every program may run.
+/// paths, or is `None` if every program may run.
 struct Programs {
     listed: Option<BTreeMap<String, String>>,
     bounds: Bounds,
@@ -181,7 +181,7 @@ fn one_of(listed: &BTreeMap<String, String>) -> String {
 }
 
 impl Programs {
-    /// The path of a program. An error if the program doesn't exist or may not run.
+    /// Returns the path of a program. An error if the program doesn't exist or may not run.
     fn find(&self, name: &str) -> Result<String, String> {
         match &self.listed {
             Some(listed) => listed.get(name).cloned().ok_or_else(|| {

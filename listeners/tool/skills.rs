@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each skill is a folder with a file `SKILL.md`, which begins with a name and a description in
-//! YAML. The prompt of each agent that may call the listener shows these two. The payload
-//! `load-skill` loads the rest.
+//! YAML. The prompt of each agent that may call the listener shows the names and the descriptions.
+//! The payload `load-skill` loads the rest of a skill.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ use super::mcp::shown;
 const NAME: &str = "skills";
 /// The name of a skill's file.
 const FILE: &str = "SKILL.md";
-/// The line before the YAML and after it.
+/// The line before and after the YAML.
 const FENCE: &str = "---";
 
 /// Loads a skill: instructions for a task.
@@ -90,7 +90,8 @@ pub struct Settings {
     pub limits: SkillLimits,
 }
 
-/// The YAML at the beginning of a skill's file. Other keys are ignored.
+/// The YAML at the beginning of a skill's file. Keys other than `name` and `description` are
+/// ignored.
 #[derive(Debug, Deserialize)]
 struct Front {
     name: String,

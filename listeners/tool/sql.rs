@@ -5,7 +5,7 @@
 //!   - {use: sql, settings: {file: shop.db}}
 //! ```
 //!
-//! Each query opens the file again, only to read it. An authorizer allows a statement to read
+//! For each query, the file is opened again, read-only. An authorizer allows a statement to read
 //! tables, to call functions and to use the pragmas that describe the schema. Everything else is
 //! refused: a statement can't attach another file or load an extension.
 
@@ -30,10 +30,10 @@ use super::text::clean;
 const NAME: &str = "sql";
 /// The maximum time that the listener waits while another program locks the file.
 const BUSY: Duration = Duration::from_secs(5);
-/// The time that the pump waits for the handler after `seconds_max`.
+/// The time that the pump waits for the handler once `seconds_max` has passed.
 const GRACE: Duration = Duration::from_secs(10);
-/// The number of steps of a statement after which SQLite asks, each time, whether the time is over
-/// or the call is cancelled.
+/// The number of instructions of SQLite's virtual machine between two checks of the time limit and
+/// of the call's cancellation.
 const STEPS: i32 = 1_000;
 /// The pragmas that a statement may use. Each of them describes the schema.
 const PRAGMAS: [&str; 7] = [
@@ -215,8 +215,8 @@ fn bind(connection: &mut Connection, limits: &SqlLimits, cancel: Cancel) -> rusq
     connection.progress_handler(STEPS, Some(move || now_us() >= end || cancel.is_cancelled()))
 }
 
-/// Whether a statement may take the action that SQLite asks about. A statement may only read and
-/// compute.
+/// Decides whether a statement may take the action about which SQLite asks. A statement may only
+/// read and compute.
 fn may(asked: AuthContext<'_>) -> Authorization {
     let is_allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
@@ -291,7 +291,7 @@ fn rows(
     Ok(shown)
 }
 
-/// A value as JSON. Of a text, only the first `most + 1` bytes are copied.
+/// Converts a value to JSON. Of a text, only the first `most + 1` bytes are copied.
 fn shown_cell(cell: ValueRef<'_>, most: usize) -> Value {
     match cell {
         ValueRef::Null => Value::Null,
@@ -311,7 +311,7 @@ fn too_large(text: String, limit: &str) -> Refused {
     Refused { limit: Some(limit.to_owned()), ..refused(Reason::TooLarge, text) }
 }
 
-/// The refusal for an error of SQLite.
+/// Makes the refusal for an error of SQLite.
 fn failed(error: &rusqlite::Error, limits: &SqlLimits) -> Refused {
     let text = clean(&error.to_string());
     match error {

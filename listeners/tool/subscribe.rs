@@ -11,11 +11,11 @@
 //!         source: {type: tool, name: subscribe, params: {thread: sess-k3v9x2ma, of: metadata}}
 //! ```
 //!
-//! The answer is what the log had of the thread when it got the question: a feed asks at the start
-//! of a turn. Nothing that happens in the other thread later wakes the reader.
+//! The answer contains the other thread's state, as the log has it at the time of the question. A
+//! feed asks at the start of a turn. Later changes in the other thread don't wake the reader.
 //!
-//! `subscribe` reads the threads of the tree in which it is asked. With the grant `read:identity`,
-//! it also reads the other trees that the same identity opened.
+//! `subscribe` reads the threads of the caller's tree. With the grant `read:identity`, it also
+//! reads the other trees that the same identity opened.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use super::super::words::agent::Response;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "subscribe";
-/// The number of entries that are read at a time.
+/// The number of entries per page.
 const PAGE: usize = 256;
 /// The maximum number of entries of a thread that are read for one answer.
 const ENTRIES_MAX: usize = 100_000;

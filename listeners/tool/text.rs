@@ -3,7 +3,7 @@
 /// The maximum number of characters of a caller's text that a refusal repeats.
 const SHOWN_MAX: usize = 200;
 
-/// The character, or U+FFFD if XML can't hold it.
+/// Returns the character, or U+FFFD if XML can't hold the character.
 pub(super) fn known(letter: char) -> char {
     match letter {
         '\t' | '\n' | '\r' => letter,
@@ -13,18 +13,18 @@ pub(super) fn known(letter: char) -> char {
     }
 }
 
-/// The text, with U+FFFD for each character that XML can't hold.
+/// Replaces each character that XML can't hold by U+FFFD.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(known).collect()
 }
 
-/// Bytes as text, with U+FFFD for bytes that aren't UTF-8 and for each character that XML can't
-/// hold.
+/// Converts bytes to text. Bytes that aren't UTF-8 and characters that XML can't hold are replaced
+/// by U+FFFD.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes))
 }
 
-/// The beginning of a caller's text, as a refusal repeats it. A longer text ends with `…`.
+/// Returns the beginning of a caller's text, for a refusal. If the text is longer, `…` is added.
 pub(super) fn cut(text: &str) -> String {
     let mut characters = text.chars().map(known);
     let mut shown: String = characters.by_ref().take(SHOWN_MAX).collect();

@@ -1,4 +1,4 @@
-//! Lets tools wait by the system's clock: until a call's time is over, or before another attempt.
+//! Waits by the system's clock, for the time limit of a call or before another attempt.
 
 use std::time::Duration;
 

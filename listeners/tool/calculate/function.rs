@@ -13,7 +13,7 @@ pub(super) enum Operation {
     Many(fn(&[Number]) -> Answer),
 }
 
-/// A problem without its place in the expression.
+/// A problem without its column in the expression.
 #[derive(Debug)]
 pub(super) enum Trouble {
     DivisionByZero,
@@ -89,19 +89,19 @@ static FUNCTIONS: [Function; 23] = [
     Function::one("trunc", |a| Ok(a.to_integer(|n, d| n / d, f64::trunc))),
 ];
 
-/// The function of this name, in upper or lower case.
+/// Returns the function of this name. Case is ignored.
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|it| it.name.eq_ignore_ascii_case(name))
 }
 
-/// The constant of this name, in upper or lower case.
+/// Returns the constant of this name. Case is ignored.
 pub(super) fn constant(name: &str) -> Option<Number> {
     let constants = [("pi", consts::PI), ("π", consts::PI), ("e", consts::E)];
     let found = constants.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
     found.map(|(_, value)| Number::Rounded(*value))
 }
 
-/// All names of functions and constants, for the error about an unknown name.
+/// Returns all names of functions and constants, for the error about an unknown name.
 pub(super) fn names() -> String {
     let names: Vec<&str> = FUNCTIONS.iter().map(|it| it.name).collect();
     format!("{}, pi, e", names.join(", "))
@@ -161,8 +161,8 @@ fn square_root(number: Number) -> Answer {
     Ok(exactly(root, |root| root.multiply(root), number))
 }
 
-/// The logarithm to any base. If both numbers are exact, a logarithm that is an integer is exact,
-/// too.
+/// Returns the logarithm to any base. If both numbers are exact and the logarithm is an integer,
+/// the result is exact, too.
 fn logarithm(number: Number, base: Number) -> Answer {
     let (number, base) = (positive(number)?, positive(base)?);
     if base.compare(Number::whole(1)).is_eq() {
@@ -176,8 +176,8 @@ fn logarithm(number: Number, base: Number) -> Answer {
     Ok(exactly(logarithm, |exponent| base.power(exponent), number))
 }
 
-/// The integer next to `guess`, if `back` maps this integer exactly to `to`. Otherwise `guess`
-/// itself.
+/// Returns the integer nearest to `guess` if `back` maps this integer exactly to `to`. Otherwise
+/// returns `guess` itself.
 fn exactly(guess: f64, back: impl Fn(Number) -> Number, to: Number) -> Number {
     let whole = Number::read(&format!("{:.0}", guess.abs()));
     let whole = whole.map(|it| if guess < 0.0 { it.negate() } else { it });
@@ -218,7 +218,7 @@ fn sign(number: Number) -> Number {
     }
 }
 
-/// The greatest number by `order`.
+/// Returns the greatest number by `order`.
 fn most(all: &[Number], order: fn(Number, Number) -> Ordering) -> Number {
     all.iter()
         .copied()

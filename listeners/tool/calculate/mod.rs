@@ -17,11 +17,10 @@
 //! is the remainder, which has the sign of the left side: `-7 % 3` is -1. `log(x)` is the logarithm
 //! to the base 10. `round` rounds halves away from zero.
 //!
-//! A number is a fraction of two 128-bit integers as long as it fits. With such numbers,
+//! A number is a fraction of two 128-bit integers as long as the fraction fits. With such numbers,
 //! `+ - * / %`, `^` with a whole exponent, `abs`, `sign`, `min`, `max` and the roundings are exact:
-//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. Square roots and logarithms of such numbers are exact if
-//! they are integers. Numbers that don't fit, and the other results of functions, are rounded to
-//! 64-bit floating point.
+//! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. A square root or a logarithm of such numbers is exact if
+//! the result is an integer. All other results are 64-bit floating-point numbers.
 //!
 //! A value is written exactly if 30 digits after the point suffice. Otherwise it has just enough
 //! digits to tell the floating-point number from its neighbours. A number that is too small for
@@ -107,7 +106,7 @@ async fn answer(Calculate { expression }: Calculate) -> Result<Calculated, Probl
 /// ```
 ///
 /// # Errors
-/// Returns the first problem in the form of the expression, or, if the form is right, the first
+/// Returns the first syntax error of the expression. If the syntax is right, returns the first
 /// problem in the calculation.
 pub fn evaluate(expression: &str) -> Result<String, Problem> {
     let program = parse::parse(expression)?;

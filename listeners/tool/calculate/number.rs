@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A fraction is written exactly if it has at most this many digits after the point.
+/// The maximum number of digits after the point with which a fraction is written exactly.
 const EXACT_DIGITS_MAX: u32 = 30;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Number {
         Number::Exact(Fraction { over: number, under: 1 })
     }
 
-    /// Reads a decimal number, such as `4.2e-3`. `None` if the number is too large even for
+    /// Reads a decimal number, such as `4.2e-3`. Returns `None` if the number is too large even for
     /// floating point.
     pub(super) fn read(text: &str) -> Option<Number> {
         let exact = Fraction::read(text).map(Number::Exact);
@@ -43,7 +43,7 @@ impl Number {
         }
     }
 
-    /// The number as an integer. None if it isn't exactly an integer.
+    /// Returns the number as an `i128`. Returns `None` unless the number is exactly an integer.
     pub(super) fn integer(self) -> Option<i128> {
         match self {
             Number::Exact(Fraction { over, under: 1 }) => Some(over),
@@ -71,17 +71,17 @@ impl Number {
         self.both(other, Fraction::multiply, |a, b| a * b)
     }
 
-    /// The quotient of this number and `other`, which must not be zero.
+    /// Returns the quotient of this number and `other`. `other` must not be zero.
     pub(super) fn divide(self, other: Number) -> Number {
         self.both(other, |a, b| a.multiply(b.inverse()?), |a, b| a / b)
     }
 
-    /// The remainder of this number divided by `other`, which must not be zero.
+    /// Returns the remainder of this number divided by `other`. `other` must not be zero.
     pub(super) fn remain(self, other: Number) -> Number {
         self.both(other, Fraction::remain, |a, b| a % b)
     }
 
-    /// Raises this number to a power. Zero must not be raised to a power below zero.
+    /// Raises this number to a power. If this number is zero, the exponent must not be below zero.
     pub(super) fn power(self, exponent: Number) -> Number {
         let exact = |base: Fraction, it: Fraction| match it {
             Fraction { over, under: 1 } => base.power(over),
@@ -99,8 +99,7 @@ impl Number {
         }
     }
 
-    /// Rounds to an integer, with `exact` for a fraction and with `rounded` for a floating-point
-    /// number.
+    /// Rounds to an integer. `exact` rounds a fraction, and `rounded` a floating-point number.
     pub(super) fn to_integer(
         self,
         exact: fn(i128, i128) -> i128,
@@ -125,7 +124,7 @@ impl Number {
         (self.to_f64() + 0.0).total_cmp(&(other.to_f64() + 0.0))
     }
 
-    /// Calculates exactly if both numbers are exact and the result fits. Otherwise it calculates in
+    /// Calculates exactly if both numbers are exact and the result fits. Otherwise calculates in
     /// floating point.
     fn both(
         self,
@@ -145,8 +144,8 @@ impl Number {
 impl Fraction {
     const ONE: Fraction = Fraction { over: 1, under: 1 };
 
-    /// The fraction `over / under` in lowest terms. `None` if it doesn't fit. `under` must not be
-    /// zero.
+    /// Makes the fraction `over / under` in lowest terms. Returns `None` if an argument is
+    /// `i128::MIN`. `under` must not be zero.
     fn new(over: i128, under: i128) -> Option<Fraction> {
         if over == i128::MIN || under == i128::MIN {
             return None;
@@ -170,7 +169,7 @@ impl Fraction {
         }
     }
 
-    /// The fraction in floating point, which may round it.
+    /// Converts the fraction to floating point. The result may be rounded.
     fn to_f64(self) -> f64 {
         self.over as f64 / self.under as f64
     }
@@ -213,7 +212,8 @@ impl Fraction {
         }
     }
 
-    /// The fraction as a decimal number. None if that would have too many digits.
+    /// Returns the fraction as a decimal number. Returns `None` if the number would have too many
+    /// digits.
     fn decimal(self) -> Option<String> {
         let (mut ten, mut digits) = (1_i128, 0);
         while ten % self.under != 0 {
@@ -231,7 +231,7 @@ impl Fraction {
     }
 }
 
-/// The greatest common divisor, or 1 if both numbers are zero. Neither is `i128::MIN`.
+/// Returns the greatest common divisor, or 1 if both numbers are zero. Neither may be `i128::MIN`.
 fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {

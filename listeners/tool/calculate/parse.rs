@@ -4,20 +4,20 @@ use super::Problem;
 use super::function::{self, Function, Operation};
 use super::number::Number;
 
-/// The maximum number of bytes of an expression. People and models write shorter ones.
+/// The maximum number of bytes of an expression. People and models write shorter expressions.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
-/// The maximum nesting depth of parentheses, calls and exponents. Each level takes a few frames of
-/// the thread's stack.
+/// The maximum nesting depth of parentheses, calls and exponents. The parser recurses, so each
+/// level takes a few frames of the thread's stack.
 const NESTING_MAX: u32 = 64;
-/// The maximum number of characters of a wrong word that an answer repeats.
+/// The maximum number of characters of an unexpected word that an error repeats.
 const WORD_CHARACTERS_MAX: usize = 32;
 
-/// A step of a compiled expression, on a stack of numbers.
+/// A step of a compiled expression. Steps work on a stack of numbers.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Puts a number on the stack.
     Push(Number),
-    /// Replaces the topmost numbers by the result of the operation on them.
+    /// Replaces the topmost numbers by the operation's result.
     Apply { operation: Operation, arguments: usize, column: u32 },
 }
 
@@ -42,7 +42,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// `product (± product)*`
+    /// Parses `product (± product)*`.
     fn sum(&mut self) -> Result<(), Problem> {
         self.product()?;
         loop {
@@ -58,7 +58,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `signed (×÷% signed)*`
+    /// Parses `signed (×÷% signed)*`.
     fn product(&mut self) -> Result<(), Problem> {
         self.signed()?;
         loop {
@@ -75,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `±* power`: a sign applies to the whole power to its right.
+    /// Parses `±* power`. A sign applies to the whole power to its right.
     fn signed(&mut self) -> Result<(), Problem> {
         let mut signs = Vec::new();
         while let Some(sign @ ('+' | '-' | '−')) = self.peek() {
@@ -91,7 +91,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `atom (^ signed)?`: so `2^3^2` is `2^(3^2)`.
+    /// Parses `atom (^ signed)?`. For example, `2^3^2` is `2^(3^2)`.
     fn power(&mut self) -> Result<(), Problem> {
         self.nest()?;
         self.atom()?;
@@ -110,7 +110,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number, a constant, a call, or a sum in parentheses.
+    /// Parses a number, a constant, a call, or a sum in parentheses.
     fn atom(&mut self) -> Result<(), Problem> {
         match self.peek() {
             Some('(') => {
@@ -157,7 +157,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `sum (, sum)* )`, with as many sums as the function takes.
+    /// Parses `sum (, sum)* )`, with as many sums as the function takes.
     fn arguments(&mut self, function: &Function) -> Result<usize, Problem> {
         let mut count = 0;
         loop {
@@ -198,14 +198,14 @@ impl Parser<'_> {
         self.steps.push(Step::Apply { operation, arguments, column });
     }
 
-    /// Skips spaces. Returns the next character, which isn't taken yet.
+    /// Skips spaces and returns the next character without taking it.
     fn peek(&mut self) -> Option<char> {
         let spaces = self.rest.chars().take_while(|it| it.is_whitespace()).count();
         self.take(spaces);
         self.rest.chars().next()
     }
 
-    /// The column of the next character that is no space.
+    /// Skips spaces and returns the column of the next character.
     fn place(&mut self) -> u32 {
         self.peek();
         self.column
@@ -220,7 +220,7 @@ impl Parser<'_> {
         self.rest = rest.as_str();
     }
 
-    /// The problem that the next character or word isn't one of those expected.
+    /// Makes the problem that the next character or word isn't what is `expected`.
     fn unexpected(&mut self, expected: &str) -> Problem {
         let found = match self.peek() {
             None => "the end".to_owned(),
@@ -243,8 +243,8 @@ fn nonsense(column: u32, found: String, expected: String) -> Problem {
     Problem::Nonsense { column, found, expected }
 }
 
-/// The length in bytes of the number that `text` begins with. An exponent counts only if it has
-/// digits.
+/// Returns the length in bytes of the number with which `text` begins. An exponent counts only if
+/// it has digits.
 fn number_length(text: &str) -> usize {
     let digits =
         |from: usize| text.as_bytes()[from..].iter().take_while(|it| it.is_ascii_digit()).count();
@@ -261,7 +261,7 @@ fn number_length(text: &str) -> usize {
     length
 }
 
-/// The word that `text` begins with.
+/// Returns the word with which `text` begins.
 fn word(text: &str) -> &str {
     let end = text.find(|it: char| !(it.is_alphanumeric() || it == '_')).unwrap_or(text.len());
     &text[..end]

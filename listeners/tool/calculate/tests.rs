@@ -1,4 +1,4 @@
-//! Tests the values of expressions, and the places of problems.
+//! Tests of the values of expressions, and of the columns of problems.
 
 use proptest::prelude::*;
 
@@ -307,7 +307,7 @@ proptest! {
     }
 }
 
-/// Checks that an expression gives a number that can be read again, or a problem whose place is
+/// Checks that an expression gives a number that can be read again, or a problem whose column is
 /// within the text.
 fn check_total(text: &str) -> Result<(), TestCaseError> {
     let columns = u32::try_from(text.chars().count()).unwrap_or(u32::MAX) + 1;

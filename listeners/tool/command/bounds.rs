@@ -1,5 +1,5 @@
 //! The bounds of a listener's programs: the files, the network, the time and the memory that they
-//! may use. Bounds are made from the listener's settings, with every path resolved.
+//! may use. Bounds are made from the listener's settings. Their paths are absolute, without links.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,12 +23,12 @@ pub enum Network {
     Any,
 }
 
-/// The time limit of a program that serves as long as the pump needs it, in seconds: a century.
+/// The time limit of a program that runs as long as the pump needs it, in seconds: 100 years.
 const SERVER_SECONDS: u64 = 100 * 365 * 24 * 60 * 60;
 
 /// The settings from which bounds are made.
 pub(in super::super) struct Given<'a> {
-    /// A path from the same manifest, which has the manifest's folder.
+    /// A path from the manifest. Its base, the manifest's folder, is the default of `root`.
     pub(in super::super) home: &'a Beside,
     pub(in super::super) root: Option<&'a Beside>,
     pub(in super::super) env: BTreeMap<String, String>,
@@ -51,8 +51,8 @@ pub(in super::super) struct Bounds {
 }
 
 impl Bounds {
-    /// Makes bounds from settings, and resolves every path. The folder in which a program runs may
-    /// also be written. An error if a path doesn't exist.
+    /// Makes bounds from settings, and resolves every path. A program may also write the folder in
+    /// which it runs. An error if a path doesn't exist.
     pub(in super::super) fn new(given: Given<'_>) -> Result<Bounds, String> {
         let home = match given.home.folder() {
             it if it.as_os_str().is_empty() => Path::new("."),
@@ -78,22 +78,23 @@ impl Bounds {
         Ok(Bounds { folder, environment, read, write, network, limits })
     }
 
-    /// Bounds that allow no network, and no files but those that every program may use.
+    /// Makes bounds without network, and with only the files that every program may use.
     pub(in super::super) fn closed(limits: CommandLimits) -> Bounds {
         let environment = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
         let (read, write, network) = (Vec::new(), Vec::new(), Network::None);
         Bounds { folder: "/".to_owned(), environment, read, write, network, limits }
     }
 
-    /// These bounds, in which the program at `path` may be read and executed, too.
+    /// Returns these bounds, extended so that the program at `path` may be read and executed.
     pub(in super::super) fn with_program(mut self, path: &str) -> Result<Bounds, String> {
-        // If the path is a link, this allows both the link and its target.
+        // If the path is a link, both the link and its target are allowed.
         self.read.push(path.to_owned());
         self.read.push(found(Path::new(path))?);
         Ok(self)
     }
 
-    /// These bounds with one more folder that may be written, and with more environment variables.
+    /// Returns these bounds with one more folder that may be written, and with more environment
+    /// variables.
     pub(in super::super) fn with_folder(mut self, path: &str, all: &[(&str, &str)]) -> Bounds {
         self.write.push(path.to_owned());
         let all = all.iter().map(|(name, it)| ((*name).to_owned(), (*it).to_owned()));
@@ -101,7 +102,7 @@ impl Bounds {
         self
     }
 
-    /// The effects of a listener whose programs have these bounds.
+    /// Returns the effects of a listener whose programs have these bounds.
     pub(in super::super) fn effects(&self) -> Effects {
         match self.network {
             Network::None => Effects::Writes,
@@ -109,12 +110,12 @@ impl Bounds {
         }
     }
 
-    /// The search path of programs.
+    /// Returns the search path of programs.
     pub(in super::super) fn search_path(&self) -> &str {
         self.environment.get("PATH").map_or("", String::as_str)
     }
 
-    /// The order to run a program within these bounds.
+    /// Makes the order to run a program within these bounds.
     pub(super) fn order(&self, program: &str, arguments: Vec<String>, input: String) -> Order {
         let limits = &self.limits;
         Order {
@@ -140,8 +141,8 @@ impl Bounds {
 }
 
 impl Order {
-    /// This order, for a program that serves as long as the pump needs it. Landlock doesn't confine
-    /// such a program.
+    /// Changes this order for a program that runs as long as the pump needs it. Landlock doesn't
+    /// confine such a program.
     pub(super) fn serving(mut self) -> Order {
         self.is_server = true;
         self.seconds = SERVER_SECONDS;
@@ -150,8 +151,8 @@ impl Order {
     }
 }
 
-/// The absolute path, with all links resolved. An error if nothing is at the path, or if it isn't
-/// Unicode.
+/// Returns the absolute path, with all links resolved. An error if nothing is at the path, or if
+/// the path isn't Unicode.
 fn found(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|error| match error.kind() {

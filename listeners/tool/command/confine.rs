@@ -1,9 +1,9 @@
-//! The launcher: a process that gives up the rights that the program must not have, and then
-//! becomes the program.
+//! The launcher: a process that gives up the rights that the program must not have, and is then
+//! replaced by the program.
 //!
 //! Landlock is the part of the Linux kernel that limits a process's use of files, sockets and
-//! signals. On a kernel without Landlock, a program may use every file that the pump may use, and
-//! the network. [`note`] is the sentence that says so in the listener's description.
+//! signals. On a kernel without Landlock, a program may use the network, and every file that the
+//! pump may use. The description of a listener then contains the warning that [`note`] returns.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,12 +15,12 @@ use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 
 use super::supervisor_messages::Confinement;
 
-/// The exit code if the program can't be started or confined. Shells use this code for a program
-/// that they can't find.
+/// The exit code if the program can't be started or confined. Shells use the same code if they
+/// can't find a program.
 const NOT_BEGUN: u8 = 127;
 
-/// A sentence for the description of a listener whose programs aren't confined. It is empty if the
-/// kernel has Landlock.
+/// Returns a warning for the description of a listener whose programs aren't confined. The warning
+/// is empty if the kernel has Landlock.
 #[must_use]
 pub fn note() -> &'static str {
     note_of(is_available())
@@ -35,7 +35,7 @@ pub(in super::super) fn warn(listener: &str) {
     }
 }
 
-/// The text of [`note`] for a kernel with Landlock, or for one without.
+/// Returns the text of [`note`] for a kernel with Landlock, or for one without.
 pub(super) fn note_of(is_available: bool) -> &'static str {
     match is_available {
         true => "",
@@ -47,7 +47,7 @@ pub(super) fn note_of(is_available: bool) -> &'static str {
 }
 
 /// Confines this process and replaces it by the program. The arguments are the confinement in JSON,
-/// the program's path and the program's own arguments. The function returns only if this fails.
+/// the program's path and the program's own arguments. This function returns only if a step fails.
 pub(super) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let order = arguments.next().and_then(|it| it.into_string().ok());
     let order = order.and_then(|it| serde_json::from_str::<Confinement>(&it).ok());
@@ -71,7 +71,7 @@ fn not_begun(why: &str) -> ExitCode {
 /// all processes that the program starts.
 fn confine(order: &Confinement) -> Result<(), String> {
     let said = |what: &'static str| move |error| format!("{what}: {error}");
-    // A new session has no terminal.
+    // In a new session, the program has no terminal.
     setsid().map_err(said("no session"))?;
     bind_to(order.supervisor)?;
     let all = [
@@ -93,8 +93,8 @@ fn bind_to(supervisor: i32) -> Result<(), String> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     bound.map_err(|error| format!("not bound to the supervisor: {error}"))?;
-    // If the supervisor ended before the signal was set, the kernel doesn't send it. So the parent
-    // must still be the supervisor.
+    // If the supervisor ended before the signal was set, the kernel doesn't send the signal. So
+    // this process checks that its parent is still the supervisor.
     match getppid().is_some_and(|it| it.as_raw_nonzero().get() == supervisor) {
         true => Ok(()),
         false => Err("the supervisor is gone".to_owned()),
@@ -106,8 +106,8 @@ fn bind_to(_: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// The files and folders that every program may read and execute. The folders `/proc/PID` are left
-/// out, because the pump's own would show its environment.
+/// The files and folders that every program may read and execute. The folders `/proc/PID` aren't
+/// among them, because `/proc/PID/environ` of the pump shows the pump's environment.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 20] = [
     "/usr",

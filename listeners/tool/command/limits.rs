@@ -1,4 +1,4 @@
-//! The limits of a program. A refusal names its limit.
+//! The limits of a program. An error about a limit names the limit.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use serde::Deserialize;
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
-/// The time that the pump waits for a supervisor after a program's time limit. In this time, the
-/// supervisor asks the program to end, and then kills it and all its descendants.
+/// The time that the pump waits for the supervisor once the program's time limit has passed. In
+/// this time, the supervisor asks the program to end, and then kills it and all its descendants.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// The limits of one call of a program.
@@ -17,15 +17,16 @@ const GRACE: Duration = Duration::from_secs(15);
 #[serde(default)]
 #[non_exhaustive]
 pub struct CommandLimits {
-    /// The maximum time of the program, in seconds. After this time, the program gets SIGTERM, and
-    /// two seconds later SIGKILL.
+    /// The maximum run time of the program, in seconds. After this time, the program gets SIGTERM,
+    /// and two seconds later SIGKILL.
     pub seconds_max: u64,
-    /// The maximum number of bytes that a call gives to the program, as input and as arguments.
+    /// The maximum number of bytes that a call passes to the program, as input and as arguments.
     pub input_bytes_max: usize,
-    /// The maximum number of bytes of standard output that are kept. Of a longer output, the
-    /// beginning and the end are kept, each with half of this number.
+    /// The maximum number of bytes that are kept of standard output. If the output is longer, its
+    /// beginning and its end are kept, each with half of this number.
     pub output_bytes_max: usize,
-    /// The maximum number of bytes of standard error that are kept, as of standard output.
+    /// The maximum number of bytes that are kept of standard error. A longer output is cut in the
+    /// same way as standard output.
     pub error_bytes_max: usize,
     /// The maximum number of bytes that the program may write to each of standard output and
     /// standard error. A program that writes more is ended.
@@ -54,8 +55,7 @@ impl Default for CommandLimits {
 }
 
 impl CommandLimits {
-    /// The time limit of a handler: that of its program, and the time that ending the program
-    /// takes.
+    /// The time limit of a handler: the time limit of its program, and the time to end the program.
     pub(in super::super) fn listener_time(&self) -> Duration {
         Duration::from_secs(self.seconds_max).saturating_add(GRACE)
     }

@@ -13,10 +13,10 @@
 //! argument such as `{city}` is replaced by a field of the message. If there are no such arguments,
 //! the message goes to standard input.
 //!
-//! A program runs under a *supervisor*: this executable, started again ([`supervise`]). The
+//! A program runs under a *supervisor*: a second process of this executable ([`supervise`]). The
 //! supervisor ends the program when the call ends and when the pump ends, even if the pump is
-//! killed. The supervisor starts a *launcher*, which gives up the rights that the program must not
-//! have and then becomes the program ([`confine`]).
+//! killed. The supervisor starts a *launcher*. The launcher gives up the rights that the program
+//! must not have, and is then replaced by the program ([`confine`]).
 
 pub mod limits;
 pub(super) mod programs;
@@ -44,7 +44,7 @@ use run::{ExitCause, Outcome};
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "command";
-/// The argument that the message's text replaces.
+/// The argument that is replaced by the message's text.
 const FIELD: &str = "{text}";
 
 /// Runs the listener's program on a text.
@@ -103,26 +103,26 @@ pub enum Reason {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The program and its arguments. An argument such as `{text}` is replaced by this field of the
-    /// message.
+    /// The program and its arguments. An argument such as `{text}` is replaced by the message's
+    /// field of this name.
     pub run: Vec<Beside>,
-    /// The payload that the listener takes. None means a text.
+    /// The payload that the listener takes. If there is none, the listener takes a text.
     pub takes: Option<DeclaredPayload>,
-    /// The payload that the listener answers. None means a text.
+    /// The payload that the listener answers. If there is none, the listener answers a text.
     pub answers: Option<DeclaredPayload>,
-    /// The form in which standard input has the message. None means that standard input has the
-    /// message only if no argument names a field.
+    /// The form in which the program gets the message on standard input. If there is none, the
+    /// program gets the message there only if no argument names a field.
     pub input: Option<Input>,
-    /// The folder in which the program runs, and which it may write. None means the manifest's
+    /// The folder in which the program runs, and which it may write. The default is the manifest's
     /// folder.
     pub root: Option<Beside>,
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// More files and folders that the program may read and execute.
+    /// Additional files and folders that the program may read and execute.
     #[serde(default)]
     pub read: Vec<Beside>,
-    /// More files and folders that the program may write.
+    /// Additional files and folders that the program may write.
     #[serde(default)]
     pub write: Vec<Beside>,
     /// Whether the program may use the network.
@@ -133,7 +133,7 @@ pub struct Settings {
     pub limits: CommandLimits,
 }
 
-/// The form in which the standard input of a program has the message.
+/// The form in which a program gets the message on its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -151,8 +151,8 @@ struct Program {
     name: String,
     path: String,
     arguments: Vec<String>,
-    /// Whether the text goes to standard input. It does if no argument is `{text}`, or if the
-    /// settings say so.
+    /// Whether the text goes to standard input. True if no argument is `{text}`, or if the settings
+    /// have `input`.
     gets_input: bool,
     bounds: Bounds,
 }
@@ -215,7 +215,7 @@ fn text_listener(program: Program) -> Listener {
     Listener::with_state(NAME, Arc::new(program)).own_namespace().on(run_it).stateless()
 }
 
-/// The field that an argument names: `city` for `{city}`. `None` for any other argument.
+/// Returns the field that an argument names: `city` for `{city}`. `None` for any other argument.
 fn field(argument: &str) -> Option<&str> {
     argument.strip_prefix('{')?.strip_suffix('}')
 }
@@ -240,8 +240,8 @@ async fn run_it(State(it): State<Arc<Program>>, Run { text }: Run) -> Result<Out
     }
 }
 
-/// The standard output of a program, without its last line end, if the exit code is 0. Otherwise
-/// the failure.
+/// Returns the standard output of a program, without its last line end, if the exit code is 0.
+/// Otherwise returns the failure.
 fn output(name: &str, limits: &CommandLimits, outcome: &Outcome) -> Result<String, Failed> {
     let reason = match outcome.ended {
         ExitCause::Code(0) => {

@@ -9,15 +9,15 @@ use pumphouse::listener::Beside;
 /// The search path if neither the settings nor the pump's environment has a `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The search path: `PATH` of the settings, or else `PATH` of the pump's own environment.
+/// Returns the search path: `PATH` of the settings, or else `PATH` of the pump's own environment.
 #[expect(clippy::disallowed_methods, reason = "an operator's programs are where a shell has them")]
 pub(in super::super) fn search_path(env: &BTreeMap<String, String>) -> String {
     let said = env.get("PATH").cloned();
     said.or_else(|| std::env::var("PATH").ok()).unwrap_or_else(|| PATH.to_owned())
 }
 
-/// The path of a program that the manifest names. A name with a `/` is a path relative to the
-/// manifest's folder. Any other name is looked for in the search path.
+/// Returns the path of a program that the manifest names. A name with a `/` is a path relative to
+/// the manifest's folder. Any other name is looked up in the search path.
 pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, String> {
     match program.text().contains('/') {
         true => at(program.folder(), program.text()),
@@ -25,7 +25,7 @@ pub(in super::super) fn find(program: &Beside, search: &str) -> Result<String, S
     }
 }
 
-/// The path of the program at `name`, relative to `folder`.
+/// Returns the path of the program at `name`, relative to `folder`.
 pub(in super::super) fn at(folder: &Path, name: &str) -> Result<String, String> {
     let path = folder.join(name);
     let path = std::path::absolute(&path).unwrap_or(path);
@@ -35,7 +35,7 @@ pub(in super::super) fn at(folder: &Path, name: &str) -> Result<String, String> 
     }
 }
 
-/// The path of the first program of this name in the search path.
+/// Returns the path of the first program of this name in the search path.
 pub(in super::super) fn searched(name: &str, search: &str) -> Result<String, String> {
     // Relative folders are skipped, because they would depend on the pump's current folder.
     let folders = search.split(':').filter(|it| it.starts_with('/'));

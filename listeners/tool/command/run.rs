@@ -1,4 +1,5 @@
-//! The pump's side of a program: starts a supervisor, tells it what to run, and reads its report.
+//! The pump's side of a program. The pump starts a supervisor, sends it the order to run the
+//! program, and reads its report.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use super::supervisor_messages::{Order, Report};
 
 /// The maximum number of bytes of a report.
 const REPORT_BYTES_MAX: u64 = 64 * 1024;
-/// The number of bytes of output that are read at once.
+/// The maximum number of bytes of output that one read takes.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// How a program ended, and the output that it wrote.
@@ -42,7 +43,7 @@ pub(in super::super) enum ExitCause {
 }
 
 impl ExitCause {
-    /// How the program ended, in a sentence.
+    /// Says in a sentence how the program ended.
     pub(in super::super) fn sentence(self, name: &str, limits: &CommandLimits) -> String {
         match self {
             ExitCause::Code(code) => format!("{name} ended with the exit code {code}"),
@@ -62,8 +63,7 @@ impl ExitCause {
 /// A function that is called with each piece of output that a program writes.
 pub(in super::super) type OutputObserver<'a> = &'a (dyn Fn(OutputStream, &[u8]) + Send + Sync);
 
-/// Runs a program to its end. If the future is dropped before this end, the supervisor ends the
-/// program.
+/// Runs a program to its end. If the future is dropped earlier, the supervisor ends the program.
 ///
 /// # Errors
 /// If the program can't be started, or if its supervisor ended first. The error is a sentence with
@@ -97,7 +97,8 @@ pub(in super::super) async fn run(
     Ok(Outcome { ended, out, err })
 }
 
-/// Starts a supervisor. The socket carries the order to the supervisor and its report back.
+/// Starts a supervisor. The returned socket carries the order to the supervisor, and then its
+/// report back.
 fn supervised(out: Stdio) -> std::io::Result<(Child, UnixStream)> {
     clear_once();
     let (ours, theirs) = pair()?;
@@ -124,7 +125,7 @@ pub(in super::super) struct Serving {
     /// The program's standard input and standard output.
     pub(in super::super) talk: UnixStream,
     pub(in super::super) err: Option<ChildStderr>,
-    /// The socket to the supervisor. When it is closed, the supervisor ends the program.
+    /// The socket to the supervisor. When this socket is closed, the supervisor ends the program.
     pub(in super::super) control: UnixStream,
 }
 
@@ -185,7 +186,7 @@ enum ReadError {
 pub(in super::super) struct ClippedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// The maximum number of bytes that are kept of the beginning, and of the end.
+    /// The maximum number of bytes that are kept of the beginning, and the same of the end.
     half: usize,
     left_out: u64,
 }
@@ -227,7 +228,8 @@ impl ClippedOutput {
         self.left_out += over as u64;
     }
 
-    /// The whole output and `false`. If a part of the output is left out, its beginning and `true`.
+    /// Returns the whole output and `false`. If a part of the output is left out, returns the
+    /// beginning and `true`.
     pub(in super::super) fn beginning(&self) -> (Vec<u8>, bool) {
         match self.left_out {
             0 => (self.head.iter().chain(&self.tail).copied().collect(), false),
@@ -235,7 +237,8 @@ impl ClippedOutput {
         }
     }
 
-    /// The output as text. A line in place of a left-out part says so.
+    /// Returns the output as text. In place of a left-out part, a line says how many bytes are left
+    /// out.
     pub(in super::super) fn text(&self, most: usize) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {

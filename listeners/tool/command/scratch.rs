@@ -1,5 +1,5 @@
-//! Temporary folders. Each belongs to one process, which removes it after use. A process that is
-//! killed leaves its folders behind. The next pump removes them before it starts its first program.
+//! Temporary folders. Each folder belongs to one process, which removes the folder after use. If a
+//! process is killed, its folders stay until the next pump starts its first program.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -15,7 +15,7 @@ const NAMES_MAX: u32 = 1_000;
 /// The beginning of each temporary folder's name.
 const PREFIX: &str = "pumphouse-";
 
-/// A temporary folder of this process. It is removed when this value is dropped.
+/// A temporary folder of this process. The folder is removed when this value is dropped.
 pub(in super::super) struct Scratch {
     path: PathBuf,
     /// The open and locked folder. No other process removes a locked folder.
@@ -33,8 +33,8 @@ impl Scratch {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             }
-            // Another process may have removed the folder before it was locked. Then the next name
-            // is tried.
+            // Another process may have removed the folder before it was locked. In this case, the
+            // next name is tried.
             if let Some(lock) = lock(&path) {
                 return Ok(Scratch { path, _lock: lock });
             }
@@ -49,13 +49,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that can't be removed is left to the system.
+        // Errors are ignored: a folder that can't be removed stays until the next pump removes it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Opens and locks the folder at a path. None if another process has locked the folder, or if
-/// something else is at the path by now.
+/// Opens and locks the folder at a path. Returns `None` if another process has locked the folder,
+/// or if a link or another folder is at the path by now.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -63,7 +63,8 @@ fn lock(path: &Path) -> Option<File> {
     (stands.is_dir() && (is.dev(), is.ino()) == (stands.dev(), stands.ino())).then_some(folder)
 }
 
-/// Removes the folders that killed processes have left. Only the first call in a process does this.
+/// Removes the folders that killed processes have left. Only the first call in a process has this
+/// effect.
 pub(in super::super) fn clear_once() {
     static CLEARED: Once = Once::new();
     CLEARED.call_once(|| clear(&std::env::temp_dir()));
@@ -82,7 +83,7 @@ fn clear(above: &Path) {
     }
 }
 
-/// Whether a name has the form of a temporary folder's name: `pumphouse-PROCESS-NUMBER`.
+/// Returns whether a name has the form of a temporary folder's name: `pumphouse-PROCESS-NUMBER`.
 fn is_scratch(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|it| it.split_once('-'));
     let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());

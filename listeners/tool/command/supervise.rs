@@ -1,10 +1,10 @@
-//! The supervisor: a process between the pump and a program. It ends the program and all its
-//! descendants when the time is up, when the call ends, and when the pump ends.
+//! The supervisor: a process between the pump and a program. The supervisor ends the program and
+//! all its descendants when the time is up, when the call ends, and when the pump ends.
 //!
-//! The supervisor's standard input is a socket to the pump. The supervisor reads the order there,
-//! which is one line, and writes back the report, which is one line, too. If the pump dies in any
-//! way, the kernel closes the socket. Orphans of the program become children of the supervisor, so
-//! that no process escapes.
+//! The supervisor's standard input is a socket to the pump. From this socket, the supervisor reads
+//! the order, which is one line. It writes back the report, which is one line, too. If the pump
+//! dies in any way, the kernel closes the socket. Orphans among the program's descendants become
+//! children of the supervisor, so that no process escapes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,26 +28,26 @@ pub(super) const SELF: &str = "/proc/self/exe";
 #[cfg(not(target_os = "linux"))]
 pub(super) const SELF: &str = "pumphouse";
 
-/// Started with this argument, the executable is a supervisor.
+/// The argument with which the executable runs as a supervisor.
 pub(super) const SUPERVISE: &str = "supervise-a-command";
-/// Started with this argument, the executable is a launcher.
+/// The argument with which the executable runs as a launcher.
 const LAUNCH: &str = "launch-a-command";
 
-/// The time that a program has to end after it got SIGTERM.
+/// The time that a program gets to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The maximum time of a round. The remaining processes are killed in rounds, of which there are at
-/// most [`ROUNDS_MAX`].
+/// The time that a round waits for the killed processes to end. The remaining processes are killed
+/// in rounds, of which there are at most [`ROUNDS_MAX`].
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_MAX: u32 = 1_000;
-/// Before all processes are killed, they are stopped, so that none of them starts others. Stopping
-/// is repeated at most this many times, for processes that were started meanwhile.
+/// The maximum number of times that all processes are stopped before they are killed. A stopped
+/// process can't start others. Each repetition stops the processes that were started meanwhile.
 const STOPS_MAX: u32 = 5;
-/// The maximum number of events that may wait. There is one for the end of the call, one for the
-/// end of the program, and one for the end of all its processes.
+/// The capacity of the queue of events. There are three events: the end of the call, the end of the
+/// program, and the end of all its processes.
 const EVENTS_MAX: usize = 4;
 
-/// If this process was started as a supervisor or as a launcher, does that work and returns the
-/// exit code. Otherwise returns None.
+/// Runs this process as a supervisor or as a launcher, if its first argument is [`SUPERVISE`] or
+/// [`LAUNCH`], and returns the exit code. Otherwise returns `None`.
 pub(in super::super) fn begun(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
@@ -64,7 +64,7 @@ fn supervise() -> ExitCode {
     let report = report
         .unwrap_or_else(|error| Report { error: Some(error.to_string()), ..Report::default() });
     let line = serde_json::to_string(&report).unwrap_or_default() + "\n";
-    // The pump may have ended already.
+    // The write fails if the pump has ended already.
     match pump.write_all(line.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -91,14 +91,14 @@ enum Event {
 
 fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     // In a session of its own, the supervisor gets no signal that is meant for the pump's process
-    // group. The pump decides itself when a call ends.
+    // group. So only the pump decides when a call ends.
     setsid()?;
     adopt()?;
     let folder = Scratch::new()?;
     let mut child = begin(&order, folder.path())?;
     let (events, happened) = sync_channel(EVENTS_MAX);
     if let Some(mut input) = child.stdin.take() {
-        // A program that doesn't read its input causes no error.
+        // Errors are ignored, because a program needn't read its input.
         std::thread::spawn(move || drop(input.write_all(order.input.as_bytes())));
     }
     watch(pump.try_clone()?, events.clone());
@@ -120,7 +120,7 @@ fn run(pump: &UnixStream, order: Order) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Starts the launcher, which becomes the program.
+/// Starts the launcher, which is then replaced by the program.
 fn begin(order: &Order, scratch: &Path) -> io::Result<std::process::Child> {
     let mut confinement =
         Confinement { supervisor: getpid().as_raw_nonzero().get(), ..order.confinement.clone() };
@@ -152,7 +152,7 @@ fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a thread that waits until the pump closes its end of the socket.
+/// Starts a thread that waits until the pump closes its end of the socket, and then reports this.
 fn watch(mut pump: UnixStream, events: SyncSender<Event>) {
     std::thread::spawn(move || {
         let mut piece = [0; 64];
@@ -161,7 +161,8 @@ fn watch(mut pump: UnixStream, events: SyncSender<Event>) {
     });
 }
 
-/// Starts a thread that waits for each child process to end.
+/// Starts a thread that reaps all child processes. The thread reports the end of the program and
+/// the end of the last process.
 fn reap(program: Pid, events: SyncSender<Event>) {
     std::thread::spawn(move || {
         loop {
@@ -177,7 +178,7 @@ fn reap(program: Pid, events: SyncSender<Event>) {
     });
 }
 
-/// Records an event in the report. Returns whether no process is left.
+/// Records an event in the report. Returns true if no process is left.
 fn note(event: Event, report: &mut Report) -> bool {
     if let Event::Ended(status) = event {
         report.code = status.exit_status();
@@ -186,7 +187,7 @@ fn note(event: Event, report: &mut Report) -> bool {
     matches!(event, Event::AllEnded)
 }
 
-/// Kills the remaining processes until none is left, for at most `ROUNDS_MAX` rounds.
+/// Kills the remaining processes until none is left, in at most `ROUNDS_MAX` rounds.
 fn end_all(happened: &Receiver<Event>, mut is_over: bool, report: &mut Report) {
     for _ in 0..ROUNDS_MAX {
         if is_over {
@@ -219,12 +220,12 @@ fn signal_all(signal: Signal) {
 
 fn send(all: &[Pid], signal: Signal) {
     for each in all {
-        // A process that has ended meanwhile is no error.
+        // Errors are ignored, because the process may have ended meanwhile.
         let _ = kill_process(*each, signal);
     }
 }
 
-/// All descendants of this process.
+/// Returns all descendants of this process.
 fn descendants() -> Vec<Pid> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -247,8 +248,8 @@ fn descendants() -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// The parent's id, from a process's line in `/proc/PID/stat`. In this line, the process's name may
-/// contain any character, even `)`.
+/// Returns the parent's id from a process's line in `/proc/PID/stat`. In this line, the process's
+/// name may contain any character, even `)`.
 pub(super) fn parent_of(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -29,14 +29,14 @@ pub(super) struct Confinement {
     /// The files and folders that the program may also write.
     pub(super) write: Vec<String>,
     pub(super) network: bool,
-    /// Whether Landlock doesn't confine the program. The program then has all rights of the pump's
+    /// True if Landlock doesn't confine the program. The program then has all rights of the pump's
     /// user.
     pub(super) is_free: bool,
     pub(super) memory: u64,
     pub(super) file: u64,
     pub(super) descriptors: u64,
-    /// The process id of the supervisor. The launcher doesn't start the program if its parent is
-    /// another process.
+    /// The process id of the supervisor. The launcher doesn't start the program if the launcher's
+    /// parent is another process.
     pub(super) supervisor: i32,
 }
 
@@ -46,6 +46,6 @@ pub(super) struct Report {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) out_of_time: bool,
-    /// The reason why the program wasn't started. None if it was started.
+    /// The reason why the program wasn't run. `None` if the program was run.
     pub(super) error: Option<String>,
 }

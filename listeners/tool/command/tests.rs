@@ -1,4 +1,4 @@
-//! Tests the refusals before a program runs. Other tests, with the built executable, run programs.
+//! Tests that start no program. The integration tests run programs, with the built executable.
 
 use super::confine::note_of;
 use super::supervise::parent_of;

@@ -1,5 +1,5 @@
-//! The listener `command` with declared payloads. Fields of the message become arguments of the
-//! program, or the message becomes the program's input, as text, JSON or XML. The program's output
+//! The listener `command` with declared payloads. Either arguments of the program contain fields of
+//! the message, or the program's input is the message, as text, JSON or XML. The program's output
 //! is text, JSON or XML.
 
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use serde_json::Value;
 use super::super::text::clean;
 use super::{Failed, Input, NAME, Outcome, Output, Program, Reason, Run, field, output, run};
 
-/// The local names of the payloads that the listener itself declares.
+/// The default local names of the payloads that the manifest declares.
 const TAKES: &str = "run";
 const ANSWERS: &str = "answer";
 
-/// The schema of the payload that the listener takes. In JSON, this payload must be an object.
+/// Returns the schema of the payload that the listener takes. An error if the JSON form of this
+/// payload is no object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let schema = schema_of(declared, TAKES, "What the listener's program is run on.")?;
     match schema.original().and_then(|it| it.get("type")).is_some_and(|it| it == "object") {
@@ -28,7 +29,7 @@ pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     }
 }
 
-/// The schema of the payload that the listener answers.
+/// Returns the schema of the payload that the listener answers.
 pub(super) fn answers(declared: &DeclaredPayload) -> Result<Schema, String> {
     schema_of(declared, ANSWERS, "What the listener's program answers.")
 }
@@ -42,7 +43,7 @@ fn schema_of(declared: &DeclaredPayload, local: &str, doc: &'static str) -> Resu
     Ok(schema)
 }
 
-/// The fields that an argument may name: the properties of the JSON Schema.
+/// Returns the fields that an argument may name: the properties of the JSON Schema.
 pub(super) fn fields(schema: &Schema) -> Vec<String> {
     let properties = schema.original().and_then(|it| it.get("properties"));
     let properties = properties.and_then(Value::as_object);
@@ -53,12 +54,12 @@ struct Typed {
     program: Program,
     takes: Schema,
     answers: Option<Schema>,
-    /// The form of the message on standard input. None if standard input is empty, since arguments
-    /// have the fields.
+    /// The form of the message on standard input. `None` if standard input is empty, because the
+    /// arguments contain the fields.
     input: Option<Input>,
 }
 
-/// Makes the listener of a program. Without `takes`, the listener takes a text.
+/// Makes the listener of a program. If `takes` is `None`, the listener takes a text.
 pub(super) fn listener(
     program: Program,
     takes: Option<Schema>,
@@ -126,9 +127,9 @@ impl Typed {
     }
 }
 
-/// The arguments that one argument of the manifest becomes. An argument such as `{city}` becomes
-/// the field's value. A field without a value becomes no argument, and a list becomes one argument
-/// for each item. Any other argument stays as it is.
+/// Returns the program's arguments for one argument of the manifest. An argument such as `{city}`
+/// is replaced by the field's value. A field without a value yields no argument, and a list yields
+/// one argument for each item. Any other argument stays as it is.
 fn filled(argument: &str, value: &Value) -> Vec<String> {
     let Some(name) = field(argument) else { return vec![argument.to_owned()] };
     match value.get(name) {
@@ -146,7 +147,7 @@ fn word(value: &Value) -> String {
 }
 
 /// Parses a program's output into the payload that the listener answers. Output that begins with
-/// `<` is XML, any other output is JSON.
+/// `<` is parsed as XML, and any other output as JSON.
 fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
     let text = text.trim();
     let value = match text.starts_with('<') {
@@ -164,8 +165,8 @@ fn answer(schema: &Schema, text: &str) -> Result<Element, String> {
     schema::from_json(schema, &value).map_err(|it| it.to_string())
 }
 
-/// Copies an element. Elements without a namespace get the given one, and attributes with a
-/// namespace are left out.
+/// Copies an element to `writer`. Elements without a namespace get `namespace`, and attributes with
+/// a namespace are left out.
 fn within(view: View<'_>, namespace: &str, writer: &mut Writer) {
     let own = view.namespace();
     writer.start(if own.is_empty() { namespace } else { own }, view.local());

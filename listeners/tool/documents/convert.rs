@@ -1,5 +1,5 @@
-//! Converts files to text. The ending of a file's name decides how. An XML file counts as a dump of
-//! MediaWiki only if it begins as one.
+//! Converts files to text. The ending of the file's name decides the conversion. An XML file is
+//! converted as a MediaWiki dump only if `<mediawiki` stands near its beginning.
 
 use std::io::Read as _;
 
@@ -10,26 +10,27 @@ use pumphouse::xml::{self, Profile, View, writable};
 use super::super::pdf::{self, NoText};
 use super::super::web::html_text;
 
-/// A dump of MediaWiki names its root element within this many bytes.
+/// The number of bytes within which the root element of a MediaWiki dump must begin.
 const HEAD_BYTES: usize = 1_024;
 
 /// A document as text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Document {
     pub(super) text: String,
-    /// Whether the file has more text.
+    /// Whether the text is only the beginning of the file's text.
     pub(super) is_cut: bool,
 }
 
-/// A file that was read.
+/// The content of a file.
 pub(super) enum Read {
     Document(Document),
     /// The bytes of a PDF, whose text another process extracts.
     Pdf(Vec<u8>),
 }
 
-/// Reads a file as text of about `text_bytes_max` bytes at most. A file of more than
-/// `file_bytes_max` bytes is left out. The error says in a few words why a file is left out.
+/// Reads a file as text of about `text_bytes_max` bytes at most. An error if the file can't be
+/// included, for example if it has more than `file_bytes_max` bytes. The error says why, in a few
+/// words.
 pub(super) fn read(
     name: &str,
     (file, metadata): (File, Metadata),
@@ -59,7 +60,7 @@ pub(super) fn read(
     Ok(Read::Document(Document { text, ..document }))
 }
 
-/// The text of a PDF.
+/// Extracts the text of a PDF.
 pub(super) async fn pdf(bytes: &[u8]) -> Result<Document, String> {
     match pdf::text(bytes).await {
         Ok(text) => Ok(Document { text: writable(&text), is_cut: false }),
@@ -83,8 +84,8 @@ fn is_wiki(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD_BYTES)]).contains("<mediawiki")
 }
 
-/// The pages of a dump of MediaWiki, each below a heading with its title. Each page has the text of
-/// its first revision in the dump.
+/// Returns the pages of a MediaWiki dump, each below a heading with its title. Of each page, only
+/// the first revision in the dump is included.
 fn wiki(bytes: &[u8], most: usize) -> Result<Document, String> {
     let dump = xml::read(bytes, Profile::Document, &XmlLimits::FILE);
     let dump = dump.map_err(|error| format!("no XML: {error}"))?;

@@ -7,7 +7,7 @@
 //!
 //! Documents are Markdown and other text (program code, too), HTML, PDF and XML dumps of MediaWiki.
 //! Hidden files, links, and files that `.gitignore` names are left out. The text is cut at
-//! `max_tokens` or at a limit, and its last lines name documents that are left out.
+//! `max_tokens` or at a limit. Its last lines name documents that are left out.
 
 mod convert;
 
@@ -109,7 +109,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Settings for a folder, with the default limits.
+    /// Makes settings for a folder, with the default limits.
     #[must_use]
     pub fn new(root: impl Into<String>) -> Settings {
         Settings { root: root.into().into(), limits: DocumentLimits::default() }
@@ -121,11 +121,11 @@ impl Settings {
 #[serde(default)]
 #[non_exhaustive]
 pub struct DocumentLimits {
-    /// The maximum number of files that are looked at.
+    /// The maximum number of files that one request considers.
     pub files_max: usize,
     /// The maximum number of bytes of one file. A larger file is left out.
     pub file_bytes_max: usize,
-    /// The maximum number of PDFs that are read. Each takes a process of its own.
+    /// The maximum number of PDFs that are read. Each PDF takes a process of its own.
     pub pdfs_max: usize,
     /// The maximum number of bytes of the text.
     pub text_bytes_max: usize,
@@ -200,8 +200,8 @@ async fn gather(
 }
 
 impl Folder {
-    /// The names of the files at these paths and below them, each once. The flag says whether these
-    /// are all files.
+    /// Returns the names of the files at these paths and below them, each once. The flag is false
+    /// if `files_max` left out some files.
     fn names(&self, paths: &[String]) -> Result<(Vec<String>, bool), Refused> {
         let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
         for path in paths {
@@ -222,8 +222,8 @@ impl Folder {
         Ok((names, true))
     }
 
-    /// The files at a path and below it, in the order of their names. The walk begins at the root,
-    /// so that the `.gitignore` of each folder on the way counts.
+    /// Returns the files at a path and below it, in the order of their names. The walk begins at
+    /// the root, so that the `.gitignore` of each folder on the way applies.
     fn walk(&self, path: PathBuf) -> impl Iterator<Item = String> {
         let is_wanted =
             move |it: &DirEntry| it.path().starts_with(&path) || path.starts_with(it.path());
@@ -233,7 +233,7 @@ impl Folder {
         files.filter_map(|it| within(&self.root.path, it.path()).map(str::to_owned))
     }
 
-    /// Reads a document. The error says in a word or two why the document is left out.
+    /// Reads a document. The error says in a few words why the document is left out.
     async fn document(&self, name: &str, pdfs: &mut usize) -> Result<Document, String> {
         let opened = self.root.file(name).map_err(|_| "it can't be opened".to_owned())?;
         let most = (self.limits.file_bytes_max, self.limits.text_bytes_max);
@@ -250,13 +250,13 @@ impl Folder {
     }
 }
 
-/// The text so far, and the room that is left for more.
+/// The text so far, and the remaining room.
 struct Gathering {
     text: String,
     characters_left: usize,
     bytes_max: usize,
     documents: u64,
-    /// The documents that are left out, each with the reason.
+    /// The left-out documents, each with the reason.
     left_out: Vec<String>,
 }
 
@@ -265,7 +265,7 @@ impl Gathering {
         self.characters_left == 0 || self.text.len() >= self.bytes_max
     }
 
-    /// Adds a document below a heading, as far as there is room.
+    /// Adds a document below a heading, and cuts it if there isn't enough room.
     fn add(&mut self, name: &str, document: &Document) {
         let is_first = self.text.is_empty();
         let gap = if is_first { "" } else { "\n" };

@@ -3,7 +3,7 @@
 /// The number of unchanged lines that are shown before the change, and after it.
 const AROUND: usize = 3;
 
-/// The hunk for a change at the byte `at`. A hunk of more than `most` bytes is cut.
+/// Makes the hunk for a change at the byte `at`. A hunk of more than `most` bytes is cut.
 pub(super) fn diff(before: &str, after: &str, at: usize, most: usize) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();

@@ -9,7 +9,7 @@ use super::root::Root;
 use super::write::Target;
 use super::{Edit, Edited, Reason, Refused};
 
-/// The maximum number of places that a refusal lists.
+/// The maximum number of line numbers that a refusal lists.
 const PLACES_MAX: usize = 10;
 
 /// Replaces the text. The name of the temporary file contains the random number `chance`.
@@ -39,14 +39,14 @@ pub(super) fn edit(root: &Root, edit: &Edit, chance: u64) -> Result<Edited, Refu
     Ok(Edited { path: cut(path), diff: shown.chars().map(known).collect() })
 }
 
-/// Whether a file seems unchanged since it was read. It does if its length and the time of its last
-/// change are the same.
+/// Returns whether a file seems unchanged since it was read. The file's length and the time of its
+/// last change must be equal.
 fn is_same(read: &Metadata, now: &Metadata) -> bool {
     read.len() == now.len() && read.modified().ok() == now.modified().ok() && now.is_file()
 }
 
-/// Finds the place of the old text, and returns it with the old and the new text. If the file has
-/// Windows line ends and the caller's two texts don't, both of these texts get them.
+/// Finds the only occurrence of the old text. Returns its position, the old text and the new text.
+/// If the file has Windows line ends and the old text has none, both texts get Windows line ends.
 fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     let path = edit.path.as_str();
     if edit.old.is_empty() {
@@ -82,7 +82,7 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     }
 }
 
-/// The places where `wanted` begins in `text`, including places that overlap.
+/// Returns the positions where `wanted` begins in `text`. Occurrences may overlap.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;
@@ -93,8 +93,8 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
     places
 }
 
-/// The refusal for a text that isn't in the file. If a line equals the text's first line except for
-/// white space, the refusal names this line.
+/// Makes the refusal for a text that isn't in the file. If a line equals the text's first line
+/// except for white space, the refusal names this line.
 fn absent(text: &str, edit: &Edit) -> Refused {
     let path = cut(&edit.path);
     let bare = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -121,7 +121,7 @@ fn times(count: usize) -> String {
     }
 }
 
-/// The number of the line at a place, counted from 1.
+/// Returns the number of the line at a position, counted from 1.
 fn line_of(text: &str, at: usize) -> u64 {
     text[..at].bytes().filter(|it| *it == b'\n').count() as u64 + 1
 }

@@ -1,4 +1,4 @@
-//! The limits of `files`. A refusal names its limit.
+//! The limits of `files`. A refusal because of a limit names the limit.
 
 use serde::Deserialize;
 
@@ -12,13 +12,13 @@ const MIB: usize = 1024 * KIB;
 #[serde(default)]
 #[non_exhaustive]
 pub struct FileLimits {
-    /// The maximum number of bytes of the lines that one `read` shows. This is a good part of the
-    /// text that a model reads at once.
+    /// The maximum number of bytes of the lines that one `read` shows. The default is a large share
+    /// of the text that a model reads at once.
     pub read_bytes_max: usize,
     /// The maximum number of bytes that a `read` skips to find its first line.
     pub scan_bytes_max: usize,
-    /// The maximum number of bytes of a file that is written or edited. An edited file is in memory
-    /// meanwhile.
+    /// The maximum number of bytes of a file that is written or edited. The whole file is in memory
+    /// during an edit.
     pub file_bytes_max: usize,
     /// The maximum number of bytes of the diff that an `edit` answers. A longer diff is cut.
     pub diff_bytes_max: usize,

@@ -15,8 +15,8 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     let at = relative(path)?;
     let entries = root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let most = root.limits.items_max;
-    // The system returns the names of a folder in no order. The first names are known only once all
-    // are read.
+    // The system returns the names of a folder in no order. So all names are read to find the first
+    // ones.
     let mut first = BTreeMap::new();
     let mut more = false;
     for entry in entries {
@@ -31,8 +31,8 @@ pub(super) fn list(root: &Root, path: &str) -> Result<Listing, Refused> {
     Ok(Listing { path: cut(path), more, item })
 }
 
-/// The tree of the files below a folder, until all are found, the limit is reached, or `is_over`
-/// returns true.
+/// Returns the tree of the files below a folder. The search for files ends early if the limit is
+/// reached or if `is_over` returns true.
 pub(super) fn tree(
     root: &Root,
     path: &str,
@@ -40,7 +40,7 @@ pub(super) fn tree(
     is_over: &dyn Fn() -> bool,
 ) -> Result<FileTree, Refused> {
     let at = relative(path)?;
-    // This fails if there is no folder.
+    // This call fails if there is no folder at the path.
     root.dir.read_dir(at).map_err(|error| root.missing(path, &error))?;
     let begin = root.dir.canonicalize(at).map_err(|error| root.missing(path, &error))?;
     let begin = root.path.join(begin);

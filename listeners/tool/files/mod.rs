@@ -305,7 +305,7 @@ pub enum Reason {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The root. No request reaches a file outside of it.
+    /// The root. No request reaches a file outside of this folder.
     pub root: Beside,
     /// Whether the listener may only read.
     #[serde(default)]
@@ -316,7 +316,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Settings for a folder that may be read and written, with the default limits.
+    /// Makes settings for a folder that may be read and written, with the default limits.
     #[must_use]
     pub fn new(root: impl Into<String>) -> Settings {
         let root = root.into().into();

@@ -1,4 +1,4 @@
-//! `read`: shows lines of a file, from a given line on. Only the lines that are shown are kept in
+//! `read`: shows lines of a file, from a given line on. Only the lines that are shown are in
 //! memory, however large the file is.
 
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -21,8 +21,8 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     }
     let most = limits.read_bytes_max;
     let mut read = Vec::new();
-    // From here on, `read_bytes_max` limits the bytes that are read, and no longer
-    // `scan_bytes_max`.
+    // From here on, `read_bytes_max` limits the bytes that are read. `scan_bytes_max` no longer
+    // applies.
     reader.get_mut().set_limit(most as u64 + 1);
     let taken = reader.take(most as u64 + 1).read_to_end(&mut read);
     taken.map_err(|error| failed(&path, &error))?;
@@ -53,8 +53,8 @@ pub(super) fn read(root: &Root, it: Read) -> Result<FileText, Refused> {
     })
 }
 
-/// Skips `lines` lines. Returns the numbers of lines and bytes that were skipped. Fewer lines are
-/// skipped if the file ends before.
+/// Skips `lines` lines, or fewer if the file ends before. Returns the numbers of lines and bytes
+/// that were skipped.
 fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     let (mut left, mut bytes, mut is_open) = (lines, 0_u64, false);
     while left > 0 {
@@ -72,8 +72,8 @@ fn skip(reader: &mut impl BufRead, lines: u64) -> io::Result<(u64, u64)> {
     Ok((lines - left + u64::from(is_open), bytes))
 }
 
-/// Finds the first `wanted` whole lines, as far as they fit into `most` bytes. Returns the byte at
-/// which the last of these lines ends, and their number.
+/// Finds the first `wanted` whole lines, as far as they fit into `most` bytes. Returns the position
+/// at which the last of these lines ends, and the number of lines.
 fn whole_lines(bytes: &[u8], most: usize, wanted: u64) -> (usize, u64) {
     let (mut end, mut count) = (0, 0);
     for line in bytes.split_inclusive(|it| *it == b'\n') {

@@ -1,28 +1,28 @@
-//! Refusals, with texts that say what would be accepted.
+//! Makes refusals. Their texts say how to correct the request.
 
 use std::io;
 
 use super::super::text::cut;
 use super::{Reason, Refused};
 
-/// A refusal without line numbers.
+/// Makes a refusal without line numbers.
 pub(super) fn refused(reason: Reason, path: &str, text: impl Into<String>) -> Refused {
     let text = text.into();
     Refused { reason, path: cut(path), limit: None, text, line: Vec::new() }
 }
 
-/// A refusal because a limit is exceeded.
+/// Makes a refusal because a limit is exceeded.
 pub(super) fn too_large(path: &str, what: &str, limit: &str, most: usize) -> Refused {
     let text = format!("{what}; the limit {limit} is {most}");
     Refused { limit: Some(limit.to_owned()), ..refused(Reason::TooLarge, path, text) }
 }
 
-/// The refusal for an error of the system at a caller's path.
+/// Makes the refusal for an I/O error at a caller's path.
 pub(super) fn failed(path: &str, error: &io::Error) -> Refused {
     let shown = cut(path);
     match error.kind() {
-        // An error of the system has a number. An error without a number comes from `cap_std`, and
-        // means that the path leads out of the root.
+        // An error of the operating system has a number. An error without a number comes from
+        // `cap_std`, and means that the path leads out of the root.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => refused(
             Reason::Outside,
             path,
@@ -41,7 +41,7 @@ pub(super) fn failed(path: &str, error: &io::Error) -> Refused {
     }
 }
 
-/// The text of a system error, without its number.
+/// Returns the text of an error of the operating system, without its number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

@@ -15,7 +15,7 @@ use super::limits::FileLimits;
 use super::refuse::{failed, refused, too_large};
 use super::{Reason, Refused};
 
-/// The maximum number of names in a folder that are compared with a name that isn't there.
+/// The maximum number of names in a folder that are compared with a misspelt name.
 const COMPARED_MAX: usize = 1_000;
 
 /// The root folder, which is held open.
@@ -25,8 +25,8 @@ pub(in super::super) struct Root {
     /// to `dir`.
     pub(in super::super) path: PathBuf,
     pub(super) limits: FileLimits,
-    /// A lock that is held while a file is written or edited, so that no edit is lost if two calls
-    /// run at once.
+    /// A lock that is held while a file is written or edited. Without this lock, an edit could be
+    /// lost if two calls run at once.
     writing: Mutex<()>,
 }
 
@@ -42,10 +42,9 @@ impl Root {
         Ok(Root { dir, path, limits, writing: Mutex::new(()) })
     }
 
-    /// Waits until no other call writes or edits a file. Until the guard is dropped, other calls
-    /// wait.
+    /// Takes the lock for writing. Other calls that write or edit wait until the guard is dropped.
     pub(super) fn writing(&self) -> MutexGuard<'_, ()> {
-        // The lock guards no value, so a panic can't have left one half changed.
+        // The mutex contains no data, so a panic can't leave inconsistent data behind.
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +53,7 @@ impl Root {
         let at = relative(path)?;
         let there = self.dir.metadata(at).map_err(|error| self.missing(path, &error))?;
         is_file(path, &there)?;
-        // By now, a FIFO may be at the path. Opening it must not wait for its other end.
+        // By now, a FIFO may be at the path. The opening must not wait for the FIFO's other end.
         let mut options = OpenOptions::new();
         options.read(true);
         no_waiting(&mut options);
@@ -84,8 +83,8 @@ impl Root {
         Ok((text_of(path, bytes)?, there))
     }
 
-    /// The refusal for an error of the system at a path. If nothing is there, the refusal suggests
-    /// the most similar name of the folder.
+    /// Makes the refusal for an I/O error at a path. If nothing is at the path, the refusal
+    /// suggests the most similar name in the folder.
     pub(in super::super) fn missing(&self, path: &str, error: &io::Error) -> Refused {
         let mut refusal = failed(path, error);
         let at = Path::new(path);
@@ -110,8 +109,8 @@ impl Root {
     }
 }
 
-/// A caller's path, relative to the root. An absolute path is refused. Any other path that leads
-/// out of the root is refused when it is opened.
+/// Returns a caller's path, relative to the root. An absolute path is refused here. Any other path
+/// that leads out of the root is refused when it is opened.
 pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
     let at = Path::new(path);
     match at.components().next() {
@@ -128,13 +127,13 @@ pub(in super::super) fn relative(path: &str) -> Result<&Path, Refused> {
     }
 }
 
-/// A path relative to the root. None if the path isn't below the root, or isn't Unicode.
+/// Returns a path relative to the root. `None` if the path isn't below the root, or isn't Unicode.
 pub(in super::super) fn within<'a>(root: &Path, path: &'a Path) -> Option<&'a str> {
     path.strip_prefix(root).ok()?.to_str()
 }
 
-/// A walk below a folder, in the order of names, without hidden files and those that a `.gitignore`
-/// in it leaves out. It follows no links.
+/// Makes a walk below a folder, in the order of names. The walk skips hidden files and files that a
+/// `.gitignore` below the folder excludes, and follows no links.
 pub(in super::super) fn walk_below(folder: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(folder);
     walk.parents(false).git_global(false).git_exclude(false).require_git(false);
@@ -142,7 +141,7 @@ pub(in super::super) fn walk_below(folder: &Path) -> WalkBuilder {
     walk
 }
 
-/// Refuses a folder, and anything else that isn't a file.
+/// Refuses a path that leads to a folder or to anything else that isn't a file.
 pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     let what = match () {
         () if metadata.is_file() => return Ok(()),
@@ -152,7 +151,7 @@ pub(super) fn is_file(path: &str, metadata: &Metadata) -> Result<(), Refused> {
     Err(refused(Reason::WrongKind, path, format!("`{}` is {what}", cut(path))))
 }
 
-/// Bytes as text. Bytes that aren't UTF-8 or that contain a NUL are refused.
+/// Converts bytes to text. Bytes that aren't UTF-8 or that contain a NUL are refused.
 pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
     let no_text =
         || refused(Reason::NoText, path, format!("`{}` holds no text in UTF-8", cut(path)));
@@ -162,7 +161,7 @@ pub(super) fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Refused> {
     String::from_utf8(bytes).map_err(|_| no_text())
 }
 
-/// Makes opening a file return at once, even if the file is a FIFO.
+/// Sets the flags with which opening a file returns at once, even if the file is a FIFO.
 #[cfg(unix)]
 fn no_waiting(options: &mut OpenOptions) {
     use cap_std::fs::OpenOptionsExt as _;

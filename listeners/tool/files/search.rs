@@ -21,8 +21,8 @@ const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The maximum number of bytes of memory that the searcher uses for lines.
 const HEAP_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Searches a folder or a file until everything is searched, a limit is reached, or `is_over`
-/// returns true.
+/// Searches a folder or a file. The search ends early if a limit is reached or if `is_over` returns
+/// true.
 pub(super) fn search(
     root: &Root,
     pattern: &str,
@@ -67,8 +67,9 @@ pub(super) fn search(
     Ok(hits.found(files))
 }
 
-/// The files below a folder, without hidden ones and those that a `.gitignore` leaves out. The walk
-/// begins at the folder's real path, so that each path that it finds begins with the root's path.
+/// Returns the files below a folder, without hidden files and files that a `.gitignore` excludes.
+/// The walk begins at the folder's real path, so that each path that it finds begins with the
+/// root's path.
 pub(super) fn walk(
     root: &Root,
     path: &str,
@@ -94,7 +95,7 @@ fn matcher(pattern: &str, limits: &FileLimits) -> Result<RegexMatcher, Refused> 
     })
 }
 
-/// The lines that were found so far.
+/// The lines that were found so far, and the state of the search.
 struct Hits<'a> {
     limits: &'a FileLimits,
     /// The file that is being searched.
@@ -111,7 +112,7 @@ impl Hits<'_> {
     fn look(&mut self, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) {
         let left = self.limits.searched_bytes_max.saturating_sub(self.bytes);
         let mut counted = Counted { file, left, read: 0 };
-        // Lines that were found before an error count.
+        // An error is ignored: the lines that were found before it are still shown.
         let _ = searcher.search_reader(matcher, &mut counted, &mut *self);
         self.bytes += counted.read;
         if self.bytes >= self.limits.searched_bytes_max {
@@ -149,7 +150,7 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// A file of which at most `left` more bytes are read.
+/// A file of which at most `left` more bytes may be read.
 struct Counted {
     file: File,
     left: usize,

@@ -1,4 +1,4 @@
-//! Tests reading, writing, editing, listing and searching, and their refusals.
+//! Tests of reading, writing, editing, listing and searching, and of their refusals.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder `work` with some files, and a secret beside it.
+/// A folder `work` with some files, and a file `secret` beside this folder.
 struct Place {
     folder: TempDir,
     root: Root,

@@ -26,19 +26,19 @@ pub(super) fn write(root: &Root, write: &Write, chance: u64) -> Result<Written, 
     Ok(Written { path: cut(&write.path), bytes: bytes as u64, created })
 }
 
-/// The place of a file that is about to be written: an open folder, and a name in it.
+/// The target of a write: an open folder, and a name in this folder.
 pub(super) struct Target<'a> {
     /// The path as the caller gave it.
     path: &'a str,
     folder: Dir,
     name: PathBuf,
-    /// The metadata of the file that is there already. None if there is no file.
+    /// The metadata of the existing file. `None` if there is no file yet.
     there: Option<Metadata>,
 }
 
 impl<'a> Target<'a> {
-    /// Finds the place for a path, and creates missing folders above it. If the path is a link to a
-    /// file below the root, the place is that of this file.
+    /// Finds the target for a path, and creates missing folders above it. If the path is a link to
+    /// a file below the root, the target is this file.
     pub(super) fn find(root: &Root, path: &'a str) -> Result<Target<'a>, Refused> {
         let fail = |error: io::Error| failed(path, &error);
         let mut at = relative(path)?.to_owned();
@@ -78,8 +78,8 @@ impl<'a> Target<'a> {
     }
 
     /// Replaces the content of the file by `bytes`. The bytes are written to a temporary file in
-    /// the same folder. Once they are on the disk, the temporary file is renamed to the file's
-    /// name. Just before the renaming, `may` can still refuse it.
+    /// the same folder and synced. Then `may` is called, which can still refuse the change.
+    /// Finally, the temporary file is renamed to the file's name.
     pub(super) fn replace(
         &self,
         bytes: &[u8],
@@ -93,17 +93,17 @@ impl<'a> Target<'a> {
             moved.map_err(|error| failed(self.path, &error))
         });
         if done.is_err() {
-            // The temporary file may never have been created.
+            // Errors are ignored, because the temporary file may never have been created.
             let _ = self.folder.remove_file(&beside);
         }
         done?;
-        // The open folder itself may be a handle that can't be synced (`O_PATH`), so the folder is
-        // opened again.
+        // The open folder may be a handle that can't be synced (`O_PATH`), so the folder is opened
+        // again.
         let kept = self.folder.open(".").and_then(|it| it.sync_all());
         kept.map_err(|error| failed(self.path, &error))
     }
 
-    /// The metadata of the file that is at the place now.
+    /// Returns the metadata of the file that is at the target now.
     pub(super) fn now(&self) -> io::Result<Metadata> {
         self.folder.symlink_metadata(&self.name)
     }

@@ -1,6 +1,6 @@
-//! A temporary `.git` folder of the pump's own. It links to a repository's data, but to no file
-//! that names programs to run. Git reads no configuration, no hook and no attribute file of the
-//! repository's own `.git`. Only a few harmless settings are copied from there.
+//! A temporary `.git` folder, which the pump makes. It links to a repository's data, but to no file
+//! that names programs to run. Git doesn't read the configuration, the hooks and the attribute file
+//! in the repository's own `.git`. Only a few harmless settings are copied from this configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,11 +19,11 @@ use super::{Reason, Refused};
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
 /// The parts of a repository's `.git` that hold data. The borrowed `.git` links to them.
 const LENT: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "info/exclude"];
-/// Files and folders in `.git`, one of which is there while a merge, a rebase or a similar
-/// operation is under way. A commit at that time would end the operation wrongly.
+/// Files and folders in `.git`. One of them exists while a merge, a rebase or a similar operation
+/// is in progress. A commit at that time would end the operation wrongly.
 const UNDER_WAY: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
-/// The settings that are copied from a repository's configuration. They only say how files are
+/// The settings that are copied from a repository's configuration. They say only how files are
 /// stored.
 const TAKEN: [&str; 7] = [
     "core.repositoryformatversion",
@@ -54,7 +54,7 @@ const OWN: &str = "\
 \tallow = never
 ";
 
-/// The environment variables that Git gets for every repository.
+/// Returns the environment variables that Git gets for every repository.
 pub(super) fn environment() -> BTreeMap<String, String> {
     let all = [
         ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -82,7 +82,7 @@ impl Borrowed {
     /// Makes a `.git` that borrows from the repository in the folder `root`.
     pub(super) fn new(root: &Path) -> Result<Borrowed, Refused> {
         let there = root.join(".git");
-        // A link, or a file instead of a folder, would lead to another place.
+        // A link, or a file instead of a folder, would lead to a place outside the repository.
         for path in [&there, &there.join("objects"), &there.join("refs")] {
             if !path.symlink_metadata().is_ok_and(|it| it.is_dir()) {
                 let shown = path.strip_prefix(root).unwrap_or(path).display();
@@ -121,18 +121,18 @@ impl Borrowed {
         fs::write(own.join("config"), format!("{OWN}{taken}"))
     }
 
-    /// The path of the borrowed `.git`.
+    /// Returns the path of the borrowed `.git`.
     pub(super) fn folder(&self) -> String {
         self.folder.path().display().to_string()
     }
 
-    /// The bounds of a run of Git that uses the borrowed `.git`.
+    /// Returns the bounds of a run of Git that uses the borrowed `.git`.
     pub(super) fn bounds(&self, bounds: &Bounds, root: &Path, name: &str, mail: &str) -> Bounds {
         let own = self.folder();
         let index = root.join(".git").join("index").display().to_string();
         let root = root.display().to_string();
-        // Git finds no program by its name here, not even Git itself. A second Git would read the
-        // configuration of repositories inside this one.
+        // `PATH` leads nowhere, so Git can start no program by its name, not even Git itself. A
+        // second Git process would read the configuration of repositories inside this one.
         let nowhere = format!("{own}/none");
         let variables = [
             ("PATH", nowhere.as_str()),
@@ -150,8 +150,8 @@ impl Borrowed {
         bounds.clone().with_folder(&own, &variables)
     }
 
-    /// The branch that a commit would go to. A refusal while a merge or a similar operation is
-    /// under way, or if no branch is checked out.
+    /// Returns the branch to which a commit would go. Refuses while a merge or a similar operation
+    /// is in progress, or if no branch is checked out.
     pub(super) fn branch_to_commit_to(&self, root: &Path) -> Result<&str, Refused> {
         let busy = |text: String| Refused { reason: Reason::Busy, text };
         let is_there = |it: &&&str| root.join(".git").join(it).symlink_metadata().is_ok();
@@ -168,7 +168,7 @@ fn none(text: String) -> Refused {
     Refused { reason: Reason::NoRepository, text }
 }
 
-/// The branch that a HEAD names. None if it names no branch.
+/// Returns the branch that a HEAD names. `None` if the HEAD names no branch.
 fn branch(head: &str) -> Option<&str> {
     let name = head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?;
     let is_plain = |it: char| !it.is_control() && it != ' ';
@@ -177,8 +177,8 @@ fn branch(head: &str) -> Option<&str> {
     (is_one && name.chars().all(is_plain)).then_some(name)
 }
 
-/// The settings that are copied from a repository's configuration. Only values of letters and
-/// digits are copied, so that no value can begin another setting. All other lines are ignored.
+/// Returns the settings that are copied from a repository's configuration. Only values of letters
+/// and digits are copied, so that no value can begin another setting. All other lines are ignored.
 fn taken(text: &str) -> String {
     let (mut section, mut all) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {

@@ -5,11 +5,11 @@
 //!   - {use: git, settings: {root: work}}
 //! ```
 //!
-//! A repository may be a stranger's, and Git runs programs that a repository's configuration names,
-//! such as hooks, filters and differs. Here, Git reads neither this configuration nor those of the
-//! user and the system. Git uses a `.git` folder of the pump's own, which borrows the repository's
-//! objects and references (`borrow`), and the repository's index. Git runs under the same kind of
-//! bounds as a [`command`](super::command).
+//! A repository may come from a stranger, and Git runs programs that a repository's configuration
+//! names, such as hooks, filters and diff drivers. Here, Git reads neither this configuration nor
+//! the configurations of the user and the system. Git uses a `.git` folder that the pump makes.
+//! This folder borrows the repository's objects and references (`borrow`). The index is the
+//! repository's own. Git runs under the same kind of bounds as a [`command`](super::command).
 
 mod borrow;
 mod read;
@@ -39,7 +39,8 @@ const AUTHOR: &str = "pumphouse <pumphouse@localhost>";
 /// The default number of commits that a `log` shows, and the maximum number.
 const COMMITS: u64 = 20;
 const COMMITS_MAX: u64 = 100;
-/// The time limit of a call, as a multiple of that of one run of Git. A commit takes several runs.
+/// The time limit of a call, as a multiple of the time limit of one run of Git. A commit takes
+/// several runs.
 const CALL_TIMES: u32 = 4;
 /// The maximum number of rounds in which a commit stages changed files. Each round stages one list
 /// of files.
@@ -253,7 +254,8 @@ pub enum Reason {
 pub struct Settings {
     /// The folder that contains the repository's `.git` folder.
     pub root: Beside,
-    /// The author of commits, as `Name <address>`. None means `pumphouse <pumphouse@localhost>`.
+    /// The author of commits, as `Name <address>`. The default name is `pumphouse`, and the default
+    /// address `pumphouse@localhost`.
     pub author: Option<String>,
     /// The limits of each run of Git.
     #[serde(default)]
@@ -265,7 +267,7 @@ struct Repository {
     git: String,
     bounds: Bounds,
     author: (String, String),
-    /// A lock that is held during a commit, so that two commits don't take each other's files.
+    /// A lock that is held during a commit, so that no commit contains the files of another call.
     commits: Mutex<()>,
 }
 
@@ -416,20 +418,20 @@ async fn commit(State(it): State<Arc<Repository>>, asked: Commit) -> Result<Comm
 }
 
 impl Repository {
-    /// Begins a call, whose time runs from now on.
+    /// Begins a call. The time limit counts from here.
     fn begin(&self) -> Begun<'_> {
         let time_us = Duration::from_secs(self.call_seconds()).as_micros();
         let time_us = u64::try_from(time_us).unwrap_or(u64::MAX);
         Begun { repository: self, until_us: clock::now_us().saturating_add(time_us) }
     }
 
-    /// The time limit for all runs of Git in one call together, in seconds.
+    /// Returns the time limit for all runs of Git in one call together, in seconds.
     fn call_seconds(&self) -> u64 {
         self.bounds.limits.seconds_max.saturating_mul(CALL_TIMES.into())
     }
 }
 
-/// A call whose time runs, but whose `.git` isn't borrowed yet.
+/// A call whose time limit is running, but whose `.git` isn't borrowed yet.
 struct Begun<'a> {
     repository: &'a Repository,
     until_us: u64,
@@ -450,8 +452,9 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Stages the changed and new files at the given paths, or all of them. `git add` isn't used:
-    /// it would ask repositories inside this one for their state, by their own configuration.
+    /// Stages the changed and new files at the given paths. If there are no paths, all such files
+    /// are staged. `git add` isn't used, because it runs Git in repositories inside this one, with
+    /// the configuration of those repositories.
     async fn stage(&self, path: &[&str]) -> Result<(), Refused> {
         let which = ["--modified", "--deleted", "--others", "--exclude-standard"];
         let words = [&["ls-files", "-z", "--deduplicate"], &which[..]].concat();
@@ -494,13 +497,13 @@ impl Call<'_> {
         if left_us == 0 {
             return Err(self.late());
         }
-        // The last run gets the time that is left, rounded up to whole seconds.
+        // The last run gets the remaining time, rounded up to whole seconds.
         bounds.limits.seconds_max = bounds.limits.seconds_max.min(left_us.div_ceil(SECOND_US));
         let outcome = run::run(&bounds, git, all, input.to_owned(), &|_, _| {}).await;
         outcome.map_err(|text| Refused { reason: Reason::Failed, text })
     }
 
-    /// Runs Git. Any end but the exit code 0 is a refusal.
+    /// Runs Git. Any result other than the exit code 0 is a refusal.
     async fn run(&self, words: &[&str], path: &[&str], input: &str) -> Result<Outcome, Refused> {
         let outcome = self.outcome(words, path, input).await?;
         match outcome.ended {
@@ -509,7 +512,7 @@ impl Call<'_> {
         }
     }
 
-    /// Runs Git. Returns true for the exit code 0 and false for 1. Any other end is a refusal.
+    /// Runs Git. Returns true for the exit code 0 and false for 1. Any other result is a refusal.
     async fn has_ended_well(&self, words: &[&str], path: &[&str]) -> Result<bool, Refused> {
         let outcome = self.outcome(words, path, "").await?;
         match outcome.ended {
@@ -518,7 +521,7 @@ impl Call<'_> {
         }
     }
 
-    /// The refusal of a call whose time is over.
+    /// Makes the refusal of a call that has reached its time limit.
     fn late(&self) -> Refused {
         let (all, one) =
             (self.repository.call_seconds(), self.repository.bounds.limits.seconds_max);
@@ -536,7 +539,7 @@ impl Call<'_> {
             return self.late();
         }
         let said = outcome.err.text(limits.error_bytes_max);
-        // The answer doesn't tell where the folders are.
+        // The answer must not contain the paths of the folders.
         let said = said.replace(&self.borrowed.folder(), ".git");
         let said = said.replace(&bounds.folder, ".");
         let reason = match ended {
@@ -551,7 +554,7 @@ impl Call<'_> {
     }
 }
 
-/// Checks that a text may name a commit: it is no option, no path and no pattern.
+/// Checks that a text can name a commit, and isn't an option, a path or a pattern.
 fn revision(text: &str) -> Result<&str, Refused> {
     let fits = |it: char| it.is_alphanumeric() || "-_./~^@{}+#".contains(it);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(fits) {

@@ -3,7 +3,8 @@
 use super::super::text::lossy;
 use super::{Change, Changes, Entry, How, Reason, Refused};
 
-/// How `log` writes a commit: as fields, each of which ends with a NUL. No field can contain a NUL.
+/// The format in which `log` writes a commit: fields that each end with a NUL. No field can contain
+/// a NUL.
 pub(super) const FORMAT: &str = "--format=tformat:%H%x00%<(80,trunc)%an%x00%aI%x00%<(200,trunc)%s";
 /// The number of fields that a commit has in [`FORMAT`].
 const FIELDS: usize = 4;
@@ -66,8 +67,8 @@ fn how(letter: char) -> Option<How> {
     }
 }
 
-/// The files that `ls-files -z` lists, in the same form. Repositories inside this one are left out,
-/// and so is an incomplete last name.
+/// Returns the files that `ls-files -z` lists, in the same form. Repositories inside this one and
+/// an incomplete last name are left out.
 pub(super) fn files(bytes: &[u8]) -> Result<String, Refused> {
     let end = bytes.iter().rposition(|it| *it == 0).unwrap_or(0);
     let mut all = String::new();

@@ -10,8 +10,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 use super::super::secret_file;
 use super::super::web::{Web, host_of};
 
-/// The permission bits that a file of credentials must not have: any for others, and writing for
-/// the group.
+/// The permission bits that a file of credentials must not have: all bits of others, and the write
+/// bit of the group.
 const REFUSED_MODES: u32 = 0o027;
 
 /// Secret headers for certain hosts. They are sent in addition to the caller's headers.
@@ -20,18 +20,18 @@ pub(super) struct Credentials(Vec<Credential>);
 
 struct Credential {
     host: String,
-    /// The port. None stands for every port of the host that the listener may reach.
+    /// The port. `None` stands for every port of the host that the listener may reach.
     port: Option<u16>,
     name: HeaderName,
     value: HeaderValue,
-    /// The texts that are hidden in answers: the value, and the part of it after a word such as
-    /// `Bearer`.
+    /// The texts that are hidden in answers: the value, and the part of the value after a word such
+    /// as `Bearer`.
     secrets: Vec<Secret>,
 }
 
 impl Credentials {
-    /// Reads a file of credentials. Other users must have no access to it, and the group must not
-    /// be able to write it. No error message contains a value from the file.
+    /// Reads a file of credentials. Other users must have no access to the file, and its group must
+    /// not be able to write it. No error message contains a value from the file.
     pub(super) fn read(path: &Path, web: &Web) -> Result<Credentials, String> {
         let shown = path.display();
         let text =
@@ -48,7 +48,7 @@ impl Credentials {
         Ok(Credentials(all))
     }
 
-    /// The headers for a request to this URL.
+    /// Returns the headers for a request to this URL.
     pub(super) fn for_url(&self, url: &Url) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         let (host, port) = (host_of(url), url.port_or_known_default());
         let fits =
@@ -56,7 +56,7 @@ impl Credentials {
         self.0.iter().filter(fits).map(|it| (&it.name, &it.value))
     }
 
-    /// A server's text in which every secret is hidden.
+    /// Hides every secret in a server's text.
     pub(super) fn hide(&self, text: String) -> String {
         let secrets = self.0.iter().flat_map(|it| &it.secrets);
         secrets.fold(text, |text, it| it.hidden_in(&text))

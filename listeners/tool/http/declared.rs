@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::{Answered, Client, Http, NAME, Refusal, Refused, bad};
 
-/// The local name of the payload that the listener takes, if the listener itself declares it.
+/// The default local name of the payload that the manifest declares.
 const TAKES: &str = "request";
 
-/// The one URL of a listener, and how requests to it are made.
+/// The URL of a listener, and the method and the payload of requests to this URL.
 pub(super) struct Declared {
     pub(super) client: Client,
     pub(super) url: Url,
@@ -24,7 +24,8 @@ pub(super) struct Declared {
     pub(super) takes: Schema,
 }
 
-/// The schema of the payload that the listener takes. In JSON, this payload must be an object.
+/// Returns the schema of the payload that the listener takes. An error if the JSON form of this
+/// payload is no object.
 pub(super) fn takes(declared: &DeclaredPayload) -> Result<Schema, String> {
     let own = Name::new(namespace_of(NAME), TAKES);
     let mut schema = declared.schema(&own).map_err(|why| format!("takes: {why}"))?;
@@ -65,8 +66,8 @@ impl Declared {
     }
 }
 
-/// The URL with the fields at the end of its query: a pair for each field, and for a list a pair
-/// for each item. Fields that are null are left out.
+/// Returns the URL with the fields at the end of its query. Each field is a pair, and a list is a
+/// pair for each item. Fields that are null are left out.
 fn with_query(url: &Url, value: &Value) -> Url {
     let mut url = url.clone();
     for (name, value) in value.as_object().into_iter().flatten() {

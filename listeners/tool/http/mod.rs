@@ -8,8 +8,8 @@
 //!     settings: {hosts: [api.example.org], credentials: keys.txt}
 //! ```
 //!
-//! With a `url`, the listener asks one service. The caller then gives only the fields that `takes`
-//! declares:
+//! With the setting `url`, the listener sends all requests to one service. The caller then gives
+//! only the fields that `takes` declares:
 //!
 //! ```yaml
 //!   - use: http
@@ -20,9 +20,9 @@
 //!       takes: {type: object, properties: {city: {type: string}}, required: [city]}
 //! ```
 //!
-//! A request has the headers that the caller gives and those that the file of credentials has for
-//! the host. The values from this file are hidden in answers, unless they are too short to be
-//! recognised. Redirects are not followed. The caller gets the redirect itself as the answer.
+//! A request has the headers that the caller gives, and the headers that the file of credentials
+//! has for the host. The values from this file are hidden in answers, unless they are too short to
+//! be recognised. Redirects are not followed: the caller gets the redirect itself as the answer.
 
 mod credentials;
 mod declared;
@@ -44,7 +44,7 @@ use credentials::Credentials;
 
 /// The listener's default name. The payloads' namespace contains the name in use.
 const NAME: &str = "http";
-/// The headers of a server's answer that the caller is shown.
+/// The headers of a server's response that an answer shows.
 const SHOWN: [&str; 10] = [
     "allow",
     "content-language",
@@ -138,12 +138,15 @@ pub struct Refused {
 pub struct Settings {
     /// The hosts that the listener may reach.
     pub hosts: Vec<String>,
-    /// A file with secret headers that are sent to these hosts. None means no such headers.
+    /// A file with secret headers that are sent to these hosts. By default, there are no such
+    /// headers.
     pub credentials: Option<Beside>,
-    /// The URL of all requests, for a listener that asks one service. It needs `takes`.
+    /// The URL of all requests, for a listener that asks one service. Such a listener needs
+    /// `takes`, too.
     pub url: Option<String>,
-    /// The method of requests to `url`. None means `GET`. Requests with `GET`, `HEAD` and `DELETE`
-    /// have the fields in the query, all others have them as a JSON object in the body.
+    /// The method of requests to `url`. The default is `GET`. Requests with `GET`, `HEAD` and
+    /// `DELETE` have the fields in the query. All other requests have them as a JSON object in the
+    /// body.
     pub method: Option<String>,
     /// The payload that the listener takes, for requests to `url`.
     pub takes: Option<DeclaredPayload>,
@@ -235,9 +238,9 @@ impl Client {
         Ok(self.shown(&answer))
     }
 
-    /// The headers of a request: those that the caller gives, and those of the credentials. An
-    /// error if the caller gives a header of the credentials, of the HTTP client, or with a wrong
-    /// name or value.
+    /// Returns the headers of a request: the caller's headers, and those of the credentials. An
+    /// error if the caller gives a header that the credentials or the HTTP client sets, or a header
+    /// with an invalid name or value.
     fn headers(&self, given: &BTreeMap<String, String>, url: &Url) -> Result<HeaderMap, Refusal> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {

@@ -11,7 +11,7 @@ use super::limits::{ATTACHMENTS_MAX, McpLimits};
 use super::tools::shown;
 use super::{Reason, ToolFailed, ToolResult};
 
-/// The maximum number of characters of a media type. A longer one is cut.
+/// The maximum number of characters of a media type. A longer media type is cut.
 const MEDIA_TYPE_MAX: usize = 100;
 
 /// Converts an answer into the result of the call and the attachments: images, sounds and files.
@@ -72,8 +72,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// Converts a part of an answer to text. If the part is an attachment, it is collected, and the
-    /// text names it.
+    /// Converts a part of an answer to text. If the part is an attachment, the attachment is
+    /// collected, and the text names it.
     fn part(&mut self, part: &Value) -> String {
         let said = |key: &str| part.get(key).and_then(Value::as_str);
         match said("type").unwrap_or_default() {
@@ -114,7 +114,7 @@ impl Contents {
 }
 
 /// Cuts a text after at most `most` bytes, and adds the number of bytes that are left out. Each
-/// character that XML can't hold becomes U+FFFD.
+/// character that XML can't hold is replaced by U+FFFD.
 fn cut(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -127,7 +127,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The number of bytes that a text in Base64 stands for.
+/// Returns the number of bytes that a text in Base64 encodes.
 fn bytes(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::limits::{ENTRIES_SEARCHED_MAX, PROGRESS_BYTES_MAX};
 use super::tools::shown;
 
-/// The number of entries that are read at once in search of an attachment.
+/// The number of entries per page in the search for an attachment.
 const PAGE: usize = 256;
 
 /// An image, a sound or a file that came with an answer.
@@ -34,8 +34,8 @@ pub struct Attached {
     pub bytes: u64,
 }
 
-/// Maps the digests of a thread's attachments to their entries. Of equal attachments, the first
-/// counts. A fold.
+/// A fold that maps the digests of a thread's attachments to their entries. Of equal attachments,
+/// the first counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attachments(BTreeMap<String, EntryId>);
 
@@ -48,12 +48,12 @@ impl Apply for Attachments {
     }
 }
 
-/// Whether an entry is the attachment with this digest.
+/// Returns whether an entry is the attachment with this digest.
 fn is_of(entry: &Entry, digest: &str) -> bool {
     entry.decode_if::<Attachment>().is_some_and(|it| it.computed() == digest)
 }
 
-/// The contexts with which a call keeps its attachments and shows its progress.
+/// The contexts with which a call records its attachments and shows its progress.
 #[derive(FromContext)]
 pub(super) struct Outlets {
     kept: Fold<Attachments>,
@@ -64,8 +64,8 @@ pub(super) struct Outlets {
 }
 
 impl Outlets {
-    /// Keeps each attachment in the thread, unless this thread or another one of the tree has it
-    /// already. Other threads are searched only up to a limit.
+    /// Records each attachment in the thread, unless this thread or another thread of the tree has
+    /// it already. Other threads are searched only up to a limit.
     pub(super) async fn keep(&self, contents: Vec<Attachment>) -> Result<Vec<Attached>, String> {
         let mut all = Vec::new();
         for content in contents {
@@ -86,7 +86,7 @@ impl Outlets {
         if let Some(id) = self.kept.0.0.get(&digest) {
             return Ok(id.clone());
         }
-        // An earlier attempt to handle the same message may have kept the attachment.
+        // An earlier attempt to handle the same message may have recorded the attachment.
         if let Some(id) = self.sent(&digest).await? {
             return Ok(id);
         }
@@ -123,7 +123,7 @@ impl Outlets {
         Ok(sent.iter().find(|it| is_of(it, digest)).map(|it| it.id().clone()))
     }
 
-    /// Shows a tool's progress to followers. This future never ends.
+    /// Shows a tool's progress to followers. This future never completes.
     pub(super) async fn show(&self, mut said: mpsc::Receiver<Value>) -> Infallible {
         while let Some(message) = said.recv().await {
             self.live.live(&progress(&message));
@@ -132,7 +132,7 @@ impl Outlets {
     }
 }
 
-/// Converts a server's message about the progress of a call.
+/// Converts a server's message about the progress of a call to a payload.
 fn progress(value: &Value) -> Progress {
     let number = |key: &str| value.get(key).and_then(Value::as_f64);
     let text = value.get("message").and_then(Value::as_str).unwrap_or_default();

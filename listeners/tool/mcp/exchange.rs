@@ -1,4 +1,4 @@
-//! The requests that wait for a server's answer, and how a message of the server answers them.
+//! The requests that wait for a server's answer, and the handling of the server's messages.
 //! Connections over standard input and output and connections over HTTP both use this module.
 
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 /// The error code of JSON-RPC for a method that doesn't exist.
 const NO_METHOD: i64 = -32601;
 
-/// The reason why a server didn't answer as it should.
+/// The reason why a request to a server failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The connection is over.
+    /// The connection has ended.
     Gone(String),
     /// The server answered with an error.
     Error(String),
-    /// The server's answer makes no sense, or is too large.
+    /// The server's answer is invalid or too large.
     Nonsense(String),
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Shared {
     waiting: Mutex<Pending>,
 }
 
-/// The requests that are under way.
+/// The requests in flight.
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) answers: BTreeMap<u64, Waiter>,
-    /// The reason why the connection is over. None while it is open.
+    /// The reason why the connection has ended. `None` while the connection is open.
     pub(super) over: Option<Failure>,
 }
 
@@ -58,17 +58,17 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reason why the connection is over. None while it is open.
+    /// Returns the reason why the connection has ended. `None` while the connection is open.
     pub(super) fn over(&self) -> Option<Failure> {
         self.waiting().over.clone()
     }
 
-    /// Whether the request with this id still waits for its answer.
+    /// Returns whether the request with this id still waits for its answer.
     pub(super) fn waits(&self, id: u64) -> bool {
         self.waiting().answers.contains_key(&id)
     }
 
-    /// Lets one request fail.
+    /// Makes one request fail.
     pub(super) fn fail(&self, id: u64, why: Failure) {
         if let Some(waiter) = self.waiting().answers.remove(&id) {
             let _ = waiter.to.send(Err(why));
@@ -100,7 +100,7 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
             let of = params.get("progressToken").and_then(Value::as_u64);
             let waiting = shared.waiting();
             let waiter = of.and_then(|it| waiting.answers.get(&it));
-            // If a server reports faster than its progress is shown, some messages are left out.
+            // If a server reports progress faster than it is shown, some messages are left out.
             if let Some(to) = waiter.and_then(|it| it.progress.as_ref()) {
                 let _ = to.try_send(params);
             }
@@ -108,7 +108,7 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
         (Some(_), None) => {}
         (None, id) => {
             let to = id.as_ref().and_then(Value::as_u64);
-            // An answer that no request waits for is ignored.
+            // An answer is ignored if no request waits for it.
             let Some(to) = to.and_then(|it| shared.waiting().answers.remove(&it)) else { return };
             let error = message.get("error").filter(|it| !it.is_null());
             let answer = match error {
@@ -123,8 +123,8 @@ pub(super) fn heard(mut message: Value, shared: &Shared, writes: &mpsc::WeakSend
     }
 }
 
-/// Answers a request of the server. If too many messages already wait for the server, the answer is
-/// left out.
+/// Answers a request of the server. If the queue of messages to the server is full, the answer is
+/// dropped.
 fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
     message["jsonrpc"] = "2.0".into();
     if let Some(writes) = writes.upgrade() {
@@ -132,7 +132,7 @@ fn answer(writes: &mpsc::WeakSender<Value>, mut message: Value) {
     }
 }
 
-/// The future's result, or a failure if the future takes longer than `time`.
+/// Returns the future's result, or a failure if the future takes longer than `time`.
 #[expect(clippy::disallowed_methods, reason = "a server's own time, which no log depends on")]
 pub(super) async fn within<T>(
     time: Duration,

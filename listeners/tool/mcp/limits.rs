@@ -1,10 +1,10 @@
-//! The limits of a server: the bytes that it may send, and the time that it may take. A refusal
-//! names its limit.
+//! The limits of a server: the bytes that it may send, and the time that it may take. An error
+//! about a limit names the limit.
 
 use serde::Deserialize;
 
-/// The maximum number of bytes of one line of a server, which is a message. Over HTTP, it is that
-/// of one event, or of one body.
+/// The maximum number of bytes of one message of a server. Over standard output, a message is a
+/// line. Over HTTP, a message is an event or a body.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 /// The maximum number of pages of a list of tools.
 pub(super) const PAGES_MAX: usize = 32;
@@ -12,21 +12,21 @@ pub(super) const PAGES_MAX: usize = 32;
 pub(super) const TOOLS_MAX: usize = 256;
 /// The maximum number of bytes of the definitions of all tools of one server.
 pub(super) const DEFINITIONS_BYTES_MAX: usize = 4 << 20;
-/// The maximum number of bytes of one line of a server's standard error. Of a longer line, the
-/// traces show at most the end.
+/// The maximum number of bytes of one line of a server's standard error. If a line is longer, at
+/// most its end appears in the traces.
 pub(super) const ERROR_BYTES_MAX: usize = 2 << 10;
 /// The maximum number of times that a stream is resumed after it broke off.
 pub(super) const RECONNECTS_MAX: usize = 8;
 /// The maximum number of attachments of one answer.
 pub(super) const ATTACHMENTS_MAX: usize = 16;
 /// The maximum number of entries of a tree's other threads that are searched for an attachment. If
-/// none of them has it, the attachment is kept again.
+/// the attachment isn't found, it is recorded again.
 pub(super) const ENTRIES_SEARCHED_MAX: usize = 10_000;
 /// The maximum number of messages about a call's progress that wait to be shown.
 pub(super) const PROGRESS_MAX: usize = 16;
 /// The maximum number of bytes that are shown of a message about progress.
 pub(super) const PROGRESS_BYTES_MAX: usize = 1 << 10;
-/// The maximum time before a server that failed several times is started again, in seconds.
+/// The maximum delay before a server that failed several times is started again, in seconds.
 pub(super) const WAIT_SECONDS_MAX: u64 = 60;
 
 /// The limits of one call.
@@ -42,7 +42,7 @@ pub struct McpLimits {
     pub text_bytes_max: usize,
     /// The maximum number of bytes of an answer's structured content. Larger content is left out.
     pub data_bytes_max: usize,
-    /// The maximum number of bytes of one image, sound or file. A larger one is left out.
+    /// The maximum number of bytes of one image, sound or file. A larger attachment is left out.
     pub attachment_bytes_max: usize,
     /// The maximum number of bytes of private memory of each process of the server.
     pub memory_bytes_max: u64,

@@ -1,22 +1,22 @@
-//! Reads complete lines of a server, up to a length.
+//! Reads the lines that a server writes, up to a maximum length.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// The next line that a server wrote, or its end.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line, without its end.
+    /// A line, without its line end.
     Whole(Vec<u8>),
     /// A line with more bytes than are allowed.
     TooLong,
-    /// The end: there are no more lines.
+    /// The end of the input.
     End,
 }
 
-/// Reads the next line. A line of more than `most` bytes is too long, and at most this many of its
-/// bytes are kept in memory.
+/// Reads the next line. If the line has more than `most` bytes, at most this many of its bytes are
+/// kept in memory.
 pub(super) async fn next(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     loop {

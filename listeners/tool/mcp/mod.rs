@@ -55,8 +55,7 @@ const NAME: &str = "mcp";
 const GROUP: &str = "mcp/";
 /// The payloads' namespace if the listener has its default name.
 const NAMESPACE: &str = "https://xml-pipeline.org/ns/mcp/mcp/v1";
-/// The time by which the handler's timeout is longer than the limits of the start and the call
-/// together.
+/// The time by which the handler's timeout exceeds the limits of the start and the call together.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What a tool of the server answered.
@@ -108,7 +107,7 @@ pub enum Reason {
     Changed,
 }
 
-/// The descriptions of tools that are accepted.
+/// The rule by which descriptions of tools are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -123,22 +122,22 @@ pub enum Trust {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The server's program and its arguments. Give either this or `url`.
+    /// The server's program and its arguments. Empty if the settings have a `url`.
     #[serde(default)]
     pub command: Vec<Beside>,
-    /// The server's URL. None if the pump starts the server.
+    /// The server's URL. `None` if the pump starts the server.
     pub url: Option<Beside>,
-    /// The bearer token that is sent to a server at a URL. None means no token.
+    /// The bearer token that is sent to a server at a URL. The default is to send none.
     pub bearer: Option<String>,
     /// Variables of the program's environment, besides `PATH`, `LANG` and `TMPDIR`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The names of the tools to offer. `*` stands for any text. Empty means all tools.
+    /// The names of the tools to offer. `*` stands for any text. An empty list means all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// The folder in which the program runs. None means the manifest's folder.
+    /// The folder in which the program runs. The default is the manifest's folder.
     pub root: Option<Beside>,
-    /// The descriptions of tools that are accepted. None means those in the record.
+    /// The rule by which descriptions of tools are accepted. The default is [`Trust::Recorded`].
     pub trust: Option<Trust>,
     /// The limits of a call.
     #[serde(default)]
@@ -160,10 +159,13 @@ pub fn recorded(settings: Settings) -> Result<Listener, String> {
 }
 
 /// Makes the listener `mcp` after asking the server for its tools. A server that is a program is
-/// started for this and ended again. The first answer is recorded. From then on, the record counts:
-/// a tool that the server describes in another way is refused, and a new tool isn't offered. With
-/// [`Trust::All`], each answer is recorded and counts. If the server can't be asked, the record
-/// counts.
+/// started for this purpose and ended again.
+///
+/// - If the server can't be asked, the listener offers the recorded tools.
+/// - If the server answers and nothing is recorded yet, the answer is recorded, and the listener
+///   offers the tools of the answer. With [`Trust::All`], this holds for every answer.
+/// - In all other cases, the listener offers the recorded tools. A tool that the server now
+///   describes in another way is refused, and a new tool isn't offered.
 ///
 /// # Errors
 /// If the program isn't found, if the settings don't fit together, if the record can't be read, if
@@ -193,15 +195,15 @@ pub fn asked(settings: Settings) -> Result<Listener, String> {
     }
 }
 
-/// Like [`asked`], but the tools that the server has now replace the record.
+/// Makes the listener like [`asked`], but the tools that the server has now replace the record.
 ///
 /// # Errors
-/// As [`asked`].
+/// If [`asked`] fails.
 pub fn accepted(settings: Settings) -> Result<Listener, String> {
     asked(Settings { trust: Some(Trust::All), ..settings })
 }
 
-/// Checks the settings. Returns the launch of the server, the record of its tools, and the
+/// Checks the settings. Returns how to launch the server, the record of its tools, and the
 /// settings.
 fn prepared(settings: Settings) -> Result<(Launch, Record, Settings), String> {
     let wrong = |text: &str| Err(text.to_owned());
@@ -252,15 +254,15 @@ fn program_of(
     Ok((name, Transport::Program { path, arguments, bounds }, record))
 }
 
-/// The recorded tools that the server now describes in another way, or no longer has.
+/// Returns the recorded tools that the server now describes in another way, or no longer has.
 fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
     let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
     let changed = recorded.iter().filter(is_changed);
     changed.map(|(name, _)| (name.clone(), there.get(name).cloned().unwrap_or_default())).collect()
 }
 
-/// A listener for a server whose tools aren't known yet. It takes a payload of one name, with any
-/// content, and refuses it.
+/// Makes a listener for a server whose tools aren't known yet. The listener takes only the payload
+/// `unknown-tool`, with any content, and refuses it.
 fn unknown(server: &str) -> Listener {
     let name = Name::new(NAMESPACE, "unknown-tool");
     let text = "A tool of the server; which there are is known once the pump has run.";
@@ -349,8 +351,8 @@ async fn call(
     };
     let time = Duration::from_secs(limits.seconds_max);
     let (progress, said) = mpsc::channel(PROGRESS_MAX);
-    // A call that takes too long isn't a failure of the server. Therefore a timeout is kept apart
-    // from the server's answers.
+    // A call that takes too long isn't a failure of the server. So a timeout is an error of its
+    // own, beside the server's answers.
     let called = async {
         tokio::select! {
             it = server.call(&tool.name, arguments, progress) => Ok(it),

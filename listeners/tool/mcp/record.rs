@@ -1,5 +1,5 @@
-//! The record of each server's tools: a file beside the manifest, which people can read and keep
-//! under version control. A pump announces the digests of its recorded tools in its thread
+//! The record of each server's tools: a file beside the manifest. People can read this file and
+//! keep it under version control. A pump announces the digests of its recorded tools in its thread
 //! `organism`.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl ToolsAccepted {
 /// Maps each server in a record to its tools, and each tool's name to the digest of the tool.
 pub type Digests = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The digests in a folder's record. Empty if there is no record.
+/// Returns the digests in a folder's record. The map is empty if there is no record.
 ///
 /// # Errors
 /// If the file can't be read, is too large, or isn't a JSON object.
@@ -77,8 +77,8 @@ impl Record {
         Record { path: folder.join(FILE), key }
     }
 
-    /// Maps the names of the server's tools to their definitions. None if the server isn't in the
-    /// record.
+    /// Returns the definitions of the server's tools, by the tools' names. `None` if the server
+    /// isn't in the record.
     pub(super) fn read(&self) -> Result<Option<Map<String, Value>>, String> {
         let all = self.all()?;
         let tools = all.get(&self.key).and_then(|it| it.get("tools")).and_then(Value::as_object);
@@ -88,8 +88,8 @@ impl Record {
         }))
     }
 
-    /// Records these tools of the server in place of those that were recorded before. The file is
-    /// replaced as a whole.
+    /// Records these tools of the server in place of the tools that were recorded before. The file
+    /// is replaced as a whole.
     pub(super) fn write(&self, tools: &Map<String, Value>) -> Result<(), String> {
         let mut all = self.all()?;
         let entry = |it: &Value| json!({ "digest": digest(it), "definition": it });

@@ -26,14 +26,14 @@ use super::limits::{LINE_BYTES_MAX, RECONNECTS_MAX};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The header for the protocol's revision that the server chose.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The header for the id of the last event that came before a stream broke off.
+/// The header for the id of the last event before a stream broke off.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The maximum time of the request that ends a session.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
-/// The time before a stream that broke off is requested again, if the server names no time.
+/// The delay before a stream that broke off is requested again, if the server names no delay.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A server at a URL.
@@ -93,13 +93,13 @@ impl Remote {
         all
     }
 
-    /// A server's text, with the bearer token hidden.
+    /// Hides the bearer token in a server's text.
     fn told(&self, text: &str) -> String {
         self.bearer.as_ref().map_or_else(|| text.to_owned(), |it| it.secret.hidden_in(text))
     }
 }
 
-/// Whether a URL's host is `localhost` or a loopback address.
+/// Returns whether a URL's host is `localhost` or a loopback address.
 fn is_own(url: &Url) -> bool {
     let host = host_of(url);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
@@ -120,7 +120,7 @@ struct Line<'a> {
     session: Mutex<Session>,
 }
 
-/// Sends the queued messages to the server and passes the server's responses on. Ends once the
+/// Sends the queued messages to the server and handles the server's responses. Returns once the
 /// connection is closed or every handle of the connection is dropped.
 pub(super) async fn drive(
     remote: &Remote,
@@ -135,7 +135,7 @@ pub(super) async fn drive(
         tokio::select! {
             message = written.recv() => match message.filter(|it| !it.is_null()) {
                 // This message tells the server that the client is ready. Nothing else is sent
-                // until the server has taken it, because a server may refuse earlier requests.
+                // until the server has accepted it, because a server may refuse earlier requests.
                 Some(it) if it["method"] == "notifications/initialized" => line.post(it).await,
                 Some(it) => under_way.push(line.post(it)),
                 None => break,
@@ -156,7 +156,7 @@ impl Line<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message. If this fails, only the call to which the message belongs fails.
+    /// Sends a message. An error affects only the call to which the message belongs.
     async fn post(&self, message: Value) {
         let id = message.get("id").filter(|_| message.get("method").is_some());
         let id = id.and_then(Value::as_u64);
@@ -206,11 +206,11 @@ impl Line<'_> {
         sent.map_err(|it| Failure::Gone(self.remote.told(&it.text)))
     }
 
-    /// The failure for a server that answers with a failure status.
+    /// Makes the failure for a response with a failure status.
     async fn refused(&self, answer: Response) -> Failure {
         let (status, host) = (answer.status(), host_of(answer.url()));
         let said = format!("{host} answers {status}");
-        // Some servers say more in an error of JSON-RPC.
+        // Some servers give details in an error of JSON-RPC.
         let body = body(answer).await.unwrap_or_default();
         let more = serde_json::from_slice::<Value>(&body).ok();
         let more = more.and_then(|it| Some(it.get("error")?.get("message")?.as_str()?.to_owned()));
@@ -294,12 +294,12 @@ impl Line<'_> {
             return;
         }
         let headers = self.remote.headers(&session);
-        // A server needn't support this request.
+        // Errors are ignored, because a server needn't support this request.
         let _ = within(FAREWELL_TIME, self.send(Method::DELETE, headers, String::new())).await;
     }
 }
 
-/// Reads an answer's body, of at most `LINE_BYTES_MAX` bytes.
+/// Reads a response's body, of at most `LINE_BYTES_MAX` bytes.
 async fn body(mut from: Response) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let broken = |_| Failure::Gone("the server's answer breaks off".to_owned());

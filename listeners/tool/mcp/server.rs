@@ -22,7 +22,7 @@ use super::wire::Wire;
 /// The maximum time to wait until a connection is closed.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 
-/// How a server is started or reached.
+/// The name of a server, and how the server is started or reached.
 #[derive(Clone)]
 pub(super) struct Launch {
     /// The server's name, for people.
@@ -31,7 +31,7 @@ pub(super) struct Launch {
     pub(super) transport: Transport,
 }
 
-/// The way to a server.
+/// The transport to a server.
 #[derive(Clone)]
 pub(super) enum Transport {
     /// A program that the pump starts.
@@ -41,8 +41,8 @@ pub(super) enum Transport {
 }
 
 impl Launch {
-    /// Starts the server, asks it for its tools, and ends it. The calling thread is blocked
-    /// meanwhile.
+    /// Opens a connection to the server, asks for the tools, and closes the connection. If the
+    /// server is a program, it is started and ended. The calling thread is blocked meanwhile.
     pub(super) fn tools(&self) -> Result<Vec<Value>, String> {
         let launch = self.clone();
         let asked = std::thread::spawn(move || {
@@ -56,7 +56,7 @@ impl Launch {
                         wire.close().await;
                         Ok(())
                     };
-                    // A server that doesn't close the connection in time is left alone.
+                    // If the connection isn't closed in time, nothing waits for it any longer.
                     let _ = within(CLOSE_TIME, closed).await;
                     tools
                 };
@@ -96,7 +96,7 @@ impl Launch {
         let name = self.name.clone();
         beside(async move {
             // The driver ends when the server has ended, or when every handle of the connection is
-            // dropped. After the driver, `control` is dropped, which ends the server.
+            // dropped. Then `control` is dropped, which ends the server.
             tokio::select! {
                 () = driver => {}
                 () = told(err, &name) => {}
@@ -107,7 +107,7 @@ impl Launch {
     }
 }
 
-/// Writes a server's standard error into the traces. This future never ends.
+/// Writes a server's standard error into the traces. This future never completes.
 async fn told(err: Option<ChildStderr>, server: &str) {
     if let Some(err) = err {
         let mut err = BufReader::new(err);
@@ -129,7 +129,7 @@ async fn told(err: Option<ChildStderr>, server: &str) {
     std::future::pending::<()>().await;
 }
 
-/// Skips the bytes that have already come of a line that is too long.
+/// Skips the received bytes of a line that is too long.
 async fn pass(from: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
     use tokio::io::AsyncBufReadExt as _;
     let there = from.fill_buf().await?.len();
@@ -137,7 +137,7 @@ async fn pass(from: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A server that may be called.
+/// A server that can be called.
 pub(super) struct Server {
     pub(super) launch: Launch,
     state: Mutex<State>,
@@ -147,7 +147,8 @@ pub(super) struct Server {
 struct State {
     wire: Option<Wire>,
     failures: u32,
-    /// While this channel is open, the server may not be started again. None if it may always be.
+    /// While this channel is open, the server may not be started again. If there is no channel, the
+    /// server may be started at any time.
     wait: Option<watch::Receiver<()>>,
 }
 
@@ -156,7 +157,7 @@ impl Server {
         Arc::new(Server { launch, state: Mutex::default() })
     }
 
-    /// Calls a tool. A server that hasn't been started yet, or has ended, is started first.
+    /// Calls a tool. If the server hasn't been started yet or has ended, it is started first.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -200,9 +201,9 @@ impl Server {
         }
     }
 
-    /// Counts a failure. After the first one, the server may be started again at once. After the
-    /// second one, it may be started after a second. Each further failure doubles this time, up to
-    /// `WAIT_SECONDS_MAX`.
+    /// Counts a failure. After the first failure, the server may be started again at once. After
+    /// the second failure, it may be started after a second. Each further failure doubles this
+    /// delay, up to `WAIT_SECONDS_MAX`.
     fn fail(&self, state: &mut State) {
         state.failures = state.failures.saturating_add(1);
         let server = &self.launch.name;

@@ -1,4 +1,4 @@
-//! Tests lines, connections and descriptions of tools, also those of servers that misbehave.
+//! Tests of lines, connections and descriptions of tools, also with servers that misbehave.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -94,7 +94,7 @@ async fn what_nobody_asked_for_is_nobodys_answer() {
     assert_eq!((listed, called), (Ok(1), Ok(json!({ "content": [] }))));
 }
 
-/// If a call is dropped, the server is told so, with the id of the request.
+/// If a call is dropped, the server gets a cancellation with the id of the request.
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -138,7 +138,7 @@ async fn progress_is_heard_by_the_call_that_it_is_of() {
         () = async { tokio::join!(driver, serves(theirs, says)); } => panic!("it is over"),
     };
     assert!(called.is_ok());
-    // There is room for one of the two messages.
+    // The channel has room for only one of the two messages.
     assert_eq!(said.recv().await.unwrap()["message"], "half");
     assert_eq!(said.recv().await, None);
 }

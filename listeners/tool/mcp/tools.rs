@@ -1,4 +1,4 @@
-//! Converts a tool as its server describes it into a payload.
+//! Converts a server's definition of a tool into a payload.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::super::text::known;
 
-/// The keys of a definition that say what a tool does. Other keys, such as `icons`, may change.
+/// The keys of a definition that are recorded. Other keys, such as `icons`, may change.
 const SAID: [&str; 6] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// A tool that may be called.
+/// A tool that can be called.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     /// The tool's name at its server.
@@ -24,8 +24,8 @@ pub(super) struct Tool {
     pub(super) is_changed: bool,
 }
 
-/// Maps the names of tools to the recorded parts of their definitions. Of two tools with one name,
-/// the first counts.
+/// Returns the recorded parts of definitions, by the tools' names. Of two tools with one name, the
+/// first counts.
 pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
     let mut all = Map::new();
     for definition in definitions {
@@ -37,14 +37,14 @@ pub(super) fn pinned(definitions: &[Value]) -> Map<String, Value> {
     all
 }
 
-/// The digest of a definition.
+/// Returns the digest of a definition.
 pub(super) fn digest(definition: &Value) -> String {
     // The keys are sorted, so the same definition always has the same digest.
     blake3::hash(definition.to_string().as_bytes()).to_hex().to_string()
 }
 
-/// The tools that the patterns choose. The second list has the chosen tools that can't be offered,
-/// each with the reason.
+/// Returns the tools that the patterns choose. The second list has the chosen tools that can't be
+/// offered, each with the reason.
 pub(super) fn tools(
     definitions: &Map<String, Value>,
     patterns: &[String],
@@ -91,7 +91,7 @@ fn schema(name: Name, definition: &Value) -> Result<Schema, String> {
     Ok(schema)
 }
 
-/// Whether a name matches a pattern, in which `*` stands for any characters or none.
+/// Returns whether a name matches a pattern, in which `*` stands for any characters or none.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
@@ -99,8 +99,8 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     starts.into_iter().any(|at| matches(behind, &rest[at..]))
 }
 
-/// A server's text for people. Control characters, and characters that change the direction of
-/// writing, become U+FFFD, so that the text can't control a terminal.
+/// Makes a server's text safe to show. Control characters, and characters that change the direction
+/// of writing, are replaced by U+FFFD, so that the text can't control a terminal.
 pub(in super::super) fn shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |letter: char| match letter {

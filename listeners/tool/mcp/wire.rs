@@ -1,4 +1,4 @@
-//! JSON-RPC with one server over one connection. Requests of the server, except `ping`, are
+//! JSON-RPC with one server over one connection. Requests from the server, except `ping`, are
 //! declined.
 //!
 //! This module knows neither payloads nor how a server is started.
@@ -18,7 +18,7 @@ use super::remote::{self, Remote};
 /// The protocol's revision that the client offers. The server may choose any of `REVISIONS`.
 const REVISION: &str = "2025-11-25";
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", REVISION];
-/// The maximum number of messages that wait to be sent.
+/// The capacity of the queue of messages to the server.
 const WRITES_MAX: usize = 64;
 
 /// A handle of a connection. When the last handle is dropped, the connection is closed.
@@ -29,8 +29,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// A connection over a reader and a writer, and its driver. Calls make progress only while the
-    /// driver is polled.
+    /// Makes a connection over a reader and a writer, and its driver. Calls make progress only
+    /// while the driver is polled.
     pub(super) fn new(
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin,
@@ -46,7 +46,7 @@ impl Wire {
         (wire, driver)
     }
 
-    /// A connection over HTTP, and its driver.
+    /// Makes a connection over HTTP, and its driver.
     pub(super) fn remote(remote: Arc<Remote>) -> (Wire, impl Future<Output = ()>) {
         let (wire, shared, weak, written) = Wire::parts();
         let driver = async move {
@@ -69,7 +69,7 @@ impl Wire {
         self.writes.closed().await;
     }
 
-    /// The reason why the connection is over. None while it is open.
+    /// Returns the reason why the connection has ended. `None` while the connection is open.
     pub(super) fn over(&self) -> Option<Failure> {
         self.shared.over()
     }
@@ -173,7 +173,7 @@ fn gone() -> Failure {
     Failure::Gone("the server has ended".to_owned())
 }
 
-/// A request that is under way.
+/// A request in flight.
 struct Asked<'a> {
     wire: &'a Wire,
     id: u64,
@@ -187,7 +187,7 @@ impl Drop for Asked<'_> {
             let params = json!({ "requestId": self.id, "reason": "nobody waits any more" });
             let method = "notifications/cancelled";
             let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-            // If too many messages already wait for the server, this one is left out.
+            // If the queue of messages to the server is full, this message is dropped.
             let _ = self.wire.writes.try_send(message);
         }
     }
@@ -200,7 +200,8 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut written: mpsc::Receiver<Valu
         }
         let line = message.to_string() + "\n";
         if to.write_all(line.as_bytes()).await.is_err() {
-            // The server takes no more messages. Messages that it still writes are read.
+            // The server reads no more messages, but it may still write some. So the connection
+            // stays open.
             std::future::pending::<()>().await;
         }
     }
@@ -224,11 +225,11 @@ async fn read(
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return gone(),
             Err(error) => return Failure::Gone(format!("the server can't be read: {error}")),
         };
-        // Some servers write a greeting to their standard output.
+        // Lines that are no JSON are ignored, because some servers write a greeting first.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
         match pumphouse::schema::json::read(text) {
             Ok(message) => heard(message, shared, writes),
-            // The request that such a line answers is unknown, so the connection ends.
+            // It is unknown which request such a line answers, so the connection ends.
             Err(error) if text.starts_with('{') => {
                 return Failure::Gone(format!("the server wrote JSON that can't be read: {error}"));
             }

@@ -1,4 +1,4 @@
-//! The answers of a service, kept for each agent and URL. All threads of an agent share these
+//! The answers of a service, cached for each agent and URL. All threads of an agent share these
 //! answers. Callers that ask for the same URL at once wait for one request.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use super::super::web::cache::{CachedUrl, Plan, Taken, TimedAnswer, Ttl, is_fail
 use super::super::web::{Answer, Reason, Refusal, Web};
 use super::content::Content;
 
-/// The maximum number of kept answers. The one that was asked for longest ago is forgotten first.
+/// The maximum number of cached answers. The least recently used answer is evicted first.
 const URLS_MAX: usize = 1_000;
 /// The time for which a service isn't asked again for a URL that failed, in microseconds.
 const FAILURE_US: u64 = 5_000_000;
-/// A year, in microseconds. Content that may still be shown after this time may be shown at any
+/// A year, in microseconds. Content that may be shown even after this time may be shown at any
 /// time.
 const LONG_US: u64 = 365 * 86_400 * 1_000_000;
 
@@ -42,14 +42,14 @@ impl Request<'_> {
     }
 }
 
-/// The kept answers of a service.
+/// The cached answers of a service.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<Urls>);
 
 #[derive(Default)]
 struct Urls {
     all: BTreeMap<(String, String), KeptUrl>,
-    /// The number of requests so far, by which the URL that was asked for longest ago is found.
+    /// The number of requests so far. It serves to find the least recently used URL.
     asked: u64,
 }
 
@@ -58,8 +58,8 @@ struct KeptUrl {
     answer: Arc<tokio::sync::Mutex<KeptAnswer>>,
 }
 
-/// The kept answer of one URL for one agent. The cache has the answer without its body, which is in
-/// `content` as text.
+/// The cached answer of one URL for one agent. `cached` has the answer without its body. `content`
+/// has the body as text.
 #[derive(Default)]
 struct KeptAnswer {
     cached: CachedUrl,
@@ -74,9 +74,9 @@ struct Failure {
 }
 
 impl Kept {
-    /// The content of a URL for an agent. `ttl` is the number of seconds for which the content is
-    /// fresh at most. The service's headers can shorten this time, and the content's front matter
-    /// replaces it.
+    /// Returns the content of a URL for an agent. The content is fresh for at most `ttl` seconds.
+    /// The service's headers can shorten this time. A `ttl` in the content's front matter replaces
+    /// it.
     pub(super) async fn get(
         &self,
         agent: &str,
@@ -127,8 +127,8 @@ impl KeptAnswer {
             match taken {
                 Ok(Some(once)) => return Ok(once),
                 Ok(None) if self.content.is_some() => return self.shown(fields, ttl, now_us),
-                // The service confirmed another answer than the kept one, so the next request has
-                // no conditions.
+                // The service confirmed an answer other than the cached one, so the next request
+                // has no conditions.
                 Ok(None) if is_conditional => {}
                 Ok(None) => {
                     let text = "the answer has the status 304, which nobody asked for";
@@ -142,8 +142,8 @@ impl KeptAnswer {
         }
     }
 
-    /// Takes an answer. Returns the content if it may be shown only once. Otherwise the content is
-    /// kept, and the result is None.
+    /// Takes an answer. An answer that may be cached is stored, and the result is `None`. If the
+    /// answer may be shown only once, its content is returned.
     fn take(
         &mut self,
         request: &HeaderMap,
@@ -174,8 +174,8 @@ impl KeptAnswer {
         Ok(None)
     }
 
-    /// Records that the URL couldn't be read. If the status says that asking again later doesn't
-    /// help, the kept answer is dropped.
+    /// Records that the URL couldn't be read. If the status says that a later request won't help,
+    /// the cached answer is dropped.
     fn fail(&mut self, refusal: Refusal, now_us: u64) {
         let status = refusal.status.and_then(|it| StatusCode::from_u16(it).ok());
         if status.is_some_and(|it| !is_failure_for_now(it)) {
@@ -184,7 +184,8 @@ impl KeptAnswer {
         self.failure = Some(Failure { until_us: now_us.saturating_add(FAILURE_US), refusal });
     }
 
-    /// The kept content, if it may be shown although the service failed. Otherwise the failure.
+    /// Returns the cached content, if it may be shown although the service failed. Otherwise
+    /// returns the failure.
     fn without_answer(
         &self,
         request: &HeaderMap,
@@ -209,7 +210,8 @@ impl KeptAnswer {
         })
     }
 
-    /// The kept content, which is fresh or was just confirmed.
+    /// Returns the cached content. The caller makes sure that the content is fresh or just
+    /// confirmed.
     fn shown(&self, request: &HeaderMap, ttl: f64, now_us: u64) -> Result<FeedContent, Refusal> {
         let Some(content) = &self.content else {
             return Err(Refusal::new(Reason::Broken, "the service gave no answer"));
@@ -224,8 +226,8 @@ impl KeptAnswer {
         })
     }
 
-    /// The content's time to live, besides the lifetime in the service's headers. A time in the
-    /// content's front matter replaces `ttl`.
+    /// Returns the content's time to live, apart from the lifetime in the service's headers. A
+    /// `ttl` in the content's front matter replaces the parameter `ttl`.
     fn ttl(&self, ttl: f64) -> Ttl {
         let duration = |it| Duration::try_from_secs_f64(it).unwrap_or(Duration::MAX);
         match self.content.as_ref().and_then(|it| it.ttl) {

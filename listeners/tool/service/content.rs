@@ -1,5 +1,5 @@
-//! The content that a service answers: text or JSON, with front matter or without (ADR-013,
-//! section 6).
+//! The content that a service returns: text or JSON, with front matter or without (ADR-013, section
+//! 6).
 
 use pumphouse::wire::Timestamp;
 
@@ -7,7 +7,7 @@ use super::super::web::{Answer, Read, Reason, Refusal, content_type, is_json};
 
 /// The maximum number of lines of front matter between its `---` lines.
 const LINES_MAX: usize = 32;
-/// The maximum `ttl` of front matter, in seconds: a day. A longer one counts as this.
+/// The maximum `ttl` of front matter, in seconds: a day. A longer `ttl` counts as a day.
 const TTL_SECONDS_MAX: f64 = 86_400.0;
 
 /// A service's content.
@@ -15,10 +15,10 @@ const TTL_SECONDS_MAX: f64 = 86_400.0;
 pub(super) struct Content {
     /// The text, without its front matter. JSON is in a fenced block.
     pub(super) text: String,
-    /// The number of seconds for which the content is fresh. None if the front matter doesn't say
+    /// The number of seconds for which the content is fresh. `None` if the front matter doesn't say
     /// it.
     pub(super) ttl: Option<f64>,
-    /// The time when the content was made. None if the front matter doesn't say it.
+    /// The time when the content was made. `None` if the front matter doesn't say it.
     pub(super) refreshed: Option<Timestamp>,
 }
 
@@ -36,14 +36,15 @@ impl Content {
     }
 }
 
-/// Whether an answer is in UTF-16, as its byte order mark or its server says. Text in UTF-16 has
-/// zero bytes.
+/// Returns whether an answer is in UTF-16, according to its byte order mark or its media type. Text
+/// in UTF-16 contains zero bytes.
 fn is_utf16(answer: &Answer) -> bool {
     let has_mark = [[0xfe, 0xff], [0xff, 0xfe]].iter().any(|it| answer.body.starts_with(it));
     has_mark || content_type(&answer.headers).to_ascii_lowercase().contains("utf-16")
 }
 
-/// JSON in a fenced block of Markdown. The fence is longer than any run of backticks in the JSON.
+/// Puts JSON into a fenced block of Markdown. The fence is longer than any run of backticks in the
+/// JSON.
 fn fenced(json: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -55,8 +56,8 @@ fn fenced(json: &str) -> String {
     format!("{fence}json\n{}\n{fence}", json.trim_end())
 }
 
-/// Splits a text into its front matter and the content behind it. A text that doesn't begin with
-/// front matter is content as a whole.
+/// Splits a text into its front matter and the content after it. If the text doesn't begin with
+/// front matter, the whole text is content.
 fn read(text: &str) -> Content {
     let all = || Content { text: text.to_owned(), ..Content::default() };
     let Some(rest) = after_line(text, "---") else { return all() };
@@ -79,8 +80,7 @@ fn read(text: &str) -> Content {
     all()
 }
 
-/// The rest of a text after its first line, which has to be `line`. None if the first line is
-/// another one.
+/// Returns the rest of a text after its first line. `None` if the first line isn't `line`.
 fn after_line<'a>(text: &'a str, line: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(line)?;
     rest.strip_prefix("\r\n")
@@ -88,8 +88,8 @@ fn after_line<'a>(text: &'a str, line: &str) -> Option<&'a str> {
         .or(rest.is_empty().then_some(rest))
 }
 
-/// Reads `60`, `60s`, `5m` or `1h` as seconds. In the accepted ADR-013, the value is a number; in
-/// its draft, it has a unit. None if the text is no such time.
+/// Reads `60`, `60s`, `5m` or `1h` as seconds. In the accepted ADR-013, the value is a number. In
+/// its draft, the value has a unit. Returns `None` if the text is no such time.
 fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = match text.char_indices().last()? {
         (at, 's') => (&text[..at], 1.0),

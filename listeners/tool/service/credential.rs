@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::super::secret_file;
 
-/// The permission bits that a credential file must not have: any for the group or for others.
+/// The permission bits that a credential file must not have: all bits of the group and of others.
 const REFUSED_MODES: u32 = 0o077;
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ impl Token {
     pub(super) fn read(path: &Path) -> Result<Token, String> {
         let wrong = |why: String| format!("auth: {}: {why}", path.display());
         let text = secret_file::read(path, REFUSED_MODES).map_err(wrong)?;
-        // The error of the JSON parser may quote the file, so only its line number is told.
+        // The error of the JSON parser may quote the file, so only the line number is shown.
         let credential: Credential = serde_json::from_str(&text).map_err(|it| {
             let form = "{\"service\", \"auth_type\": \"bearer\", \"token\", \"principal\"}";
             wrong(format!("line {}: it isn't of the form {form}", it.line()))
@@ -51,17 +51,17 @@ impl Token {
         }
     }
 
-    /// The header that sends the token.
+    /// Returns the header that sends the token.
     pub(super) fn header(&self) -> (HeaderName, HeaderValue) {
         (AUTHORIZATION, self.header.clone())
     }
 
-    /// The bytes of the header that has the token.
+    /// Returns the number of bytes of the header's value, which contains the token.
     pub(super) fn len(&self) -> usize {
         self.header.len()
     }
 
-    /// A text of the service in which the token is hidden.
+    /// Hides the token in a text of the service.
     pub(super) fn hide(&self, text: &str) -> String {
         self.secret.hidden_in(text)
     }

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! A request is a path below the `url`. Its headers `X-Claw-ID` and `X-Pumphouse-Agent` have the
-//! name of the agent that asks, `X-Claw-Pod` the `pod`, and `X-Pumphouse-Organism` the `organism`
-//! (ADR-013, section 5). These headers inform the service; only the token of a credential file
-//! authenticates. An agent may have a credential and a pod of its own, which the requests for this
-//! agent have.
+//! name of the agent for which the request is made. `X-Claw-Pod` has the setting `pod`, and
+//! `X-Pumphouse-Organism` the setting `organism` (ADR-013, section 5). These headers only inform
+//! the service. The token of a credential file authenticates. The settings may give an agent a
+//! credential file and a pod of its own.
 //!
 //! The listener caches answers in memory for each agent and path, by the rules of a private cache
-//! (RFC 9111). The threads of an agent share the answers. While a request is under way, all callers
+//! (RFC 9111). The threads of an agent share the answers. While a request is in flight, all callers
 //! that want the same path for the same agent wait for its answer. Redirects are followed to public
 //! addresses and to listed hosts.
 
@@ -45,7 +45,7 @@ const NAME: &str = "service";
 /// The media types that a request accepts (ADR-013, section 6).
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/plain, text/markdown, application/json, text/html;q=0.5");
-/// The `ttl` of a request that names none, in seconds. It is that of cllama.
+/// The default `ttl` of a request, in seconds. cllama has the same default.
 const TTL_SECONDS: f64 = 60.0;
 
 /// Reads from the service.
@@ -82,19 +82,19 @@ pub struct Refused {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The URL below which the service's paths are. Its host counts as listed.
+    /// The URL below which the service's paths are. The URL's host counts as listed in `hosts`.
     pub url: String,
     /// A file with the token for the service: `{"service", "auth_type": "bearer", "token",
     /// "principal"}`.
     pub auth: Option<Beside>,
-    /// The pod of the agents that ask. None means that requests name no pod.
+    /// The pod of the agents that ask. By default, requests name no pod.
     pub pod: Option<String>,
-    /// The name of the organism. None means that of the pod.
+    /// The name of the organism. The default is the name of the pod.
     pub organism: Option<String>,
-    /// Maps the names of agents to the settings of requests for them.
+    /// The settings of requests for particular agents, by the agents' names.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentSettings>,
-    /// The hosts to which redirects may lead, besides public ones.
+    /// The hosts to which redirects may lead, besides public hosts.
     #[serde(default)]
     pub hosts: Vec<String>,
     /// The limits of one request.
@@ -103,7 +103,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of a service at a URL, without a token.
+    /// Makes the settings of a service at a URL, without a token.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Settings {
         let (url, limits) = (url.into(), limits());
@@ -117,18 +117,18 @@ impl Settings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
 pub struct AgentSettings {
-    /// A file with the agent's own token. None means the token in `auth` of the service.
+    /// A file with the agent's own token. The default is the service's `auth`.
     pub auth: Option<Beside>,
-    /// The pod of the agent. None means the pod of the service.
+    /// The pod of the agent. The default is the service's `pod`.
     pub pod: Option<String>,
 }
 
-/// The default limits of a request. The 3 s are those of cllama.
+/// Returns the default limits of a request. cllama has the same limit of 3 s.
 fn limits() -> WebLimits {
     WebLimits { seconds_max: 3, connect_seconds_max: 3, ..WebLimits::default() }
 }
 
-/// A service, and its kept answers.
+/// A service, and its cached answers.
 struct Service {
     web: Web,
     url: Url,
@@ -155,8 +155,8 @@ impl Caller {
     }
 }
 
-/// The header's value for the setting `key`. An error if the text has characters that no header may
-/// have.
+/// Converts the setting `key` to the value of a header. An error if the text has characters that no
+/// header may have.
 fn header(key: &str, text: Option<&str>) -> Result<Option<HeaderValue>, String> {
     let value = text.map(HeaderValue::from_str).transpose();
     value.map_err(|_| format!("{key}: it has characters that no header may have"))
@@ -213,8 +213,9 @@ async fn get(
     Ok(service.get(&agent, &request).await.map_err(|it| service.refused(it)))
 }
 
-/// The agent for which a message asks. For the call of an action, this is the action's sender. For
-/// the request of a feed, it is the agent that has the feed. Otherwise it is the message's sender.
+/// Returns the agent for which a message asks. For the call of an action, this is the action's
+/// sender. For the request of a feed, this is the agent that has the feed. Otherwise, this is the
+/// message's sender.
 async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
     let key = message.key();
     let mut parts = key.as_deref().unwrap_or_default().rsplit('/');
@@ -237,7 +238,7 @@ async fn asking(message: &Message, history: &History) -> Result<String, Fault> {
 }
 
 impl Service {
-    /// Reads a path for an agent, from the kept answers or from the service.
+    /// Reads a path for an agent, from the cached answers or from the service.
     async fn get(&self, agent: &str, request: &Get) -> Result<FeedContent, Refusal> {
         let url = self.url_of(&request.path)?;
         let ttl = request.ttl.unwrap_or(TTL_SECONDS);
@@ -261,7 +262,7 @@ impl Service {
         Ok(FeedContent { text, ..content })
     }
 
-    /// The URL of a path. A refusal if it isn't below the service's own URL.
+    /// Returns the URL of a path. Refuses a path that isn't below the service's own URL.
     fn url_of(&self, path: &str) -> Result<Url, Refusal> {
         let wrong = |text: String| Refusal::new(Reason::BadUrl, text);
         if !path.starts_with('/') {
@@ -296,7 +297,8 @@ impl Service {
         Ok(headers)
     }
 
-    /// The headers that are sent only to the service itself, and not to other hosts of a redirect.
+    /// Returns the headers that are sent only to the service itself, and not to other hosts of a
+    /// redirect.
     fn private_headers(&self, agent: &str) -> HeaderMap {
         self.token(agent).map(Token::header).into_iter().collect()
     }
@@ -311,12 +313,12 @@ impl Service {
         own.or(self.common.pod.as_ref())
     }
 
-    /// A text of the service in which the tokens of all agents are hidden, since the service knows
-    /// them all.
+    /// Hides the tokens of all agents in a text of the service, because the service knows all these
+    /// tokens.
     fn hidden_in(&self, text: String) -> String {
         let callers = self.agents.values().chain([&self.common]);
         let mut tokens: Vec<&Token> = callers.filter_map(|it| it.token.as_ref()).collect();
-        // A token may begin with another one.
+        // A token may begin with a shorter token, so the longest tokens are hidden first.
         tokens.sort_by_key(|it| std::cmp::Reverse(it.len()));
         tokens.into_iter().fold(text, |text, token| token.hide(&text))
     }

@@ -22,7 +22,7 @@ pub(super) struct LiveOutput<F> {
 
 #[derive(Default)]
 struct State {
-    /// The last line of each output, `out` and `err`, while it is incomplete.
+    /// The incomplete last lines of standard output and standard error.
     out: Vec<u8>,
     err: Vec<u8>,
     shown_bytes: usize,
@@ -33,7 +33,7 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
         LiveOutput { tell, state: Mutex::default() }
     }
 
-    /// Takes the next bytes of an output, and shows the lines that are now complete.
+    /// Receives the next bytes of an output, and shows the lines that are now complete.
     pub(super) fn hear(&self, stream: OutputStream, piece: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.shown_bytes >= SHOWN_BYTES_MAX {
@@ -50,7 +50,7 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
         self.show(&mut state, stream, &lines);
     }
 
-    /// Shows the last lines at the program's end, which have no line break.
+    /// Shows the incomplete last lines at the program's end.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in [OutputStream::Out, OutputStream::Err] {
@@ -86,7 +86,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The texts that followers see of a program that writes these pieces to standard output.
+    /// Returns the texts that followers see if a program writes these pieces to standard output.
     fn shown(pieces: &[&[u8]]) -> Vec<String> {
         let all = Mutex::new(Vec::new());
         let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it.text));

@@ -25,7 +25,7 @@ use super::text::{clean, lossy};
 const NAME: &str = "system_monitor";
 /// The maximum number of bytes that are read of a file in `/proc`.
 const BYTES_MAX: u64 = 64 * 1024;
-/// The maximum number of processes that are looked at, and the maximum number that are shown.
+/// The maximum number of processes that are read, and the maximum number that are shown.
 const SEEN_MAX: usize = 50_000;
 const SHOWN_MAX: usize = 20;
 
@@ -143,7 +143,7 @@ pub struct Unmeasured {
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Settings {
-    /// A folder on each disk that is measured.
+    /// A folder on each disk that is measured. The default is `/`.
     #[serde(default = "root")]
     pub disks: Vec<Beside>,
 }
@@ -215,7 +215,7 @@ fn disk(at: &Beside) -> Result<Disk, String> {
     Ok(Disk { path: clean(at.text()), total, available })
 }
 
-/// All processes, at most `SEEN_MAX`, without those that end meanwhile.
+/// Returns all processes, at most `SEEN_MAX`. Processes that end meanwhile are left out.
 fn running() -> Result<Vec<Process>, String> {
     let folder = fs::read_dir("/proc").map_err(|error| format!("/proc: {error}"))?;
     let ids = folder.flatten().filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());

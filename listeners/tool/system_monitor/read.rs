@@ -2,7 +2,7 @@
 
 use super::{Load, Memory, Process};
 
-/// The bytes of `meminfo`'s unit, which is called `kB`.
+/// The number of bytes of the unit in `meminfo`, which the kernel calls `kB`.
 const KIB: u64 = 1024;
 
 /// Parses `/proc/loadavg`: its first three numbers are the loads.
@@ -11,7 +11,7 @@ pub(super) fn load(text: &str, cpus: u64) -> Option<Load> {
     Some(Load { one: all.next()??, five: all.next()??, fifteen: all.next()??, cpus })
 }
 
-/// Parses `/proc/meminfo`, of which four lines are used.
+/// Parses `/proc/meminfo`. Only four of its lines are used.
 pub(super) fn memory(text: &str) -> Option<Memory> {
     let line = |key: &str| {
         let rest = text.lines().find_map(|it| it.strip_prefix(key)?.strip_prefix(':'))?;
@@ -19,7 +19,7 @@ pub(super) fn memory(text: &str) -> Option<Memory> {
         Some(number.saturating_mul(KIB))
     };
     let (total, available) = (line("MemTotal")?, line("MemAvailable")?);
-    // A kernel may have no swap.
+    // A kernel may be built without swap.
     let (swap, swap_free) = (line("SwapTotal").unwrap_or(0), line("SwapFree").unwrap_or(0));
     Some(Memory { total, available, swap, swap_free })
 }

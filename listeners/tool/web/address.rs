@@ -1,5 +1,5 @@
-//! Tells public addresses of the internet from all others: those of this machine, of local
-//! networks, and of a cloud's metadata service, which gives out keys.
+//! Decides whether an address is public on the internet. Addresses of this machine, of local
+//! networks and of a cloud's metadata service are not public. A metadata service gives out keys.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,23 +7,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const PRIVATE_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Carriers' networks (RFC 6598), and one cloud's metadata.
+    // Carriers' networks (RFC 6598), and the metadata service of one cloud.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Azure's platform, on an address that looks public.
+    // The platform of Azure, on an address that looks public.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
-    // Link-local, and most clouds' metadata.
+    // Link-local addresses, and the metadata service of most clouds.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
-    // Documentation.
+    // Addresses for documentation.
     (Ipv4Addr::new(192, 0, 2, 0), 24),
     // Relays of 6to4.
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     (Ipv4Addr::new(192, 168, 0, 0), 16),
-    // Measurements within a network.
+    // Benchmarks within a network.
     (Ipv4Addr::new(198, 18, 0, 0), 15),
-    // Documentation.
+    // Addresses for documentation.
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
     // Multicast, and reserved addresses.
@@ -35,22 +35,22 @@ const PRIVATE_V4: [(Ipv4Addr, u32); 16] = [
 const PUBLIC_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 /// Networks within [`PUBLIC_V6`] that are not public.
 const PRIVATE_V6: [(Ipv6Addr, u32); 4] = [
-    // Teredo and other protocols: some hold an IPv4 address.
+    // Teredo and other protocols. Some of these addresses contain an IPv4 address.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
-    // Documentation.
+    // Addresses for documentation.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
-    // 6to4 holds an IPv4 address.
+    // 6to4. These addresses contain an IPv4 address.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
-/// IPv6 networks in which the last 32 bits of an address are the IPv4 address that is really
-/// reached: IPv4-mapped addresses, and NAT64.
+/// IPv6 networks whose addresses have an IPv4 address in their last 32 bits. A connection really
+/// goes to this IPv4 address. These networks are the IPv4-mapped addresses and NAT64.
 const V4_IN_V6: [(Ipv6Addr, u32); 2] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
 ];
 
-/// Whether an address is public on the internet.
+/// Returns whether an address is public on the internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => is_public_v4(it),

@@ -1,12 +1,12 @@
 //! A private HTTP cache for the answer of one URL, by RFC 9111 and RFC 9110.
 //!
 //! The cache sends nothing and reads no clock. Its caller asks [`CachedUrl::plan`] whether to use
-//! the kept answer. If not, the caller adds the header fields of the plan to its `GET` request,
-//! sends the request, and gives the answer to [`CachedUrl::take`]. If no answer came,
-//! [`CachedUrl::stale`] says whether the kept answer may be shown all the same.
+//! the cached answer. If not, the caller adds the header fields of the plan to its `GET` request,
+//! sends the request, and gives the answer to [`CachedUrl::take`]. If there is no answer,
+//! [`CachedUrl::stale`] says whether the cached answer may still be shown.
 //!
-//! The crate `http-cache-semantics` isn't used. It reads dates by RFC 2822 and `Age` only as a
-//! single number, and has nothing like the [`Ttl`] of a feed.
+//! The crate `http-cache-semantics` isn't used. It reads dates only in the form of RFC 2822, and
+//! `Age` only as a single number. It has nothing like the [`Ttl`] of a feed.
 //!
 //! Times are microseconds since the Unix epoch.
 
@@ -23,25 +23,25 @@ use super::caching_fields::{
     Directives, age_seconds, date_us, opaque, remove_fields_of_connection, varying,
 };
 
-/// The maximum number of header fields of a kept answer, as many as hyper reads. An answer with
-/// more fields isn't kept.
+/// The maximum number of header fields of a cached answer, as many as hyper reads. An answer with
+/// more fields isn't cached.
 pub(crate) const FIELDS_MAX: usize = 100;
 /// The maximum number of bytes of these fields' names and values together. An answer with more
-/// bytes isn't kept.
+/// bytes isn't cached.
 pub(crate) const FIELDS_BYTES_MAX: usize = 32 * 1024;
 
 /// One second.
 const SECOND_US: i64 = 1_000_000;
 
-/// Header fields that describe the bytes of a body. An answer 304 has no body, so it doesn't update
-/// them (RFC 9111, section 3.2).
+/// Header fields that describe the bytes of a body. A 304 has no body, so it doesn't update these
+/// fields (RFC 9111, section 3.2).
 const OF_BODY: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE];
 
-/// The kept answer of one URL. By default there is none.
+/// The cached answer of one URL. By default, nothing is cached.
 ///
 /// [`FIELDS_MAX`] and [`FIELDS_BYTES_MAX`] limit an answer's header fields. The caller limits the
-/// body, for instance by `body_bytes_max` of the client's limits. Of the request, the header fields
-/// that `Vary` names are kept.
+/// body, for instance by `body_bytes_max` of the client's limits. Of the request, only the header
+/// fields that `Vary` names are stored.
 #[derive(Debug, Default)]
 pub(crate) struct CachedUrl {
     kept: Option<Kept>,
@@ -50,65 +50,66 @@ pub(crate) struct CachedUrl {
 /// A server's answer to a `GET` request, with its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimedAnswer {
-    /// The time when the request was sent. If a later answer confirmed this one, it is the time of
-    /// the later request.
+    /// The time when the request was sent. If the answer was confirmed later, this is the time of
+    /// the confirming request.
     pub(crate) asked_at_us: u64,
-    /// The time when the answer came, or when it was last confirmed.
+    /// The time when the answer was received, or when it was last confirmed.
     pub(crate) answered_at_us: u64,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// The caller's time to live of an answer, besides the lifetime that the server says.
+/// The caller's time to live (ttl) of an answer, besides the lifetime that the server gives.
 ///
 /// A server's lifetime counts from the time when the answer was generated. A ttl counts from the
-/// time when the answer came or was confirmed. Whatever the ttl is, an answer with `no-store` isn't
-/// kept, and one with `no-cache` is never fresh.
+/// time when the answer was received or confirmed. Whatever the ttl is, an answer with `no-store`
+/// isn't cached, and an answer with `no-cache` is never fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ttl {
-    /// Only the server's lifetime counts. If the server says none, the answer is stale at once.
+    /// Only the server's lifetime counts. If the server gives none, the answer is stale at once.
     #[cfg_attr(not(test), expect(dead_code, reason = "the cases of others are played with it"))]
     Server,
-    /// The server's lifetime counts, but at most this time. If the server says none, this time
+    /// The server's lifetime counts, but at most this time. If the server gives none, this time
     /// counts (a heuristic lifetime as in RFC 9111, section 4.2.2).
     AtMost(Duration),
-    /// This time counts, whatever `max-age` and `Expires` say. It is for content that itself says
-    /// its ttl, which is more exact than a lifetime that the server says of all its files.
+    /// This time counts, whatever `max-age` and `Expires` say. This variant is for content that
+    /// contains its own ttl. Such a ttl is more exact than a lifetime that the server gives all its
+    /// files.
     Exactly(Duration),
 }
 
 /// The next step for a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan<'a> {
-    /// The kept answer is fresh: use it, and send nothing.
+    /// The cached answer is fresh: use it, and send nothing.
     Use(&'a TimedAnswer),
     /// Send the request with these additional header fields: `If-None-Match` and
-    /// `If-Modified-Since` of the kept answer (RFC 9111, section 4.3.1), or none.
+    /// `If-Modified-Since` of the cached answer (RFC 9111, section 4.3.1), or none.
     Ask(HeaderMap),
 }
 
-/// The effect of an answer on the kept answer.
+/// The effect of an answer on the cached answer.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Taken {
-    /// The answer is kept in place of the one before. [`CachedUrl::answer`] returns it.
+    /// The answer is cached in place of the previous one. [`CachedUrl::answer`] returns it.
     Kept,
-    /// The server confirmed the kept answer. Its body stays, and its header fields are updated.
+    /// The server confirmed the cached answer. The body stays, and the header fields are updated.
     Confirmed,
-    /// The answer, or the kept answer that it confirms, is for this request alone. Nothing is kept
-    /// now.
+    /// The answer, or the cached answer that it confirms, may be used for this request only.
+    /// Nothing is cached now.
     Once(TimedAnswer),
-    /// The server fails for the moment: a status 5xx, 408, 425 or 429. The answer isn't kept, and
-    /// the kept answer stays. [`CachedUrl::stale`] says whether the kept answer may be shown
-    /// instead (RFC 9111, section 4.3.3).
+    /// The server has a temporary failure: a status 5xx, 408, 425 or 429. This answer isn't cached,
+    /// and the cached answer stays. [`CachedUrl::stale`] says whether the cached answer may be
+    /// shown instead (RFC 9111, section 4.3.3).
     Failed(TimedAnswer),
-    /// The server confirmed an answer that isn't the kept one. Nothing is kept now, so that the
-    /// next plan asks without conditions. A server that answers 304 to that request is broken.
+    /// The server confirmed an answer other than the cached one. Nothing is cached now, so that the
+    /// next plan asks without conditions. A server that answers 304 to such a request is broken.
     Unmatched,
 }
 
-/// A kept answer that may be shown although it couldn't be confirmed.
+/// A cached answer that may be shown although it couldn't be confirmed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stale<'a> {
     pub(crate) answer: &'a TimedAnswer,
@@ -117,14 +118,14 @@ pub(crate) struct Stale<'a> {
 }
 
 impl CachedUrl {
-    /// The kept answer, whether it is fresh or not.
+    /// Returns the cached answer, whether it is fresh or not.
     #[cfg_attr(not(test), expect(dead_code, reason = "the cases of others are played with it"))]
     pub(crate) fn answer(&self) -> Option<&TimedAnswer> {
         self.kept.as_ref().map(|it| &it.answer)
     }
 
-    /// Says whether to use the kept answer for a request with these header fields, or with which
-    /// fields to ask the server (RFC 9111, section 4). In the request's `Cache-Control`,
+    /// Decides whether to use the cached answer for a request with these header fields, or with
+    /// which fields to ask the server (RFC 9111, section 4). In the request's `Cache-Control`,
     /// `no-cache`, `max-age` and `min-fresh` count. The request must have no condition and no
     /// `Range` of its own.
     pub(crate) fn plan(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> Plan<'_> {
@@ -135,10 +136,10 @@ impl CachedUrl {
         }
     }
 
-    /// Takes the answer to a request with these header fields. A 304 confirms the kept answer and
-    /// updates its fields (RFC 9111, sections 3.2 and 4.3.4). A failure for the moment leaves the
-    /// kept answer unchanged. Any other answer replaces it, if it may be kept (section 3). If it
-    /// may not be kept, the kept answer is dropped.
+    /// Takes the answer to a request with these header fields. A 304 confirms the cached answer and
+    /// updates its fields (RFC 9111, sections 3.2 and 4.3.4). A temporary failure leaves the cached
+    /// answer unchanged. Any other answer replaces the cached answer, if the new answer may be
+    /// cached (section 3). If the new answer may not be cached, nothing is cached any more.
     pub(crate) fn take(&mut self, request: &HeaderMap, answer: TimedAnswer) -> Taken {
         if is_failure_for_now(answer.status) {
             return Taken::Failed(answer);
@@ -157,17 +158,17 @@ impl CachedUrl {
         if is_confirmation { Taken::Confirmed } else { Taken::Kept }
     }
 
-    /// The time for which the kept answer is still fresh (RFC 9111, section 4.2). Zero if it is
-    /// stale, if there is none, or if the clock went back.
+    /// Returns the time for which the cached answer is still fresh (RFC 9111, section 4.2). Zero if
+    /// the answer is stale, if nothing is cached, or if the clock went back.
     pub(crate) fn fresh_for(&self, ttl: Ttl, now_us: u64) -> Duration {
         let left = self.kept.as_ref().map_or(0, |it| it.fresh_us(ttl, now_us));
         Duration::from_micros(u64::try_from(left).unwrap_or(0))
     }
 
-    /// The kept answer, for a request that the server doesn't answer, or answers with a failure for
-    /// the moment (RFC 9111, section 4.2.4). None if the answer has `no-cache`, if it has
+    /// Returns the cached answer for a request that got no answer, or only a temporary failure (RFC
+    /// 9111, section 4.2.4). `None` if the cached answer has `no-cache`, if it has
     /// `must-revalidate` and is stale, or if it has been stale for longer than its `stale-if-error`
-    /// (RFC 5861, section 4). An answer without `stale-if-error` may have any age.
+    /// (RFC 5861, section 4). Without `stale-if-error`, the cached answer may have any age.
     pub(crate) fn stale(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> Option<Stale<'_>> {
         let kept = self.fitting(request)?;
         let overdue = kept.left_us(ttl, now_us).saturating_neg();
@@ -181,15 +182,15 @@ impl CachedUrl {
         is_allowed.then_some(Stale { answer: &kept.answer, age })
     }
 
-    /// The kept answer. None if a header field that its `Vary` names is different in this request
-    /// (RFC 9111, section 4.1).
+    /// Returns the cached answer. `None` if a header field that its `Vary` names is different in
+    /// this request (RFC 9111, section 4.1).
     fn fitting(&self, request: &HeaderMap) -> Option<&Kept> {
         let is_same = |kept: &Kept, name| request.get_all(name) == kept.selecting.get_all(name);
         self.kept.as_ref().filter(|kept| kept.varying.iter().all(|name| is_same(kept, name)))
     }
 }
 
-/// An answer that is kept, and the rules that follow from its header fields.
+/// A cached answer, and the rules that follow from its header fields.
 #[derive(Debug)]
 struct Kept {
     answer: TimedAnswer,
@@ -214,7 +215,8 @@ impl Kept {
         Kept { answer, varying, selecting, rules }
     }
 
-    /// Whether the answer is fresh, and as fresh as the request wants it (RFC 9111, section 5.2.1).
+    /// Returns whether the answer is fresh and meets the request's own demands on freshness (RFC
+    /// 9111, section 5.2.1).
     fn is_enough(&self, request: &HeaderMap, ttl: Ttl, now_us: u64) -> bool {
         let wanted = Directives::read(request);
         let left = self.fresh_us(ttl, now_us);
@@ -225,8 +227,9 @@ impl Kept {
             && wanted.seconds("min-fresh").is_none_or(|it| left >= seconds_us(it))
     }
 
-    /// The header fields that ask a server whether it still has the answer. An answer that isn't a
-    /// success has none, since a server confirms only successes (RFC 9110, section 13.2.1).
+    /// Returns the header fields that ask a server whether it still has the answer. There are none
+    /// if the answer isn't a success, since a server confirms only successes (RFC 9110, section
+    /// 13.2.1).
     fn conditions(&self) -> HeaderMap {
         let mut conditions = HeaderMap::new();
         let headers = &self.answer.headers;
@@ -244,10 +247,10 @@ impl Kept {
         conditions
     }
 
-    /// Whether a 304 is about this answer. It is if it has the same tag, or, without a tag, the
-    /// same time of the last change (RFC 9111, section 4.3.4). A 304 that has neither is about the
-    /// only answer there is. Tags are compared weakly, as in `If-None-Match`, since some servers
-    /// confirm a weak tag with the strong tag.
+    /// Returns whether a 304 is about this answer. If both have a tag, the tags must be equal.
+    /// Otherwise, if both have a time of the last change, these times must be equal (RFC 9111,
+    /// section 4.3.4). Otherwise, the 304 is about the only answer there is. Tags are compared
+    /// weakly, as in `If-None-Match`, since some servers confirm a weak tag with the strong tag.
     fn is_meant_by(&self, confirmation: &TimedAnswer) -> bool {
         let both = |name| Some((self.answer.headers.get(name)?, confirmation.headers.get(name)?));
         if !is_within_limits(&confirmation.headers) {
@@ -260,8 +263,8 @@ impl Kept {
         }
     }
 
-    /// The time for which the answer is still fresh, in microseconds, by its lifetime and by `ttl`.
-    /// At least 0.
+    /// Returns the time for which the answer is still fresh by its lifetime and by `ttl`, in
+    /// microseconds. At least 0.
     fn fresh_us(&self, ttl: Ttl, now_us: u64) -> i64 {
         let left = self.left_us(ttl, now_us);
         let left = match ttl {
@@ -272,9 +275,9 @@ impl Kept {
         left.max(0)
     }
 
-    /// The time for which the answer is still fresh by its lifetime, in microseconds. Negative if
-    /// the answer is stale: the time since its lifetime ended. The maximum of [`Ttl::AtMost`]
-    /// doesn't count if the server says a lifetime. 0 if the clock went back.
+    /// Returns the remaining lifetime of the answer, in microseconds. If the lifetime has ended,
+    /// the result is negative: the time since its end. The maximum of [`Ttl::AtMost`] is ignored if
+    /// the server gives a lifetime. The result is 0 if the clock went back.
     fn left_us(&self, ttl: Ttl, now_us: u64) -> i64 {
         if now_us < self.answer.answered_at_us {
             return 0;
@@ -287,26 +290,26 @@ impl Kept {
         }
     }
 
-    /// The answer's age in microseconds (RFC 9111, section 4.2.3).
+    /// Returns the answer's age in microseconds (RFC 9111, section 4.2.3).
     fn age_us(&self, now_us: u64) -> i64 {
         self.rules.age_us.saturating_add(self.kept_us(now_us))
     }
 
-    /// The time since the answer came or was confirmed, in microseconds.
+    /// Returns the time since the answer was received or confirmed, in microseconds.
     fn kept_us(&self, now_us: u64) -> i64 {
         time_us(now_us).saturating_sub(time_us(self.answer.answered_at_us)).max(0)
     }
 }
 
-/// The rules for the use of an answer, as its header fields say them.
+/// The rules for the use of an answer, from its header fields.
 #[derive(Debug)]
 struct Rules {
     no_cache: bool,
     must_revalidate: bool,
     stale_if_error_us: Option<i64>,
-    /// The lifetime that the server says (RFC 9111, section 4.2.1). None if it says none.
+    /// The lifetime that the server gives (RFC 9111, section 4.2.1). `None` if it gives none.
     lifetime_us: Option<i64>,
-    /// The age when the answer came (RFC 9111, section 4.2.3).
+    /// The age when the answer was received (RFC 9111, section 4.2.3).
     age_us: i64,
 }
 
@@ -318,7 +321,7 @@ impl Rules {
         let date = date_us(headers, &DATE).unwrap_or(answered);
         let delay = answered.saturating_sub(time_us(answer.asked_at_us)).max(0);
         let told = seconds_us(age_seconds(headers)).saturating_add(delay);
-        // An invalid `Expires` counts as one that has passed (RFC 9111, section 5.3).
+        // An invalid `Expires` counts as a time that has passed (RFC 9111, section 5.3).
         let expires = || date_us(headers, &EXPIRES).map_or(0, |it| it.saturating_sub(date).max(0));
         let expires = headers.contains_key(EXPIRES).then(expires);
         Rules {
@@ -332,9 +335,9 @@ impl Rules {
 }
 
 impl TimedAnswer {
-    /// This answer with the times and fields of a 304 that confirms it (RFC 9111, section 3.2). The
-    /// old `Age` and `Date` are removed even if the 304 has none, since the answer's age counts
-    /// from the 304.
+    /// Returns this answer with the times and fields of a 304 that confirms it (RFC 9111, section
+    /// 3.2). The old `Age` and `Date` are removed even if the 304 has none, since the answer's age
+    /// counts from the 304.
     fn updated(mut self, confirmation: TimedAnswer) -> TimedAnswer {
         let TimedAnswer { mut headers, asked_at_us, answered_at_us, .. } = confirmation;
         remove_fields_of_connection(&mut headers);
@@ -349,13 +352,13 @@ impl TimedAnswer {
     }
 }
 
-/// Whether a status says that asking again later may help.
+/// Returns whether a status is a temporary failure, so that a later request may succeed.
 pub(crate) fn is_failure_for_now(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
 
-/// The names in the `Vary` of an answer that may be kept. None if the answer may not be kept (RFC
-/// 9111, section 3).
+/// Returns the names in the `Vary` of an answer that may be cached. `None` if the answer may not be
+/// cached (RFC 9111, section 3).
 fn varying_if_kept(request: &HeaderMap, answer: &TimedAnswer) -> Option<Vec<HeaderName>> {
     let headers = &answer.headers;
     if !is_within_limits(headers) {
@@ -368,8 +371,9 @@ fn varying_if_kept(request: &HeaderMap, answer: &TimedAnswer) -> Option<Vec<Head
     varying(headers).filter(|_| is_kept)
 }
 
-/// Whether an answer of this status may be kept. It may by the definition of the status (RFC 9110,
-/// section 15.1), or because the server says so (RFC 9111, section 3). Parts of a body aren't kept.
+/// Returns whether an answer of this status may be cached, by the definition of the status (RFC
+/// 9110, section 15.1) or because the server allows it (RFC 9111, section 3). Partial bodies aren't
+/// cached.
 fn is_status_kept(status: StatusCode, headers: &HeaderMap, directives: &Directives) -> bool {
     let is_said = ["max-age", "public", "private"].into_iter().any(|it| directives.has(it));
     match status.as_u16() {
@@ -422,14 +426,14 @@ mod tests {
     }
 
     /// Checks the number of seconds for which an answer with these fields is still fresh, `seconds`
-    /// after it came.
+    /// after it was received.
     #[track_caller]
     fn check_fresh(lines: &[&str], ttl: Ttl, seconds: u64, expected: u64) {
         let left = kept(lines).fresh_for(ttl, NOW + seconds * 1_000_000);
         assert_eq!(left, Duration::from_secs(expected), "{lines:?} {ttl:?}");
     }
 
-    /// Checks the conditions of a plan. `use` stands for a plan that uses the kept answer.
+    /// Checks the conditions of a plan. `use` stands for a plan that uses the cached answer.
     #[track_caller]
     fn check_plan(url: &CachedUrl, request: &[&str], ttl: Ttl, expected: &[&str]) {
         match url.plan(&headers(request), ttl, NOW + SECOND_US.unsigned_abs()) {

@@ -8,11 +8,11 @@ use reqwest::header::{
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 
-/// The maximum number of seconds that a field can say. A larger number counts as this one (RFC
+/// The maximum number of seconds that a field can have. A larger number counts as this maximum (RFC
 /// 9111, section 1.2.2).
 const SECONDS_MAX: u64 = 1 << 31;
 
-/// Fields that concern one connection, and are not kept (RFC 9111, section 3.1).
+/// Fields that concern one connection, and are not cached (RFC 9111, section 3.1).
 const OF_CONNECTION: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -34,8 +34,8 @@ pub(super) struct Directives(Vec<Directive>);
 struct Directive {
     /// The name in lower case.
     name: String,
-    /// The argument without its quotes. None if there is no argument, or if a space stands beside
-    /// the `=`, where the grammar allows none.
+    /// The argument without its quotes. `None` if there is no argument, or if a space stands beside
+    /// the `=`, where the grammar allows no space.
     argument: Option<String>,
 }
 
@@ -49,14 +49,15 @@ impl Directives {
         Directives(all)
     }
 
-    /// Whether there is a directive of this name. A directive with an argument counts, too:
+    /// Returns whether there is a directive of this name. A directive with an argument counts, too:
     /// `no-cache="a"` is treated as `no-cache`, as caches do by RFC 9111, section 5.2.2.4.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|it| it.name == name)
     }
 
-    /// The seconds in the first directive of this name. None if there is no such directive. An
-    /// invalid number counts as 0, so that the answer is stale (RFC 9111, section 4.2.1).
+    /// Returns the seconds in the first directive of this name. `None` if there is no such
+    /// directive. An invalid number counts as 0, so that the answer is stale (RFC 9111, section
+    /// 4.2.1).
     pub(super) fn seconds(&self, name: &str) -> Option<u64> {
         let first = self.0.iter().find(|it| it.name == name)?;
         Some(first.argument.as_deref().and_then(seconds).unwrap_or(0))
@@ -77,7 +78,8 @@ impl Directive {
     }
 }
 
-/// The members of a list. A comma between quotes separates nothing, unless a quote has no end.
+/// Returns the members of a list. A comma between quotes separates nothing, unless the closing
+/// quote is missing.
 fn members(line: &str) -> Vec<&str> {
     let (mut all, mut start) = (Vec::new(), 0);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -100,15 +102,15 @@ fn members(line: &str) -> Vec<&str> {
     all.into_iter().map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-/// Reads a number of seconds, at most [`SECONDS_MAX`]. None if the text has other characters than
+/// Reads a number of seconds, at most [`SECONDS_MAX`]. `None` if the text has characters other than
 /// digits.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    // Digits that don't fit into a `u64` are more than the maximum.
+    // A number that doesn't fit into a `u64` is larger than the maximum.
     is_number.then(|| text.parse().unwrap_or(SECONDS_MAX).min(SECONDS_MAX))
 }
 
-/// The seconds that `Age` says: the first member of the first field. An invalid `Age` counts as 0
+/// Returns the seconds in `Age`: the first member of the first field. An invalid `Age` counts as 0
 /// (RFC 9111, section 5.1).
 pub(super) fn age_seconds(headers: &HeaderMap) -> u64 {
     let first = headers.get(AGE).and_then(|it| it.to_str().ok());
@@ -116,16 +118,16 @@ pub(super) fn age_seconds(headers: &HeaderMap) -> u64 {
     first.and_then(|it| seconds(it.trim())).unwrap_or(0)
 }
 
-/// The time in the first field of this name, in any of the three forms of RFC 9110, section 5.6.7.
-/// Case doesn't matter (RFC 9111, section 4.2). None if there is no such field, or if it has no
-/// valid time. A time with a wrong day of the week is invalid.
+/// Returns the time in the first field of this name, in any of the three forms of RFC 9110, section
+/// 5.6.7. Case doesn't matter (RFC 9111, section 4.2). `None` if there is no such field, or if the
+/// field has no valid time. A time with a wrong day of the week is invalid.
 pub(super) fn date_us(headers: &HeaderMap, name: &HeaderName) -> Option<i64> {
     let text = headers.get(name)?.to_str().ok()?;
     let date = httpdate::parse_http_date(&capitalized(text).replace("Gmt", "GMT")).ok()?;
     Some(jiff::Timestamp::try_from(date).ok()?.as_microsecond())
 }
 
-/// A text in which each word begins with a capital, and has no other.
+/// Writes the first letter of each word in upper case, and all other letters in lower case.
 fn capitalized(text: &str) -> String {
     let mut is_within_word = false;
     let capitalize = |letter: char| {
@@ -135,8 +137,8 @@ fn capitalized(text: &str) -> String {
     text.chars().map(capitalize).collect()
 }
 
-/// The names in `Vary`. None if requests can't be compared by them, since one is `*` or no valid
-/// name.
+/// Returns the names in `Vary`. `None` if a name is `*` or invalid, because requests can't be
+/// compared then.
 pub(super) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     let mut names = Vec::new();
     for line in headers.get_all(VARY) {
@@ -151,14 +153,14 @@ pub(super) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     Some(names)
 }
 
-/// A tag without the mark of a weak one (RFC 9110, section 8.8.3).
+/// Returns a tag without the `W/` that marks a weak tag (RFC 9110, section 8.8.3).
 pub(super) fn opaque(tag: &HeaderValue) -> &[u8] {
     tag.as_bytes().strip_prefix(b"W/").unwrap_or(tag.as_bytes())
 }
 
 /// Removes the fields that concern one connection. These are the fields in [`OF_CONNECTION`], and
-/// those that `Connection` lists. `Cache-Control` always stays, since no server may list it (RFC
-/// 9110, section 7.6.1).
+/// the fields that `Connection` lists. `Cache-Control` always stays, since no server may list it in
+/// `Connection` (RFC 9110, section 7.6.1).
 pub(super) fn remove_fields_of_connection(headers: &mut HeaderMap) {
     let lines = headers.get_all(CONNECTION).iter();
     let listed = lines.flat_map(|line| line.as_bytes().split(|it| *it == b','));

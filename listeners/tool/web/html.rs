@@ -42,14 +42,14 @@ pub(super) fn read(html: &str, base: &Url, most: usize) -> HtmlText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextMode {
     Shown,
-    /// Shown, with white space kept.
+    /// Shown, with all white space.
     As,
     Title,
     /// Left out until the end of the element of this name.
     Hidden(&'static [u8]),
 }
 
-/// An `ol`, with the number of its last item, or an `ul`.
+/// An open list: an `ol` with the number of its last item, or a `ul`.
 #[derive(Clone, Copy, Debug)]
 enum List {
     Numbered(u32),
@@ -61,14 +61,14 @@ struct Writer<'a> {
     title: String,
     out: String,
     mode: TextMode,
-    /// The number of line ends that come before the next text.
+    /// The number of line ends to write before the next text.
     breaks: usize,
-    /// Whether a space comes before the next text.
+    /// Whether to write a space before the next text.
     space: bool,
     lists: Vec<List>,
     /// The number of open lists that are deeper than [`LISTS_MAX`].
     deeper: usize,
-    /// The open link: the position in `out` at which its text begins, and its address. None if no
+    /// The open link: the position in `out` at which its text begins, and its address. `None` if no
     /// link is open.
     link: Option<(usize, Url)>,
     /// Whether the current row of a table has a cell already.
@@ -170,7 +170,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the line ends or the space that come before the text, and then the text.
+    /// Writes the pending line ends or the pending space, and then the text.
     fn put(&mut self, text: &str) {
         if self.out.is_empty() {
             // The first text has no line end and no space before it.
@@ -268,12 +268,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// White space of HTML, and the no-break space.
+/// Returns whether a character is white space of HTML or the no-break space.
 fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}')
 }
 
-/// The name of an element whose text browsers don't show. None for other elements.
+/// Returns the name if browsers don't show the text of the element. `None` for other elements.
 fn hidden(name: &[u8]) -> Option<&'static [u8]> {
     const ALL: [&[u8]; 8] =
         [b"script", b"style", b"noscript", b"template", b"svg", b"iframe", b"noembed", b"noframes"];
@@ -287,7 +287,7 @@ fn heading(name: &[u8]) -> Option<usize> {
     }
 }
 
-/// The number of line ends before and after an element.
+/// Returns the number of line ends before and after an element.
 fn breaks_of(name: &[u8]) -> usize {
     match name {
         b"p" | b"table" | b"blockquote" | b"article" | b"section" | b"figure" | b"dl" | b"form" => {

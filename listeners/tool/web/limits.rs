@@ -1,4 +1,4 @@
-//! The limits of a request to a web server. A refusal names its limit.
+//! The limits of a request to a web server. A refusal because of a limit names the limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 const KIB: usize = 1024;
 /// One mebibyte.
 const MIB: usize = 1024 * KIB;
-/// The time by which a handler's timeout is longer than the time limit of its request.
+/// The time by which a handler's timeout exceeds the time limit of its request.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The limits of one request.
@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(10);
 #[serde(default)]
 #[non_exhaustive]
 pub struct WebLimits {
-    /// The maximum time of a request with its redirects and its answer, in seconds.
+    /// The maximum time of a request, including its redirects and its answer, in seconds.
     pub seconds_max: u64,
     /// The maximum time in which the connection to a host is made, in seconds.
     pub connect_seconds_max: u64,
@@ -25,12 +25,12 @@ pub struct WebLimits {
     /// The maximum number of bytes that a request sends: its body, and the headers that the caller
     /// gives.
     pub sent_bytes_max: usize,
-    /// The maximum number of bytes of an answer's body, which is held in memory as a whole.
+    /// The maximum number of bytes of an answer's body. The whole body is in memory.
     pub body_bytes_max: usize,
-    /// The maximum number of bytes of the text that one answer shows. The default is a good part of
-    /// a model's window.
+    /// The maximum number of bytes of the text that one answer shows. The default is a large part
+    /// of a model's context window.
     pub text_bytes_max: usize,
-    /// The maximum number of redirects that are followed one after another.
+    /// The maximum number of redirects that are followed for one request.
     pub redirects_max: usize,
 }
 

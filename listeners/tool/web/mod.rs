@@ -1,9 +1,9 @@
-//! The HTTP client that the tools share. It checks the URL of a request, limits the time and the
-//! size of an answer, and converts the answer to text.
+//! The HTTP client that the tools share. The client checks the URL of a request, limits the time
+//! and the size of an answer, and converts the answer to text.
 //!
 //! The client uses no proxy, keeps no cookies and accepts no compressed answers, so that the limits
-//! count the bytes of the real content. Without a list of hosts, the addresses that a name resolves
-//! to are checked, and the connection goes to exactly these addresses.
+//! count the bytes of the real content. Without a list of hosts, the client checks the addresses to
+//! which a name resolves, and connects to exactly these addresses.
 
 mod address;
 mod caching_fields;
@@ -109,7 +109,7 @@ impl Web {
         self.get_with(url, &HeaderMap::new(), &HeaderMap::new()).await
     }
 
-    /// Gets the answer of a URL as [`get`](Web::get) does, but with further headers. The private
+    /// Gets the answer of a URL like [`get`](Web::get), but with further headers. The private
     /// headers are sent only to the origin of the first URL (scheme, host and port). An answer with
     /// the status 304 has an empty body.
     pub(super) async fn get_with(
@@ -175,8 +175,8 @@ impl Web {
         }
     }
 
-    /// Reads an answer that is to be shown as text. A failure status is refused, and so is a media
-    /// type that can't be shown.
+    /// Reads an answer that is to be shown as text. A failure status, or a media type that can't be
+    /// shown, is refused.
     async fn read(&self, url: Url, from: Response) -> Result<Answer, Refusal> {
         if from.status() == StatusCode::NOT_MODIFIED {
             let (status, headers) = (from.status(), from.headers().clone());
@@ -221,7 +221,7 @@ impl Web {
         request.send().await.map_err(|it| Refusal::unsent(&it, url))
     }
 
-    /// Whether a host is listed with this port, or with any port if `port` is None.
+    /// Returns whether a host is listed with this port, or with any port if `port` is `None`.
     pub(super) fn lists(&self, host: &str, port: Option<u16>) -> bool {
         let fits = |it: &(String, u16)| it.0 == host && port.is_none_or(|port| port == it.1);
         match &self.reach {
@@ -230,8 +230,7 @@ impl Web {
         }
     }
 
-    /// Reads an answer to its end. A compressed answer is refused, and so is an answer that is too
-    /// large.
+    /// Reads an answer to its end. An answer that is compressed or too large is refused.
     async fn answer(&self, url: Url, mut from: Response) -> Result<Answer, Refusal> {
         let (status, headers) = (from.status(), from.headers().clone());
         let encoding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes().to_owned());
@@ -271,8 +270,8 @@ impl Web {
     }
 }
 
-/// The TLS settings, with the certificate authorities that the system trusts. If the system trusts
-/// none, only `http://` works.
+/// Returns the TLS settings, with the certificate authorities that the system trusts. If the system
+/// trusts none, only `http://` works.
 fn trusted() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -282,7 +281,7 @@ fn trusted() -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The `Content-Type` of an answer. Empty if there is none.
+/// Returns the `Content-Type` of an answer. Empty if there is none.
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default()
 }

@@ -35,8 +35,8 @@ impl Reach {
         Ok(Reach::HostsAndPublic(listed(hosts)?))
     }
 
-    /// Checks that a URL may be reached. The error is a sentence. The addresses that a name
-    /// resolves to are checked later, by [`Resolver`].
+    /// Checks that a URL may be reached. The error is a sentence with the reason. [`Resolver`]
+    /// later checks the addresses to which a name resolves.
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         let (host, port) = (host_of(url), url.port_or_known_default().unwrap_or_default());
         match self {
@@ -62,7 +62,7 @@ impl Reach {
     }
 }
 
-/// Reads the hosts and ports of a list. An error if one is invalid, or if the list is empty.
+/// Reads the hosts and ports of a list. An error if a host is invalid, or if the list is empty.
 fn listed(hosts: &[String]) -> Result<BTreeSet<(String, u16)>, String> {
     let mut all = BTreeSet::new();
     for host in hosts {
@@ -90,7 +90,7 @@ fn shown((host, port): &(String, u16)) -> String {
     }
 }
 
-/// A URL's host in lower case: an address without brackets, or a name without a dot at its end.
+/// Returns a URL's host in lower case: an address without brackets, or a name without a final dot.
 pub(in super::super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
@@ -99,18 +99,18 @@ pub(in super::super) fn host_of(url: &Url) -> String {
 
 /// Resolves names. Addresses that aren't public are left out, unless the name is a listed host.
 ///
-/// A connection is made only to an address that this resolver gave for that connection. So a name
-/// that has a public address at first, and a private one later, leads to no private address.
+/// A connection is made only to an address that this resolver returned for this connection. So a
+/// name that has a public address at first, and a private one later, leads to no private address.
 pub(super) struct Resolver {
     reach: Reach,
     lookup: Lookup,
 }
 
-/// Looks up the addresses of a name.
+/// A function that looks up the addresses of a name.
 type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 
 impl Resolver {
-    /// A resolver that looks names up as the operating system does.
+    /// Makes a resolver that looks names up as the operating system does.
     pub(super) fn of_system(reach: Reach) -> Resolver {
         let lookup: Lookup =
             |name| Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) });

@@ -1,4 +1,4 @@
-//! Refusals, with texts that say what would be accepted.
+//! Makes refusals. Their texts say how to correct the request.
 
 use std::error::Error;
 
@@ -11,9 +11,9 @@ use super::reach::{NotPublic, host_of};
 #[derive(Clone, Debug)]
 pub(in super::super) struct Refusal {
     pub(in super::super) reason: Reason,
-    /// The server's status. None if it isn't the reason.
+    /// The server's status. `None` if the status isn't the reason.
     pub(in super::super) status: Option<u16>,
-    /// The name of the limit that is exceeded. None if none is.
+    /// The name of the limit that is exceeded. `None` if no limit is exceeded.
     pub(in super::super) limit: Option<&'static str>,
     /// The reason in words, and what would be accepted.
     pub(in super::super) text: String,
@@ -29,7 +29,7 @@ impl Refusal {
         Refusal { limit: Some(limit), ..Refusal::new(Reason::TooLarge, text) }
     }
 
-    /// The refusal for a server that answers with a failure status.
+    /// Makes the refusal for a server that answers with a failure status.
     pub(super) fn status(status: StatusCode, url: &Url) -> Refusal {
         let (host, said) = (host_of(url), status.canonical_reason().unwrap_or_default());
         let text = format!("{host} answers {} {said}", status.as_u16());
@@ -37,12 +37,12 @@ impl Refusal {
         Refusal { status: Some(status.as_u16()), ..Refusal::new(Reason::Status, text) }
     }
 
-    /// This refusal, with the note that a server redirected to the refused URL.
+    /// Adds the note that a server redirected to the refused URL.
     pub(super) fn redirected(self) -> Refusal {
         Refusal { text: format!("the server redirects: {}", self.text), ..self }
     }
 
-    /// The refusal for a request that got no answer.
+    /// Makes the refusal for a request that got no answer.
     pub(super) fn unsent(error: &reqwest::Error, url: &Url) -> Refusal {
         let host = host_of(url);
         if let Some(refusal) = causes(error).find_map(|it| it.downcast_ref::<NotPublic>()) {
@@ -64,28 +64,28 @@ impl Refusal {
         Refusal::new(Reason::Unreachable, format!("no connection to {host}: {why}"))
     }
 
-    /// The refusal for an answer that breaks off.
+    /// Makes the refusal for an answer that breaks off.
     pub(super) fn cut(error: &reqwest::Error) -> Refusal {
         Refusal::new(Reason::Broken, format!("the answer breaks off: {}", root(error)))
     }
 }
 
-/// The chain of an error and its sources, from the outside in.
+/// Returns an error and its sources, from the outside in.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |it: &&'a (dyn Error + 'static)| (*it).source())
 }
 
-/// The text of an error's innermost source. The outer errors may contain a URL.
+/// Returns the text of an error's innermost source. The outer errors may contain a URL.
 fn root(error: &reqwest::Error) -> String {
     causes(error).skip(1).last().map_or_else(|| "nobody knows why".to_owned(), ToString::to_string)
 }
 
-/// The text of a TLS error. None if the error isn't one of TLS.
+/// Returns the text of a TLS error. `None` if the error isn't a TLS error.
 fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(error.to_string());
     }
-    // The `source` of an I/O error isn't the wrapped error, but the wrapped error's source.
+    // For an I/O error, `source` skips the wrapped error and returns the wrapped error's source.
     // Therefore `get_ref` is used here.
     error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|it| tls(it))
 }

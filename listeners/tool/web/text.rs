@@ -5,11 +5,11 @@ use encoding_rs::{Encoding, UTF_8};
 use super::super::text::known;
 use super::{Answer, Reason, Refusal, content_type, html};
 
-/// The number of bytes at the beginning of a page in which it may name its encoding, as in
-/// browsers.
+/// The number of bytes at the beginning of a page in which the page may name its encoding. Browsers
+/// use the same number.
 const HEAD_BYTES: usize = 1_024;
 
-/// The kinds of answers.
+/// The kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Html,
@@ -54,14 +54,14 @@ impl Read {
     }
 }
 
-/// Refuses an answer whose `Content-Type` can't be shown, before its body is read.
+/// Refuses a `Content-Type` that can't be shown. The body needn't be read for this check.
 pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
     kind_of(&media_type(said)).map(drop)
 }
 
-/// The part of a text from the character number `from` on, of at most `most` bytes. If more text
-/// follows, the part ends with a line end if it has one, and the number of the next character is
-/// returned, too.
+/// Returns the part of a text from the character number `from` on, of at most `most` bytes. If more
+/// text follows, the part ends after its last line end, if it has a line end. In this case, the
+/// number of the next character is returned, too.
 pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
     let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];
@@ -76,7 +76,7 @@ pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Op
     (shown, Some(from + shown.chars().count()))
 }
 
-/// Whether an answer is a PDF.
+/// Returns whether an answer is a PDF.
 pub(in super::super) fn is_pdf(answer: &Answer) -> bool {
     match kind_of(&media_type(content_type(&answer.headers))) {
         Ok(Kind::Pdf) => true,
@@ -85,13 +85,13 @@ pub(in super::super) fn is_pdf(answer: &Answer) -> bool {
     }
 }
 
-/// Whether an answer's server says that it is JSON.
+/// Returns whether the server says that an answer is JSON.
 pub(in super::super) fn is_json(answer: &Answer) -> bool {
     let name = media_type(content_type(&answer.headers));
     name == "application/json" || name.ends_with("+json")
 }
 
-/// The media type that an answer's server names, without its parameters.
+/// Returns the media type that an answer's server names, without its parameters.
 pub(in super::super) fn kind_named(answer: &Answer) -> String {
     media_type(content_type(&answer.headers)).chars().map(known).collect()
 }
@@ -148,8 +148,8 @@ fn guessed(body: &[u8]) -> Result<Kind, Refusal> {
     Ok(if is_html { Kind::Html } else { Kind::Text })
 }
 
-/// Decodes bytes. The encoding is that of a byte order mark, or else that which the server names,
-/// or else that which the page names. Without any of these, it is UTF-8.
+/// Decodes bytes. The encoding is taken from the byte order mark, or else from the server's
+/// `Content-Type`, or else from the page. The default is UTF-8.
 fn decoded(body: &[u8], said: &str, kind: Kind) -> String {
     let named = parameter(said, "charset").and_then(|it| Encoding::for_label(it.as_bytes()));
     let own = || match kind {
@@ -166,19 +166,20 @@ fn parameter<'a>(said: &'a str, name: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim().trim_matches('"'))
 }
 
-/// The encoding that a page names by `<meta charset=…>` or `<meta content="…; charset=…">`. None if
-/// it names none.
+/// Returns the encoding that a page names by `<meta charset=…>` or `<meta content="…; charset=…">`.
+/// `None` if the page names no encoding.
 fn named_within(body: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&body[..body.len().min(HEAD_BYTES)]).to_ascii_lowercase();
     let mut tags = head.split("<meta").skip(1).filter_map(|it| it.split('>').next());
     let label = tags.find_map(|it| it.split_once("charset="))?.1.trim_start_matches(['"', '\'']);
     let end = label.find(['"', '\'', ' ', ';', '/']).unwrap_or(label.len());
     let encoding = Encoding::for_label(&label.as_bytes()[..end])?;
-    // A page whose tags could be read as ASCII isn't in UTF-16, even if it says so.
+    // The tags of this page were read as ASCII. So the page isn't in UTF-16, even if it names
+    // UTF-16.
     Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
 }
 
-/// An answer for tests.
+/// Makes an answer for tests.
 #[cfg(test)]
 fn answer(said: &'static str, body: &[u8]) -> Answer {
     use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
