@@ -5,12 +5,12 @@ use pumphouse::prelude::*;
 
 use super::words::action::{Action, NAME};
 
-/// The caller of the message at hand. If the message is the call of an action, this is the sender
-/// of the action; otherwise it is the sender of the message. `history` is that of the message's
+/// The caller of a message. If the message is the call of an action, this is the sender of the
+/// action; otherwise it is the sender of the message. `history` is the history of the message's
 /// thread.
 ///
 /// # Errors
-/// If the log can't be read.
+/// Fails if the log can't be read.
 pub(super) async fn caller(message: &Message, history: &History) -> Result<String, Fault> {
     if message.from() == NAME {
         let key = message.key();
@@ -26,8 +26,8 @@ pub(super) async fn caller(message: &Message, history: &History) -> Result<Strin
     Ok(message.from().to_owned())
 }
 
-/// The entry for whose sake another one was sent. For the call of an action that is the action, and
-/// for a step of a run the message that began the run; for any other entry it is the cause.
+/// The entry that led to another one. For the call of an action, this is the action. For a step of
+/// a run, this is the message that began the run. For any other entry, this is the entry's cause.
 pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
     let key = entry.key().unwrap_or_default();
     let of_action = key.rsplit_once('/').filter(|_| entry.from() == NAME);
@@ -43,11 +43,11 @@ pub(super) fn asker(entry: &Entry) -> Option<EntryId> {
     entry.cause().cloned()
 }
 
-/// The entry above for whose sake a thread was opened, by the thread's first entry. None if the
-/// thread is a session.
+/// The entry that led to the opening of a thread, and that is in another thread. `first` is the
+/// first entry of the opened thread. None if the thread is a session.
 ///
 /// # Errors
-/// If the log can't be read.
+/// Fails if the log can't be read.
 pub(super) async fn opener(first: &Entry, tree: &TreeHistory) -> Result<Option<Entry>, Fault> {
     let above = asker(first).filter(|it| it.thread != *first.thread());
     let Some(EntryId { thread, seq }) = above else { return Ok(None) };

@@ -5,8 +5,8 @@
 //! `<echo xmlns="https://xml-pipeline.org/ns/echo/v1"><text>Hello</text></echo>`.
 //!
 //! A listener with peers learns only about these peers, about itself, about the listeners that it
-//! relies on, and about the pump's own payloads. Asked about anything else, `describe` answers this
-//! listener as if the thing didn't exist. [`Allow`] says who may ask for what.
+//! relies on, and about the pump's own payloads. If it asks about anything else, `describe` answers
+//! as if that didn't exist. [`Allow`] sets which senders may make which requests.
 //!
 //! `<capabilities>` lists only payloads that the asking sender may send. A reserved payload is
 //! listed only for a listener that may emit it, and `raise-budget` only for operators.

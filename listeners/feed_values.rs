@@ -31,7 +31,7 @@ use super::feed_contents::words::{FeedContent, NAME as FEED};
 
 /// The listener's name.
 pub const NAME: &str = "feed-values";
-/// The maximum number of bytes of a content.
+/// The maximum size of a content, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1_024;
 
 /// Sets the content of an agent's feed, from the agent's next turn on. The answer is
@@ -89,7 +89,7 @@ pub struct FeedNotSet {
     pub text: String,
 }
 
-/// The feeds that are set from outside, and who may set each besides operators.
+/// The feeds that are set from outside. Each has the senders that may set it, besides operators.
 #[derive(Clone, Debug, Default)]
 pub struct SettableFeeds(BTreeMap<(String, String), Vec<String>>);
 

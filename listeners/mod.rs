@@ -69,7 +69,7 @@ pub fn live_factories(builder: &mut Builder) {
 }
 
 /// As [`live_factories`], but accepts an MCP server's tools even if the server describes them
-/// otherwise than before.
+/// differently than before.
 pub fn accepting_factories(builder: &mut Builder) {
     builder.factory(Factory::new("mcp", tool::mcp::accepted));
 }

@@ -3,8 +3,8 @@
 //! handler of that message carries them out.
 //!
 //! The two folds handle timers in different ways. A timer's message is in the log twice: when the
-//! message begins to wait, and when it is due. `action` tells the two apart by the time in the
-//! message, and `feed` by the cause of the message. Existing logs need both ways.
+//! message begins to wait, and when it is due. `action` tells these two entries apart by the time
+//! in the message, and `feed` by the cause of the message. Existing logs need both ways.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -46,8 +46,8 @@ pub struct Actions {
     tried: BTreeMap<Id, u32>,
     /// The calls without an answer, each with its action and the number of the attempt.
     calls: OpenCalls<(Id, u32)>,
-    /// Maps each agent to the versions of the rules that its turns go by. Each pair is the first
-    /// turn with a version, and this version.
+    /// Maps each agent to the versions of the rules of its turns. Each pair has the first turn with
+    /// a version, and that version.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
     /// The times whose `actions-due` message waits in the log.
     waiting: BTreeSet<Time>,
@@ -55,10 +55,10 @@ pub struct Actions {
     thread: CurrentThread,
 }
 
-/// Something that the handler of a message does.
+/// An effect of a message, which the message's handler carries out.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
-    /// Sends an output of the graph. For a result, this has the entry of its action.
+    /// Sends an output of the graph. For a result, the second field is the entry of its action.
     Output(Output, Option<Entry>),
     /// Cancels the thread with this id, whose work isn't needed any more.
     End(String),
@@ -76,8 +76,8 @@ impl Actions {
         &self.graph
     }
 
-    /// The version of the rules that an agent's turn goes by, as its `cognition_in` records it.
-    /// None in turns of 0.1.0. The newest version if `turn` is None or isn't in the log.
+    /// The version of the rules of an agent's turn, as the turn's `cognition_in` records it. None
+    /// in turns of 0.1.0. The newest version if `turn` is None or isn't in the log.
     pub(super) fn rules(&self, agent: &str, turn: Option<u64>) -> Option<u32> {
         let of_turn = |turn: u64| {
             let all = self.rules.get(agent)?.iter();
@@ -146,8 +146,8 @@ impl Actions {
         self.calls.retain(|(action, _)| *action != of);
     }
 
-    /// Records what the thread of a call notes: a partial result, or that a called agent waits for
-    /// its model's rate limit.
+    /// Records a note from the thread of a call: a partial result, or the news that a called agent
+    /// waits for its model's rate limit.
     fn observe_note(&mut self, entry: &Entry) {
         let Some(note) = entry.decode_if::<ThreadNote>() else { return };
         let Some((id, attempt)) = self.calls.in_thread(&note.thread).copied() else { return };
@@ -205,7 +205,7 @@ impl Actions {
         }
         if entry.is::<ActionRefused>() {
             let ActionRefused { of, attempt, code, message } = entry.decode().ok()?;
-            // The call of another item counts on from this attempt.
+            // A later call with another item continues counting from this attempt.
             self.tried.insert(of, attempt);
             let error = ActionError { code, message };
             let reply = CallOutcome::Failed { error, answer: None, again: false };
@@ -279,8 +279,8 @@ impl Apply for Actions {
     }
 }
 
-/// Whether a waiting `actions-due` message is delivered early: when the result of its action has
-/// come, or a partial result from the thread of a call.
+/// Whether the entry `came` causes the early delivery of a waiting `actions-due` message. Such an
+/// entry is the result of the message's action, or a partial result from the thread of a call.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     if came.thread() != waiting.thread() || !waiting.is::<ActionsDue>() {
         return false;
@@ -406,7 +406,7 @@ pub fn action_of(key: &str) -> Option<Id> {
     last.split('.').next()?.parse().ok()
 }
 
-/// The decision that the log has.
+/// Converts a recorded decision to the graph's type.
 fn decision(decided: ActionDecided) -> Decision {
     let ActionDecided { runs, code, because, items, .. } = decided;
     let error = (!runs).then(|| ActionError {

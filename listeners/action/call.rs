@@ -34,14 +34,14 @@ pub struct Called<'a> {
     pub schema: &'a Schema,
 }
 
-/// Whether a called name means this payload of this listener.
+/// Whether the called name means this payload of this listener.
 type Means<'a> = &'a dyn Fn(&Described, &Name) -> bool;
 
 /// Finds the listener and the payload that an agent's action calls.
 ///
 /// # Errors
-/// If nothing has this name, or the agent may not call it. The text is the same in both cases. Also
-/// if the name has several meanings; the text lists them.
+/// Fails if nothing has this name, or if the agent may not call it. The text is the same in both
+/// cases. Also fails if the name has several meanings; the text lists them.
 pub(super) fn called<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -67,12 +67,12 @@ pub(super) fn called<'a>(
     find(all, name, |it| may(&it.listener) && is_open(it))
 }
 
-/// Finds the payload that a name means, among those that `may` allows. A name is that of a
-/// listener, `listener.payload`, or a payload's name. These forms are tried in this order.
+/// Finds the payload that a name means, among those that `may` allows. The name is a listener's
+/// name, `listener.payload`, or a payload's name. These forms are tried in this order.
 ///
 /// # Errors
-/// If no payload that `may` allows has the name. The text doesn't say whether another payload has
-/// it. Also if the name has several meanings; the text lists them.
+/// Fails if no payload that `may` allows has the name. The text doesn't reveal whether a forbidden
+/// payload has the name. Also fails if the name has several meanings; the text lists them.
 pub fn find<'a>(
     all: &'a Capabilities,
     name: &str,
@@ -111,9 +111,9 @@ pub fn find<'a>(
 }
 
 /// The payloads of a listener that models are offered, each with the name by which an action calls
-/// it: the listener's name if there is only one such payload, else `listener.payload`. Payloads
-/// that only operators or the pump's own code send are left out. The payloads of the listener
-/// `action` are left out, too, since no action can call it.
+/// the payload. This name is the listener's name if there is only one such payload, else
+/// `listener.payload`. Payloads that only operators or the pump's own code send are left out. The
+/// payloads of the listener `action` are left out, too, since no action can call it.
 pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(String, &'a Schema)> {
     let is_machinery =
         |of: &&Schema| of.name == DeclareFeeds::NAME || of.name == RefreshFeeds::NAME;
@@ -129,9 +129,9 @@ pub fn offered<'a>(all: &'a Capabilities, described: &'a Described) -> Vec<(Stri
     }
 }
 
-/// Replaces the error of an action that calls something unknown or forbidden by one that lists the
-/// names that the agent may call, the most similar name first. The message is the same for unknown
-/// and for forbidden names. Turns that go by older rules keep the error.
+/// Adds the names that the agent may call to the error of an action that calls an unknown or
+/// forbidden name. The most similar name comes first. The message is the same for unknown and for
+/// forbidden names. Turns with older rules keep the error.
 pub(super) fn with_peers(
     error: ActionError,
     all: &Capabilities,
@@ -211,10 +211,10 @@ pub(super) fn payload(
     CallPayload { payload: made.map_err(wrong), unresolved }
 }
 
-/// Makes a payload whose text is a JSON object, as workflows take it.
+/// Makes a payload whose text is a JSON object. Workflows take such payloads.
 ///
 /// # Errors
-/// If the payload is too large.
+/// Fails if the payload is too large.
 pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element, xml::Error> {
     let mut writer = Writer::new(XmlLimits::INSIDE);
     writer.start(name.namespace(), name.local());
@@ -228,7 +228,7 @@ pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element,
 /// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit.
 ///
 /// # Errors
-/// The reason why the parameters don't fit the payload's schema.
+/// Fails if the parameters don't fit the payload's schema. The text says why.
 pub fn from_json(schema: &Schema, json: &Value) -> Result<Element, String> {
     match (&schema.shape.content, json) {
         (Content::Any, Value::Object(object)) if !object.contains_key(schema::XML) => {
@@ -284,7 +284,7 @@ pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
 impl ResolvedValues {
     /// Converts the graph's values to JSON, by the organism's schemas. `rules` is the version of
-    /// the rules that the turn goes by.
+    /// the rules of the turn.
     pub(super) fn of(
         all: &Capabilities,
         values: &graph::Values,
@@ -294,8 +294,8 @@ impl ResolvedValues {
         ResolvedValues(each.map(|(name, it)| (name.clone(), lookup(all, it, rules))).collect())
     }
 
-    /// Lets references to metadata stand for these fields. Without a path, `metadata` is what the
-    /// prompt showed.
+    /// Resolves references to metadata with a path, such as `${metadata.status}`, to these fields.
+    /// A reference without a path still has the value that the prompt showed, if there is one.
     pub(super) fn with_metadata(mut self, fields: &Value) -> ResolvedValues {
         let value = match self.0.remove(METADATA) {
             Some(Lookup::Value(shown)) => shown.into_owned().value,
@@ -312,7 +312,7 @@ impl ResolvedValues {
 }
 
 /// Converts a value of the graph, so that it can replace a reference. `rules` is the version of the
-/// rules that the turn goes by.
+/// rules of the turn.
 #[must_use]
 pub fn lookup(all: &Capabilities, value: &graph::Value, rules: Option<u32>) -> Lookup<'static> {
     let known: KnownValue = match value {
@@ -341,7 +341,7 @@ pub fn text(text: &str) -> Value {
     json.unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
-/// The warning about an action whose `type` isn't the type of the listener that it calls, or that
+/// Returns a warning if the action's `type` isn't the type of the called listener, or if the action
 /// hands metadata to a listener that isn't an agent.
 pub(super) fn oddity(
     definition: &ActionDefinition,
@@ -358,7 +358,7 @@ pub(super) fn oddity(
     }
 }
 
-/// The type that an action says its listener has. None if it says none.
+/// The listener type that an action states. None if the action states no type.
 fn said_kind(action: &Action, rules: Option<u32>) -> Option<&'static str> {
     // The native tool calls of a provider have no place for a type.
     if action.dialect == Some(Dialect::Native) && says_no_type(rules) {

@@ -13,15 +13,15 @@ use super::undo;
 use super::variables::{Lookup, list_reference, resolve_json, step_into};
 use super::words::{ActionDecided, ActionError, ForEach, ITEMS_MAX, METADATA, NOT_TAKEN};
 
-/// The reason of a decision shows this number of characters of a value.
+/// The maximum number of a value's characters that the reason of a decision shows.
 const SHOWN_MAX: usize = 200;
 
-/// What a decision is made with.
+/// The inputs of a decision.
 pub(super) struct Decider<'a> {
     pub(super) all: &'a Capabilities,
     pub(super) definition: &'a ActionDefinition,
     pub(super) seen: &'a SeenNames,
-    /// The version of the rules that the action's turn goes by.
+    /// The version of the rules of the action's turn.
     pub(super) rules: Option<u32>,
 }
 
@@ -47,7 +47,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Whether the condition holds, and the values that it saw. Without a condition it holds.
+    /// Evaluates the condition. If it holds, returns the condition's text and the values that it
+    /// saw. If it doesn't hold, the error says why. Returns `Ok(None)` if there is no condition.
     fn holds(&self, item: Option<Item<'_>>) -> Result<Option<String>, ActionError> {
         let Some(condition) = &self.definition.condition else { return Ok(None) };
         let verdict = condition.evaluate(&|reference| self.value(reference, item));
@@ -70,8 +71,9 @@ impl Decider<'_> {
         when.map_or_else(|| condition.to_string(), |it| it.condition.clone())
     }
 
-    /// The items of the list, each as a list of one. Null stands for an item of which the condition
-    /// doesn't hold.
+    /// Returns the items of the list, each wrapped in a list of one. Null stands for an item for
+    /// which the condition doesn't hold. Also returns why the condition holds for the first item
+    /// that it accepts.
     fn items(&self, each: &ForEach) -> Result<(Vec<Value>, Option<String>), ActionError> {
         let list = self.list(each)?;
         let most = each.max.map_or(ITEMS_MAX, |it| usize::try_from(it).unwrap_or(ITEMS_MAX));
@@ -103,7 +105,7 @@ impl Decider<'_> {
         }
     }
 
-    /// The list of a block `foreach`.
+    /// The list of a `foreach` block.
     fn list(&self, each: &ForEach) -> Result<Vec<Value>, ActionError> {
         let Some(reference) = list_reference(&each.list) else {
             return match json::read(&each.list) {
@@ -135,7 +137,7 @@ impl Decider<'_> {
         }
         match value {
             Value::Array(items) => Ok(items),
-            // A text may be a list in JSON.
+            // The text may hold a list as JSON.
             Value::String(text) if text.trim_start().starts_with('[') => match json::read(&text) {
                 Ok(Value::Array(items)) => Ok(items),
                 _ => Err(foreach(format!("{} is a text and no list", shown_list(each)))),
@@ -171,7 +173,8 @@ impl Decider<'_> {
             Lookup::Value(known) => walk(known.root(path.first().map(|it| &**it))).map(as_number),
             _ => None,
         };
-        // Where the result has no field `status`, that is how the action ended, too.
+        // `action_status` is always the status of the action. `status` has this meaning only if the
+        // result has no field `status`.
         let status = seen.status.map(|it| Value::String(it.as_str().to_owned()));
         match &path[..] {
             [it] if it == "action_status" => status,
@@ -185,7 +188,7 @@ fn foreach(message: String) -> ActionError {
     ActionError { code: "foreach".to_owned(), message }
 }
 
-/// The list as it is written, cut.
+/// The list as it is written, cut after `SHOWN_MAX` characters.
 fn shown_list(each: &ForEach) -> String {
     match each.list.char_indices().nth(SHOWN_MAX) {
         Some((at, _)) => format!("{}…", &each.list[..at]),
@@ -193,7 +196,7 @@ fn shown_list(each: &ForEach) -> String {
     }
 }
 
-/// A value as JSON, cut.
+/// A value as JSON, cut after `SHOWN_MAX` characters.
 fn cut(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN_MAX) {

@@ -79,9 +79,9 @@ struct Handling {
     settings: State<Arc<Settings>>,
 }
 
-/// The thread's actions. The fold ignores an action whose payload can't be decoded. For such a
-/// message this context returns an error, so the handler counts as failed and the sender gets a
-/// fault with the reason. `FromContext` is written by hand because of this check.
+/// The thread's actions. The fold ignores an action whose payload can't be decoded. For the message
+/// of such an action, this context returns an error. The handler then counts as failed, and the
+/// sender gets a fault with the reason. `FromContext` is written by hand because of this check.
 struct ReadableActions(Fold<Actions>);
 
 impl<S> FromContext<S> for ReadableActions {
@@ -107,10 +107,10 @@ struct Emissions {
     /// wake no agent.
     quiet_results: Vec<Note<To<ActionResult, String>>>,
     calls: Vec<Request<To<Element, String>>>,
-    /// Refusals of calls that can't be sent. Each is a message to `action` itself, and lets its
+    /// Refusals of calls that can't be sent. Each is a message to `action` itself, and makes its
     /// action fail.
     refusals: Vec<Again<ActionRefused>>,
-    /// Decisions whether actions run. Each is a message to `action` itself.
+    /// Decisions on whether actions run. Each is a message to `action` itself.
     decisions: Vec<Again<ActionDecided>>,
     ended_threads: Vec<To<CancelThread>>,
     timers: Vec<Later<ActionsDue>>,
@@ -187,8 +187,8 @@ impl Handling {
         Ok((called.listener.name.clone(), made.payload?))
     }
 
-    /// The values of an action's references, such as `$name`. The version of the rules that the
-    /// action's turn goes by decides how a value is read.
+    /// The values of an action's references, such as `$name`. How a value is read depends on the
+    /// version of the rules of the action's turn.
     fn values(
         &self,
         agent: &str,

@@ -5,7 +5,7 @@ use pumphouse::prelude::*;
 use pumphouse::xml::{Writer, is_name};
 use serde_json::{Map, Value};
 
-/// The parameter of this name becomes the text of the payload if it is a text and the only
+/// The name of the parameter that becomes the payload's text, if it is a text and the only
 /// parameter.
 const TEXT: &str = "text";
 

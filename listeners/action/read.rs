@@ -1,5 +1,5 @@
 //! Reads an action that an agent wrote. Unknown fields and values are mistakes. Every mistake is
-//! reported with the name of its field and the values that it takes.
+//! reported with the name of its field and the values that the field takes.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -63,7 +63,7 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// The one mistake of the action with this id.
+    /// Returns the mistakes of an action that has only this one mistake.
     #[must_use]
     pub fn one(id: &str, why: String) -> Mistakes {
         Mistakes { id: id.to_owned(), name: None, all: vec![why] }
@@ -82,7 +82,7 @@ impl Error for Mistakes {}
 /// a `<tool_call>`. If `dialect` is None, the tag decides the dialect.
 ///
 /// # Errors
-/// [`Mistakes`] has all mistakes in the action.
+/// Fails with all [`Mistakes`] in the action.
 ///
 /// ```
 /// use pumphouse::listeners::action::{read, words::Mode};

@@ -1,13 +1,13 @@
-//! Conditions of the actions that undo other actions: they run only if what they undo ended well,
-//! and no earlier rollback has undone it.
+//! Conditions of actions that undo other actions. An undoing action runs only if the action that it
+//! undoes succeeded, and if no earlier rollback has undone that action.
 
 use serde_json::Value;
 
-/// How the condition refers to the status of an action.
+/// The path by which a condition refers to the status of an action.
 const STATUS: &str = ".action_status";
 
-/// The condition of an action that undoes the action `of`. `undone_by` are the ids of the actions
-/// that earlier rollbacks wrote to undo it.
+/// The condition of an action that undoes the action `of`. `undone_by` has the ids of the actions
+/// that earlier rollbacks wrote to undo this action.
 #[must_use]
 pub fn condition(of: &str, undone_by: &[String]) -> String {
     let mut condition = format!("${{{of}{STATUS}}} == \"ok\"");
@@ -18,7 +18,7 @@ pub fn condition(of: &str, undone_by: &[String]) -> String {
 }
 
 /// Says in plain words why an action that undoes another one doesn't run. None if the action with
-/// this id and this condition undoes nothing. `saw` are the values that the condition saw.
+/// this id and this condition undoes nothing. `saw` has the values that the condition saw.
 pub(super) fn why_not(id: &str, written: &str, saw: &[(String, Value)]) -> Option<String> {
     let (of, _) = id.rsplit_once("-undo")?;
     let own = condition(of, &[]);

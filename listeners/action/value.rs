@@ -1,5 +1,5 @@
-//! Makes values of the payloads that answer actions: JSON for references and results, and a
-//! sentence for an error.
+//! Converts payloads that answer actions: to JSON for references and results, and to a sentence for
+//! an error.
 
 use pumphouse::prelude::*;
 use pumphouse::schema::{self, Schema};
@@ -10,14 +10,14 @@ use super::super::words::agent::RULES;
 use super::variables::KnownValue;
 
 /// The value of a payload as JSON: the field that its type marks with `#[payload(value)]`. Without
-/// such a field, it is the payload's text if the payload holds nothing else, or else the whole
-/// payload. If the schema is unknown, the value is a string with the payload's XML.
+/// such a field, the value is the payload's text if the payload holds nothing else, or else the
+/// whole payload. If the schema is unknown, the value is a string with the payload's XML.
 #[must_use]
 pub fn value(all: &Capabilities, payload: &Element) -> Value {
     known(all, payload, Some(RULES)).value
 }
 
-/// The value of a payload, as [`value`] has it. If the value is only a part of the payload,
+/// The value of a payload, as [`value`] computes it. If the value is only a part of the payload,
 /// `fields` holds the whole payload. `rules` is the version of the rules in the turn's
 /// `cognition_in`.
 #[must_use]
@@ -38,9 +38,10 @@ pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> Known
     }
 }
 
-/// An error's payload in words. This is the payload's value if that is a text, or its attribute if
-/// the payload has one attribute and nothing else. Otherwise it is the list of the fields in their
-/// order, as in `reason: it is closed; at: 3`. The text of an element comes before its attributes.
+/// Describes an error's payload in words. If the payload's value is a text, the words are this
+/// text. If the payload has one attribute and nothing else, the words are the attribute's value.
+/// Otherwise they list the fields in their order, as in `reason: it is closed; at: 3`. The text of
+/// an element comes before its attributes.
 #[must_use]
 pub fn sentence(all: &Capabilities, payload: &Element) -> String {
     let json = all.schema(&payload.name()).and_then(|it| with_json(it, payload));

@@ -63,7 +63,7 @@ pub struct Unresolved {
     pub reference: String,
     /// The name in the reference.
     pub name: String,
-    /// The first step of its path that doesn't exist. None if nothing has the name.
+    /// The first step of the reference's path that doesn't exist. None if nothing has the name.
     pub missing: Option<String>,
 }
 
@@ -81,7 +81,8 @@ impl fmt::Display for Unresolved {
 }
 
 impl Unresolved {
-    /// The message, with advice if nothing has the name: the most similar one of these names.
+    /// Returns the message. If nothing has the name, the message also suggests the most similar one
+    /// of `names`.
     #[must_use]
     pub fn advised<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         let near = self.missing.is_none().then(|| nearest(&self.name, names)).flatten();
@@ -213,7 +214,7 @@ pub fn references<'p, 'a: 'p>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = R
     })
 }
 
-/// A piece of a text. The pieces together are the text, except that each `$$` has become `$`.
+/// A piece of a text. Concatenated, the pieces give the text, with each escaped `$$` as `$`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // The enum is exhaustive, since code that replaces references must handle each variant.
 pub enum Piece<'a> {
@@ -238,7 +239,7 @@ pub struct Reference<'a> {
 }
 
 /// Splits a response into pieces. In fences and code spans of its Markdown, only `${…}` is a
-/// reference. `reading` says by which rules they are found.
+/// reference. `reading` has the rules by which code is recognised.
 #[must_use]
 pub fn in_prose(text: &str, reading: Reading) -> Vec<Piece<'_>> {
     let code = if text.contains('$') { reading.code_ranges(text) } else { Vec::new() };
@@ -299,8 +300,8 @@ fn reference(text: &str, at: usize) -> Option<Reference<'_>> {
     })
 }
 
-/// The steps of a path such as `.title` or `[0]`. `.0` means the same as `[0]`. None if this is no
-/// path.
+/// The steps of a path such as `.title` or `[0]`. `.0` means the same as `[0]`. None if the text
+/// isn't a path.
 #[must_use]
 pub fn steps(path: &str) -> Option<Vec<&str>> {
     let (mut all, mut rest) = (Vec::new(), path);
@@ -321,7 +322,7 @@ pub fn steps(path: &str) -> Option<Vec<&str>> {
 }
 
 impl<'t> Reference<'t> {
-    /// The field of the agent's metadata to which the reference leads: `status` of
+    /// The field of the agent's metadata to which the reference leads, such as `status` for
     /// `${metadata.status}`. None for any other reference.
     #[must_use]
     pub fn metadata_field(&self) -> Option<&'t str> {
@@ -360,8 +361,8 @@ pub fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
     }
 }
 
-/// The reference to a list, with braces, as a block `foreach` has it. None if the list is written
-/// as JSON.
+/// Returns the list of a `foreach` block as a reference. A list without `$` is a bare name, and
+/// gets `${` and `}` around it. None if the list is written as JSON.
 #[must_use]
 pub fn list_reference(list: &str) -> Option<String> {
     let list = list.trim();

@@ -1,4 +1,4 @@
-//! The expression that a condition is, and its value.
+//! The expression tree of a condition, and its evaluation.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ pub(super) enum Expression {
     Not(Box<Expression>),
     /// Whether every part holds.
     All(Vec<Expression>),
-    /// Whether some part holds.
+    /// Whether at least one part holds.
     Any(Vec<Expression>),
     Compare(Box<Comparison>),
 }
@@ -94,7 +94,7 @@ impl Expression {
         Expression::Compare(Box::new(Comparison { left, operator, right, at: 0 }))
     }
 
-    /// The value of the expression. `seen` has the values of its references.
+    /// Evaluates the expression. `seen` returns the value of a reference.
     pub(super) fn value(&self, seen: &dyn Fn(&Reference) -> Value) -> Value {
         let is_true = |it: &Expression| it.value(seen) == Value::Bool(true);
         match self {
@@ -141,8 +141,8 @@ impl Reference {
         })
     }
 
-    /// The value that the reference leads to, where `values` is an object of the names that
-    /// references begin with.
+    /// The value that the reference leads to. `values` is an object whose properties are the names
+    /// that references begin with.
     #[must_use]
     pub fn within<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         let root = values.get(&self.name)?;
@@ -187,7 +187,7 @@ fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whether a list has an equal item.
+/// Whether a list has an item that is equal to this one. False if `list` isn't a list.
 fn is_in(item: &Value, list: &Value) -> bool {
     list.as_array().is_some_and(|list| list.iter().any(|it| is_equal(item, it)))
 }
@@ -205,7 +205,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Writes the condition so that it reads as the same condition.
+/// Writes the expression as a text that reads as the same expression.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str| {

@@ -1,4 +1,4 @@
-//! Conditions: `metadata.status == "CODING" and metadata.priority in ["HIGH", "MEDIUM"]`.
+//! Conditions, such as `metadata.status == "CODING" and metadata.priority in ["HIGH", "MEDIUM"]`.
 //!
 //! ```
 //! use pumphouse::listeners::condition::{Condition, Type};
@@ -21,9 +21,9 @@
 //! ```
 //!
 //! A condition is a text ([`Condition::parse`]) or a pattern of fields ([`Condition::matching`]).
-//! Both become the same expression. [`Condition::check`] compares it with the types that are known
-//! when a file is loaded. [`Condition::evaluate`] takes values, and has neither clock nor log.
-//! `docs/conditions.md` is the manual.
+//! Both are read into the same kind of expression. [`Condition::check`] compares a condition with
+//! the types that are known when a file is loaded. [`Condition::evaluate`] depends on the given
+//! values only, not on a clock or the log. `docs/conditions.md` is the manual.
 
 mod expression;
 mod types;
@@ -41,13 +41,13 @@ use self::expression::Expression;
 pub use self::expression::Reference;
 pub use self::types::Type;
 
-/// The largest number of bytes of a condition's text.
+/// The maximum length of a condition's text, in bytes.
 pub const CONDITION_BYTES_MAX: usize = 4096;
 
-/// The largest number of parentheses, lists, patterns and `not`s around one another.
+/// The maximum nesting depth of parentheses, lists, patterns and `not`s.
 pub const CONDITION_DEPTH_MAX: usize = 32;
 
-/// A condition that is sound by itself. Its references haven't been compared with any types.
+/// A condition whose syntax is valid. Only [`Condition::check`] compares its references with types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     root: Expression,
@@ -57,22 +57,23 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub holds: bool,
-    /// The condition's references as they are written, each once, with the values that they had.
-    /// The value of what isn't there is null.
+    /// The condition's references as they are written, each once, with the values that they had. A
+    /// reference that leads to nothing has the value null.
     pub saw: Vec<(String, Value)>,
 }
 
 impl Verdict {
-    /// The verdict where there is no condition: it holds, and saw all of a value.
+    /// The verdict if there is no condition: it holds, and `saw` has this value under this name.
     #[must_use]
     pub fn without_condition(name: &str, value: &Value) -> Verdict {
         Verdict { holds: true, saw: vec![(name.to_owned(), value.clone())] }
     }
 }
 
-/// A result as conditions see it: a text that is a number, as many tools answer it, is a number.
+/// Converts a result to the value that conditions see. A text that holds a number becomes this
+/// number, since many tools answer a number as a text.
 #[must_use]
 pub fn as_number(result: Value) -> Value {
     let read = result.as_str().and_then(|it| it.trim().parse::<serde_json::Number>().ok());
@@ -83,7 +84,7 @@ pub fn as_number(result: Value) -> Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrongCondition {
-    /// The place in the condition's text: the number of bytes before it. In a pattern it is 0.
+    /// The byte offset in the condition's text. 0 for a mistake in a pattern.
     pub at: usize,
     /// What is wrong, and what would be right.
     pub message: String,
@@ -110,14 +111,14 @@ impl Condition {
     /// Reads a condition from its text.
     ///
     /// # Errors
-    /// With the place, if the text is no condition, has more than [`CONDITION_BYTES_MAX`] bytes, or
-    /// nests deeper than [`CONDITION_DEPTH_MAX`].
+    /// Fails, with the place of the mistake, if the text isn't a condition, has more than
+    /// [`CONDITION_BYTES_MAX`] bytes, or nests deeper than [`CONDITION_DEPTH_MAX`].
     pub fn parse(text: &str) -> Result<Condition, WrongCondition> {
         parse::expression(text).map(|root| Condition { root })
     }
 
-    /// Makes a condition from a pattern, as `conditions` of a trigger has it: each key is a field
-    /// below `path`, and its value says what the field must be.
+    /// Makes a condition from a pattern, the form of the `conditions` of a trigger. Each key is a
+    /// field below `path`, and its value says what the field must be.
     ///
     /// ```
     /// use pumphouse::listeners::condition::Condition;
@@ -131,13 +132,13 @@ impl Condition {
     /// # Ok::<(), pumphouse::listeners::condition::WrongCondition>(())
     /// ```
     ///
-    /// A scalar is the field's value. A list has alternatives. A map is a pattern of the field's
-    /// own fields; other fields of it may have any value. The keys `all`, `any` and `not` combine
-    /// patterns. A text in place of a pattern is a condition. With `is_all` every key must match,
-    /// otherwise one is enough.
+    /// A scalar must be equal to the field's value. A list has alternatives. A map is a pattern of
+    /// the field's own fields; fields that the map doesn't name may have any value. The keys `all`,
+    /// `any` and `not` combine patterns. A text in place of a pattern is a condition. With `is_all`
+    /// every key must match, otherwise one is enough.
     ///
     /// # Errors
-    /// If the pattern is empty, has a part that can't match, or nests too deeply.
+    /// Fails if the pattern is empty, has a part that can't match, or nests too deeply.
     pub fn matching(
         pattern: &Value,
         path: &str,
@@ -149,13 +150,13 @@ impl Condition {
     /// Compares the condition with the types of the values that it will see.
     ///
     /// # Errors
-    /// With the place, if a reference leads to nothing, if two types can't be compared, or if the
-    /// condition is neither true nor false.
+    /// Fails, with the place, if a reference leads to nothing, if two types can't be compared, or
+    /// if the condition is neither true nor false.
     pub fn check(&self, known: &Type) -> Result<(), WrongCondition> {
         types::check(&self.root, known)
     }
 
-    /// Decides whether the condition holds. `value` gives the value of a reference.
+    /// Evaluates the condition. `value` returns the value of a reference.
     pub fn evaluate(&self, value: &dyn Fn(&Reference) -> Option<Value>) -> Verdict {
         let mut saw = Vec::new();
         for reference in self.references() {

@@ -29,7 +29,8 @@ pub(super) fn expression(text: &str) -> Result<Expression, WrongCondition> {
     }
 }
 
-/// Reads a reference, such as `steps.fetch.items[0]`, that begins at the place `at` of its text.
+/// Reads a reference, such as `steps.fetch.items[0]`. `at` is the reference's place in the
+/// condition's text.
 pub(super) fn reference(written: &str, at: usize) -> Result<Reference, WrongCondition> {
     let wrong = || {
         let message = format!("`{written}` is no reference; one is `steps.fetch.items[0]`");
@@ -63,7 +64,7 @@ pub(super) fn reference(written: &str, at: usize) -> Result<Reference, WrongCond
     Ok(Reference { name: name.to_owned(), path, at })
 }
 
-/// Reads tokens in their order.
+/// A parser over the tokens of a text.
 struct Reader {
     tokens: Vec<Token>,
     next: usize,
@@ -82,7 +83,7 @@ impl Reader {
         self.tokens.get(self.next).map_or(self.end, |it| it.at)
     }
 
-    /// Steps over the next token if it is of this kind.
+    /// Consumes the next token if it is of this kind. Returns whether it is.
     fn take(&mut self, kind: &TokenKind) -> bool {
         let is_next = self.peek() == Some(kind);
         self.next += usize::from(is_next);
@@ -94,7 +95,7 @@ impl Reader {
         WrongCondition::new(self.at(), format!("here {expected} is expected{found}"))
     }
 
-    /// Goes into a part of an expression, and out of it again.
+    /// Reads a nested part of an expression, one level deeper. Fails if the nesting is too deep.
     fn within<T>(
         &mut self,
         read: impl FnOnce(&mut Reader) -> Result<T, WrongCondition>,
@@ -178,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// The items of a list, up to its closing bracket.
+    /// Reads the items of a list, up to its closing bracket.
     fn list(&mut self) -> Result<Expression, WrongCondition> {
         let mut items = Vec::new();
         while !self.take(&TokenKind::CloseList) {
@@ -191,7 +192,7 @@ impl Reader {
     }
 }
 
-/// The only part, or all of them together.
+/// Returns the only part, or combines several parts by `together`.
 pub(super) fn one_or(
     mut parts: Vec<Expression>,
     together: impl FnOnce(Vec<Expression>) -> Expression,

@@ -1,4 +1,4 @@
-//! Patterns of fields, as `conditions` of a trigger has them.
+//! Patterns of fields, the form of the `conditions` of a trigger.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(super) fn expression(
     one(pattern, &root, is_all, 0)
 }
 
-/// A pattern that isn't a field's value: a map of fields, or the text of a condition.
+/// Reads a pattern of several fields: a map of fields, or the text of a condition.
 fn one(
     pattern: &Value,
     root: &Reference,
@@ -39,7 +39,7 @@ fn one(
     }
 }
 
-/// A map of fields. At the top, the keys `all`, `any` and `not` combine patterns.
+/// Reads a map of fields. With `is_top`, the keys `all`, `any` and `not` combine patterns.
 fn map(
     fields: &Map<String, Value>,
     root: &Reference,
@@ -77,7 +77,7 @@ fn map(
     Ok(one_or(parts?, if is_all { Expression::All } else { Expression::Any }))
 }
 
-/// The patterns in the list under `all` or `any`.
+/// Reads the patterns in the list under `all` or `any`.
 fn several(
     key: &str,
     value: &Value,
@@ -94,7 +94,7 @@ fn several(
     }
 }
 
-/// The pattern of one field.
+/// Reads the pattern of one field.
 fn field(value: &Value, at: Reference, depth: usize) -> Result<Expression, WrongCondition> {
     match value {
         Value::Object(fields) => map(fields, &at, true, depth + 1, false),
@@ -106,8 +106,8 @@ fn field(value: &Value, at: Reference, depth: usize) -> Result<Expression, Wrong
     }
 }
 
-/// The alternatives of one field: scalars and lists, which it may be equal to, and maps, which it
-/// may match.
+/// Reads the alternatives of one field. The field may be equal to one of the scalars and lists, or
+/// match one of the maps.
 fn alternative(
     alternatives: &[Value],
     at: &Reference,

@@ -1,4 +1,4 @@
-//! Tests of conditions: the language, the types, and patterns beside a matcher of a few lines.
+//! Tests conditions: their language, their types, and patterns in comparison with a simple matcher.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -41,12 +41,12 @@ fn holds(condition: &Condition, values: &Value) -> bool {
     condition.evaluate(&|it| it.within(values).cloned()).holds
 }
 
-/// Reads a sound condition, and says whether it holds.
+/// Reads a valid condition, and says whether it holds.
 #[track_caller]
 fn decide(text: &str) -> bool {
     let condition = Condition::parse(text).unwrap_or_else(|it| panic!("{text}: {it}"));
     condition.check(&known()).unwrap_or_else(|it| panic!("{text}: {it}"));
-    // What is written of a condition is the same condition.
+    // A condition that is written as text reads as the same condition.
     let again = Condition::parse(&condition.to_string()).unwrap();
     assert_eq!(again.to_string(), condition.to_string());
     assert_eq!(holds(&again, &values()), holds(&condition, &values()), "{text}");
@@ -307,8 +307,8 @@ fn a_pattern_that_cannot_match_is_refused() {
     }
 }
 
-/// Whether a value matches a pattern, in as few lines as it takes. Lists are alternatives, and maps
-/// are subsets.
+/// The simple matcher: whether a value matches a pattern. A list has alternatives. A map matches if
+/// each of its fields matches the value's field.
 fn matches(pattern: &Value, value: Option<&Value>) -> bool {
     match pattern {
         Value::Object(fields) => {
@@ -359,7 +359,7 @@ fn part() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A pattern with `all`, `any` and `not` in it, around one another.
+/// A pattern with nested `all`, `any` and `not`.
 fn combined() -> impl Strategy<Value = Value> {
     fields(part()).prop_recursive(3, 24, 3, |inner| {
         let list = || proptest::collection::vec(inner.clone(), 1..3).prop_map(Value::Array);

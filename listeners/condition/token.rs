@@ -81,17 +81,17 @@ fn token(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     }
 }
 
-/// Whether a name may begin with a character.
+/// Whether a name may begin with this character.
 pub(super) fn begins_name(it: char) -> bool {
     it.is_alphabetic() || it == '_'
 }
 
-/// Whether a name may have a character after its first one.
+/// Whether a name may have this character after its first one.
 pub(super) fn continues_name(it: char) -> bool {
     it.is_alphanumeric() || matches!(it, '_' | '-')
 }
 
-/// A word of the language, or a reference without braces.
+/// Reads a keyword, or a reference without braces. Returns the token and its length in bytes.
 fn word(rest: &str) -> (TokenKind, usize) {
     let mut end = name_end(rest, 0);
     loop {
@@ -104,7 +104,7 @@ fn word(rest: &str) -> (TokenKind, usize) {
         } else {
             0
         };
-        // A point that no name follows belongs to no reference.
+        // A dot without a name after it isn't part of the reference.
         if step <= 1 {
             break;
         }
@@ -130,7 +130,7 @@ fn name_end(text: &str, from: usize) -> usize {
     from + name.find(|it: char| !continues_name(it)).unwrap_or(name.len())
 }
 
-/// A reference in braces: `${steps.fetch.title}`.
+/// Reads a reference in braces, such as `${steps.fetch.title}`.
 fn braced(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     let wrong = || WrongCondition::new(at, "a reference is written as in `${steps.fetch.title}`");
     let inner = rest.strip_prefix("${").ok_or_else(wrong)?;
@@ -138,7 +138,7 @@ fn braced(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     Ok((TokenKind::Reference(inner[..end].trim().to_owned()), end + "${}".len()))
 }
 
-/// A number as JSON has it.
+/// Reads a number in the syntax of JSON.
 fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     let is_part = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '+' | '.');
     let end = rest.find(|it| !is_part(it)).unwrap_or(rest.len());
@@ -147,8 +147,8 @@ fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     Ok((TokenKind::Literal(Value::Number(number)), end))
 }
 
-/// A text in quotes. A backslash escapes a quote or a backslash; `\n` and `\t` are a line's end and
-/// a tab.
+/// Reads a text in quotes. A backslash escapes a quote or a backslash; `\n` and `\t` are a newline
+/// and a tab.
 fn quoted(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize), WrongCondition> {
     let mut text = String::new();
     let mut characters = rest.char_indices().skip(1);

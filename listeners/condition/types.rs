@@ -10,9 +10,9 @@ use super::super::metadata::{Fields, Kind};
 use super::WrongCondition;
 use super::expression::{Comparison, Expression, Operator, PathStep, Reference};
 
-/// The largest number of texts that a message lists.
+/// The maximum number of texts that a message lists in full.
 const LISTED_MAX: usize = 12;
-/// How many texts a message shows where there are more.
+/// The number of texts that a message shows if there are more than `LISTED_MAX`.
 const SHOWN: usize = 3;
 
 /// The type of a value.
@@ -22,7 +22,7 @@ pub enum Type {
     /// Nothing is known of the value.
     #[default]
     Any,
-    /// Nothing: the literal `null`.
+    /// The literal `null`.
     Null,
     /// `true` or `false`.
     Boolean,
@@ -41,19 +41,20 @@ pub enum Type {
 }
 
 impl Type {
-    /// One of these texts.
+    /// Makes the type of values that are one of these texts.
     #[must_use]
     pub fn one_of<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Type {
         Type::OneOf(texts.into_iter().map(Into::into).collect())
     }
 
-    /// A map with these fields.
+    /// Makes the type of maps with exactly these fields.
     #[must_use]
     pub fn record<N: Into<String>>(fields: impl IntoIterator<Item = (N, Type)>) -> Type {
         Type::Record(fields.into_iter().map(|(name, it)| (name.into(), it)).collect())
     }
 
-    /// The type of what fits a JSON Schema, as far as `type`, `enum` and `properties` say.
+    /// The type of the values that a JSON Schema allows. Only its `type`, `enum` and `properties`
+    /// are read.
     #[must_use]
     pub fn of_json_schema(schema: &Value) -> Type {
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
@@ -94,7 +95,7 @@ impl Type {
         matches!(self, Type::Map | Type::Record(_))
     }
 
-    /// The type of an agent's metadata, which has these fields.
+    /// The type of an agent's metadata with these fields.
     #[must_use]
     pub fn of_metadata(fields: &Fields) -> Type {
         let each = fields.all().map(|it| {
@@ -111,8 +112,8 @@ impl Type {
         Type::record(each)
     }
 
-    /// Whether a value of this type can be equal to one of the other type. What has no value yet is
-    /// null, so null can be equal to anything.
+    /// Whether a value of this type can be equal to a value of the other type. A field without a
+    /// value is null, so null can be equal to a value of any type.
     fn overlaps(&self, other: &Type) -> bool {
         match (self, other) {
             (Type::Any | Type::Null, _) | (_, Type::Any | Type::Null) => true,
@@ -156,7 +157,7 @@ impl Type {
     }
 }
 
-/// The type of a field. `of` says in an error what has the fields.
+/// The type of a field. `of` names the owner of the fields in an error.
 fn field<'a>(
     fields: &'a BTreeMap<String, Type>,
     name: &str,
@@ -175,8 +176,8 @@ fn field<'a>(
     })
 }
 
-/// Compares an expression with the types of the values that it will see. `known` is a record of the
-/// names that references begin with.
+/// Checks an expression against the types of the values that it will see. `known` is a record whose
+/// fields are the names that references begin with.
 pub(super) fn check(root: &Expression, known: &Type) -> Result<(), WrongCondition> {
     truth(root, known)
 }
@@ -192,7 +193,7 @@ fn truth(part: &Expression, known: &Type) -> Result<(), WrongCondition> {
     }
 }
 
-/// The type of an expression, whose parts are checked on the way.
+/// Checks the parts of an expression, and returns the expression's type.
 fn type_of(part: &Expression, known: &Type) -> Result<Type, WrongCondition> {
     match part {
         Expression::Literal(value) => Ok(Type::of(value)),
@@ -219,7 +220,7 @@ fn comparison(comparison: &Comparison, known: &Type) -> Result<(), WrongConditio
     let Comparison { left, operator, right, at } = comparison;
     let (one, two) = (type_of(left, known)?, type_of(right, known)?);
     let wrong = |message: String| {
-        // A comparison out of a pattern has no place of its own.
+        // A comparison that comes from a pattern has no place in a text.
         let at = if *at == 0 { place(left) } else { *at };
         Err(WrongCondition::new(at, message))
     };
@@ -249,7 +250,7 @@ fn comparison(comparison: &Comparison, known: &Type) -> Result<(), WrongConditio
     }
 }
 
-/// The message about two sides that are never equal.
+/// The error message for a comparison whose two sides are never equal.
 fn never(left: &Expression, one: &Type, right: &Expression, two: &Type) -> String {
     let near = match (one, two) {
         (Type::OneOf(these), Type::OneOf(those)) => match &those[..] {
@@ -266,7 +267,7 @@ fn never(left: &Expression, one: &Type, right: &Expression, two: &Type) -> Strin
     format!("`{left}` is {one}, {right}{near}")
 }
 
-/// The place of an expression: that of its first reference, else the beginning.
+/// The place of an expression: the place of its first reference, or 0 if it has none.
 fn place(part: &Expression) -> usize {
     let mut references = Vec::new();
     part.references(&mut references);

@@ -14,7 +14,7 @@ pub(super) fn content(answer: &Element) -> Option<FeedContent> {
     FeedContent::decode(answer).ok().filter(|_| is_it)
 }
 
-/// The reason why an agent stopped. None if this is no `agent-stopped`.
+/// The reason why an agent stopped. None if the element isn't an `agent-stopped`.
 pub(super) fn stopped(element: &Element) -> Option<String> {
     let is_it = element.is(Stopped::NAME.namespace(), Stopped::NAME.local());
     let stopped = Stopped::decode(element).ok().filter(|_| is_it)?;
@@ -38,7 +38,7 @@ pub(super) fn refused(entry: &Entry) -> Option<String> {
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
-/// The text of an error, or its name if it has no text.
+/// The text in the payload of an error, or the payload's local name if it has no text.
 pub(super) fn told(error: &Entry) -> String {
     let element = error.element().ok();
     let text = element.and_then(|it| it.elements().find(|it| it.local() == "text"));

@@ -94,12 +94,12 @@ pub(super) async fn remove(
     })
 }
 
-/// Finds the source of a feed that an agent added itself. An agent with peers can name only one of
-/// them.
+/// Finds the source of a feed that an agent added itself. An agent with peers can name only its
+/// peers.
 ///
 /// # Errors
-/// If nothing has this name, or the agent may not ask it. The text is the same in both cases. Also
-/// if the name has several meanings; the text lists them.
+/// Fails if nothing has this name, or if the agent may not ask it. The text is the same in both
+/// cases. Also fails if the name has several meanings; the text lists them.
 pub(super) fn source<'a>(
     all: &'a Capabilities,
     agent: &str,
@@ -112,7 +112,8 @@ pub(super) fn source<'a>(
     })
 }
 
-/// The agent whose feeds a message is about: the caller. A refusal if the caller is no listener.
+/// The agent whose feeds a message is about: the caller. The inner error refuses a caller that
+/// isn't a listener.
 pub(super) async fn whose(
     message: &Message,
     history: &History,

@@ -18,11 +18,11 @@ use super::super::metadata::{Fields, METADATA};
 use super::Handling;
 use super::refresh::FeedId;
 
-/// The parameter of a service that is a path.
+/// The name of a service's parameter that is the path of a URL.
 const PATH: &str = "path";
 
 impl Handling {
-    /// The parameters of a feed, with the values of their references. An error if a reference to
+    /// The parameters of a feed, with each reference replaced by its value. Fails if a reference to
     /// metadata has no value.
     pub(super) fn params(
         &self,
@@ -49,8 +49,9 @@ impl Handling {
         }
     }
 
-    /// What `${metadata.field}` refers to: the agent's own metadata. `$metadata` is what the last
-    /// prompt showed of them. None if the agent has no fields.
+    /// The agent's own metadata, to which `${metadata.field}` refers. `$metadata` stands for the
+    /// text that the last prompt showed of them, or for all of them if no prompt did. None if the
+    /// agent declares no metadata fields.
     pub(super) fn own_metadata(&self, agent: &str) -> Option<KnownValue> {
         let facts = self.capabilities.listener(agent)?.extension::<AgentFacts>()?;
         let fields = Some(&facts.fields).filter(|it| !it.is_empty())?;
@@ -62,8 +63,8 @@ impl Handling {
         Some(KnownValue { value, fields: Some(all) })
     }
 
-    /// The metadata of the agent that a source names, as of the message at hand. An error if there
-    /// is no such agent, or if it has no such field.
+    /// The metadata of the agent that a source names, as of the current message. The inner error
+    /// says that there is no such agent, or that the agent has no such field.
     pub(super) async fn other_metadata(
         &self,
         source: &Source,
@@ -87,8 +88,8 @@ impl Handling {
 /// fields of its metadata.
 ///
 /// # Errors
-/// If `may` allows no such agent, or if the agent has no such field. The text doesn't say whether
-/// another agent has the name.
+/// Fails if `may` allows no such agent, or if the agent has no such field. The text doesn't reveal
+/// whether a forbidden agent has the name.
 pub(super) fn named<'a>(
     all: &'a Capabilities,
     source: &Source,
@@ -117,8 +118,8 @@ pub(super) fn named<'a>(
     }
 }
 
-/// A path with the values of its references. Values of metadata are percent-encoded, so that none
-/// of them leads to another path.
+/// Replaces the references in a path. Values of metadata are percent-encoded, so that each stays
+/// within its part of the path. Fails if a path with such values has a part `.` or `..`.
 fn filled_path<'a>(path: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Result<String, String> {
     let (mut filled, mut has_values) = (String::new(), false);
     for piece in pieces(path) {
@@ -138,7 +139,7 @@ fn filled_path<'a>(path: &str, lookup: impl Fn(&str) -> Lookup<'a>) -> Result<St
     }
 }
 
-/// Appends a byte, percent-encoded unless any part of a URL may have it.
+/// Appends a byte, percent-encoded unless it is allowed in every part of a URL.
 fn put_encoded(byte: u8, text: &mut String) {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -116,7 +116,7 @@ struct Emissions {
     unasked: Vec<Again<FeedUnasked>>,
     /// Answers to `fetch_context_feed`.
     fetched: Vec<Result<Reply<ContextFeedFetched>, Reply<ContextFeedRefused>>>,
-    /// Answers to agents' requests, once their turns wait for no feed.
+    /// Answers to agents whose turns wait for no feed any more.
     refreshed: Vec<Reply<FeedsRefreshed>>,
     timers: Vec<Later<FeedsDue>>,
 }
@@ -203,8 +203,8 @@ impl Handling {
         Ok(())
     }
 
-    /// Handles a `fetch_context_feed`: asks the feed's source. An internal source answers at once,
-    /// and so does an error.
+    /// Handles a `fetch_context_feed`: asks the feed's source. If the source is internal, or if the
+    /// source can't be asked, the answer is sent at once.
     async fn fetch(
         mut self,
         FetchContextFeed { id, agent }: FetchContextFeed,
@@ -347,8 +347,8 @@ impl Handling {
         Ok((called.listener.name.clone(), payload))
     }
 
-    /// The value of a name in a feed's parameters: the result of an action, or the content of
-    /// another feed.
+    /// The value of a name in a feed's parameters: the result of an action, the agent's metadata,
+    /// or the content of another feed.
     fn value<'a>(
         &'a self,
         agent: &str,
@@ -402,8 +402,8 @@ impl Handling {
         registered.is_some_and(|it| it.definition.transform.is_some())
     }
 
-    /// The content that a feed shows of an answer. An error says why the feed's transform can't be
-    /// applied.
+    /// Applies the feed's transform, if it has one, to the content of an answer. An error says why
+    /// the transform can't be applied.
     fn transformed(&self, of: &FeedId, content: Content) -> Result<Content, String> {
         match self.definition(of).and_then(|it| it.transform.as_ref()) {
             Some(transform) => {
@@ -414,7 +414,7 @@ impl Handling {
         }
     }
 
-    /// The content of a source's answer.
+    /// Converts a source's answer to the content of a feed.
     fn content(&self, answer: Option<&Element>) -> Content {
         if let Some(FeedContent { text, as_of, is_stale, .. }) = answer.and_then(answers::content) {
             return Content { text, as_of, is_stale: is_stale == Some(true) };

@@ -33,8 +33,8 @@ pub(in super::super) struct Refreshes {
     calls: OpenCalls<SourceCall>,
     /// Maps the entry number of each unanswered `fetch_context_feed` to its entry.
     fetches: BTreeMap<u64, Entry>,
-    /// The requested times that haven't come yet, in microseconds since the epoch. The flag says
-    /// whether a turn waits for the time.
+    /// The requested wake-up times that are still ahead, in microseconds since the epoch. The flag
+    /// says whether a turn waits for the time.
     armed: BTreeSet<(bool, u64)>,
     /// The numbers of the entries that can be the cause of a due `feeds-due` message. Such an entry
     /// is the one with which the message began to wait, or a `feeds-refreshed` that ended the wait
@@ -44,7 +44,7 @@ pub(in super::super) struct Refreshes {
     thread: CurrentThread,
 }
 
-/// The metadata to which a feed's parameters refer, by their fields.
+/// Maps each metadata field in a feed's parameters to its value.
 type Referenced = BTreeMap<String, Value>;
 
 /// A feed of an agent.
@@ -58,7 +58,7 @@ pub(super) struct FeedId {
 #[derive(Clone, Debug)]
 struct SourceCall {
     of: FeedId,
-    /// The number of the request.
+    /// The entry number of the request.
     number: u64,
     fetch: Option<Fetch>,
     metadata: Referenced,
@@ -68,11 +68,11 @@ struct SourceCall {
 #[derive(Clone, Debug)]
 struct Fetch {
     asked: Entry,
-    /// The source that the feed had then.
+    /// The feed's source at the time of the request.
     source: Option<Source>,
 }
 
-/// Something that the handler of a message does.
+/// An effect of a message, which the message's handler carries out.
 #[derive(Clone, Debug)]
 pub(super) enum Effect {
     /// Asks the feed's source.
@@ -80,16 +80,15 @@ pub(super) enum Effect {
     /// Records the answer of the feed's source. None if the answer was empty.
     Take(FeedId, Option<Element>),
     /// Records that the source didn't answer, or answered with an error. The text is the reason.
-    /// The number is the time of the last good answer; None if there is no content to show any
-    /// more.
+    /// The number is the time of the last good answer, in microseconds since the epoch. None if the
+    /// feed has no content that may still be shown.
     Lost(FeedId, String, Option<u64>),
     /// Answers a `fetch_context_feed` with the answer of the feed's source, or with the reason why
     /// there is none.
     Fetched(Entry, FeedId, Result<Option<Element>, String>),
-    /// Answers an agent's request, since its turn waits for no feed any more. The entry is the
-    /// request.
+    /// Answers an agent's request, which is the entry. The agent's turn waits for no feed any more.
     Ready(Entry),
-    /// Requests a message for a time.
+    /// Requests a `feeds-due` message at its time.
     Wake(FeedsDue),
 }
 
@@ -126,7 +125,8 @@ struct FeedState {
     value: Option<Element>,
     /// The metadata with which the source was last asked.
     metadata: Referenced,
-    /// The number of the newest request of a `fetch_context_feed` that the source has answered.
+    /// The entry number of the newest request that a `fetch_context_feed` caused and that the
+    /// source has answered. 0 if there is none.
     fetched_by: u64,
 }
 
@@ -146,8 +146,10 @@ impl Refreshes {
         &self.registry
     }
 
-    /// Whether a turn at this time, in microseconds since the epoch, has to request its feeds:
-    /// content is too old or awaited, or a periodic feed isn't refreshed by itself now.
+    /// Whether an agent must request its feeds before a turn at this time, in microseconds since
+    /// the epoch. The request is needed if a feed's content is awaited, too old, or made with other
+    /// metadata. It is also needed for a periodic feed whose agent isn't at work, since periodic
+    /// refreshes are paused then.
     pub(in super::super) fn is_due(&self, agent: &str, now: u64) -> bool {
         let state = self.agents.get(agent);
         let is_at_work = state.is_some_and(|it| it.is_at_work);
@@ -268,11 +270,11 @@ impl Refreshes {
             let state = self.state(&of);
             let newest = state.as_ref().map_or(0, |it| it.fetched_by);
             if state.is_some_and(|it| it.metadata != metadata) {
-                // The source was asked again since, with other parameters.
+                // The source has been asked again since, with other parameters.
                 return;
             }
             return match answer {
-                // A later request, of a fetch, was answered before.
+                // A later request, caused by a `fetch_context_feed`, has been answered already.
                 Ok(_) if number < newest => {}
                 Ok(answer) => self.had(now, of, answer, effects),
                 Err(why) => self.lost(now, of, why, effects),
@@ -296,8 +298,8 @@ impl Refreshes {
         self.registry.get(&of.agent, &of.id)?.definition.source.as_ref()
     }
 
-    /// The request to a source that an entry answers, and the outcome. The request is closed. None
-    /// if the entry answers no such request.
+    /// Finds and closes the request to a source that an entry answers. Returns the request and its
+    /// outcome. None if the entry answers no such request.
     fn answer(&mut self, entry: &Entry) -> Option<(SourceCall, Result<Option<Element>, String>)> {
         if entry.is::<ThreadResult>() && entry.from() == "core" {
             let result = entry.decode_if::<ThreadResult>()?;
@@ -329,7 +331,7 @@ impl Refreshes {
         Some((asked, if has_failed { Err(error()) } else { Ok(value()) }))
     }
 
-    /// Begins to refresh an agent's feeds, as the agent requests before a turn.
+    /// Handles an agent's request before a turn: begins to refresh the agent's feeds.
     fn refresh(&mut self, entry: &Entry, effects: &mut Vec<Effect>) {
         let (agent, now) = (entry.from(), entry.at_us());
         let agent_feeds = self.agents.entry(agent.to_owned()).or_default();
@@ -391,8 +393,8 @@ impl Refreshes {
         self.agents.get_mut(&of.agent)?.feeds.get_mut(&of.id)
     }
 
-    /// Asks the sources of held feeds whose parameters refer to no feed without an answer. Answers
-    /// the agent's request when its turn waits for no feed.
+    /// Asks the sources of held feeds whose parameters refer to no awaited feed. Answers the
+    /// agent's request when its turn waits for no feed.
     fn go_on(&mut self, agent: &str, effects: &mut Vec<Effect>) {
         let Some(agent_feeds) = self.agents.get_mut(agent) else { return };
         let awaited: BTreeSet<String> = agent_feeds.awaited().map(str::to_owned).collect();
@@ -418,8 +420,7 @@ impl Refreshes {
         }
     }
 
-    /// Handles a time that has come: gives up sources that took too long, and begins periodic
-    /// refreshes.
+    /// Handles a wake-up: gives up on sources that took too long, and begins periodic refreshes.
     fn due(&mut self, now: u64, effects: &mut Vec<Effect>) {
         let agents: Vec<String> = self.agents.keys().cloned().collect();
         for agent in agents {
@@ -445,8 +446,8 @@ impl Refreshes {
         }
     }
 
-    /// Requests the next time at which something is due: one for turns that wait, and one for
-    /// everything else.
+    /// Requests the next wake-up times: one for feeds that a turn waits for, and one for all other
+    /// feeds.
     fn arm(&mut self, effects: &mut Vec<Effect>) {
         let (mut awaited, mut others) = (Vec::new(), Vec::new());
         for (agent, agent_feeds) in &self.agents {
@@ -476,8 +477,9 @@ impl Refreshes {
     }
 }
 
-/// Whether the entry `came` makes the pump deliver a waiting `feeds-due` message early. It does if
-/// a turn waits for the message, and the entry is a `feeds-refreshed` in the same thread.
+/// Whether the entry `came` causes the early delivery of a waiting `feeds-due` message. Such an
+/// entry is a `feeds-refreshed` in the same thread. Only messages that a turn waits for are
+/// delivered early.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<FeedsRefreshed>()
         && came.from() == NAME
@@ -500,7 +502,7 @@ impl Apply for Refreshes {
 }
 
 impl AgentFeeds {
-    /// The feeds whose sources haven't answered.
+    /// The feeds that await an answer of their source.
     fn awaited(&self) -> impl Iterator<Item = &str> {
         self.feeds.iter().filter(|(_, it)| it.until.is_some()).map(|(id, _)| &**id)
     }
@@ -519,12 +521,12 @@ impl FeedState {
         !is_fresh && !within(self.failed_at, pause)
     }
 
-    /// Whether the source was last asked with other metadata than these.
+    /// Whether the source was last asked with metadata that differ from these.
     fn has_other(&self, metadata: &Referenced) -> bool {
         self.metadata != *metadata
     }
 
-    /// Whether a turn waits for the source's answer. It doesn't for a periodic feed that has
+    /// Whether a turn waits for the source's answer. No turn waits for a periodic feed that has
     /// content.
     fn is_awaited(&self, definition: &Definition) -> bool {
         self.until.is_some() && !(definition.is_periodic() && self.had_at.is_some())
@@ -534,7 +536,7 @@ impl FeedState {
     /// held until [`Refreshes::go_on`] sends it.
     fn begin(&mut self, definition: &Definition, metadata: Referenced, now: u64) {
         if self.has_other(&metadata) {
-            // What the feed holds belongs to other parameters.
+            // The feed's content was made with other parameters, so it is dropped.
             (self.had_at, self.fresh_until, self.value) = (None, None, None);
         }
         self.metadata = metadata;
@@ -564,7 +566,7 @@ fn refers_to(definition: &Definition) -> Vec<&str> {
     names
 }
 
-/// The metadata that an agent has set to which a feed's parameters refer.
+/// The metadata to which a feed's parameters refer, as far as the agent has set them.
 fn referenced(metadata: &Metadatas, agent: &str, definition: &Definition) -> Referenced {
     let (mut references, params) = (Vec::new(), definition.source.as_ref());
     if let Some(params) = params.and_then(|it| it.params.as_ref()) {

@@ -41,7 +41,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// All positions, in the order of a prompt.
+    /// All positions, in the order in which a prompt has them.
     pub(super) const ALL: [Position; 3] =
         [Position::SystemPrepend, Position::SystemAppend, Position::Late];
 }
@@ -268,7 +268,7 @@ impl Definition {
         }
     }
 
-    /// For how long the content stays fresh, in microseconds. For a periodic feed it is the
+    /// For how long the content stays fresh, in microseconds. For a periodic feed, this is the
     /// interval.
     pub(in super::super) fn ttl_us(&self) -> u64 {
         let seconds = if self.is_periodic() { self.interval } else { self.cache_ttl };
@@ -280,8 +280,8 @@ impl Definition {
         micros(self.timeout.unwrap_or_else(|| FeedLimits::default().timeout.as_secs_f64()))
     }
 
-    /// The internal source of the feed. None if the feed has another source, an error if the
-    /// source's name or parameters are wrong.
+    /// The internal source of the feed. None if the feed has another source. The inner error says
+    /// that the source's name or parameters are wrong.
     pub(in super::super) fn internal(&self) -> Option<Result<Internal, String>> {
         let source = self.source.as_ref()?;
         match source.kind {
@@ -297,7 +297,7 @@ impl Definition {
     /// Checks the definition.
     ///
     /// # Errors
-    /// If the definition is wrong. The text says what is wrong, and what would be right.
+    /// Fails if the definition is wrong. The text says what is wrong, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         self.named()?;
         let Some(source) = &self.source else {
@@ -392,14 +392,14 @@ impl fmt::Display for WrongFeed {
 
 impl std::error::Error for WrongFeed {}
 
-/// The parts of a prompt that the pump makes. They have ids as feeds have.
+/// The parts of a prompt that the pump makes. Like feeds, they have ids.
 pub const BUILT_IN: [&str; 5] = [PROTOCOL, PEERS, METADATA, TODOS, BUDGET];
 
 impl Feeds {
     /// Checks feeds and collects them.
     ///
     /// # Errors
-    /// If a definition is wrong, if two feeds have the same id, or if there are more than
+    /// Fails if a definition is wrong, if two feeds have the same id, or if there are more than
     /// `feeds_max` feeds.
     pub fn new(all: impl IntoIterator<Item = Definition>) -> Result<Feeds, WrongFeed> {
         let mut feeds = Feeds::default();
@@ -428,8 +428,8 @@ impl Feeds {
     /// Sets how prompts show the feeds.
     ///
     /// # Errors
-    /// If a limit is too small, if one feed may be longer than all together, or if `refreshed` is
-    /// set for a form that shows no times.
+    /// Fails if a limit is too small, if `feed_bytes_max` is set and larger than `feeds_bytes_max`,
+    /// or if `refreshed` is set for a form that shows no times.
     pub fn injected(self, injection: Injection) -> Result<Feeds, WrongFeed> {
         injection.check().map_err(WrongFeed)?;
         Ok(Feeds { injection, ..self })
@@ -479,8 +479,8 @@ impl Feeds {
         Ok(())
     }
 
-    /// Adds a definition for one of [`BUILT_IN`]. It can only turn the part off: it may have no
-    /// field but `enabled`.
+    /// Adds a definition for one of [`BUILT_IN`]. Such a definition can only turn the part off, so
+    /// `enabled` is the only field that it may have.
     fn leave_out(&mut self, definition: Definition) -> Result<(), String> {
         let Definition { id, enabled, .. } = &definition;
         let alone = Definition { enabled: *enabled, ..Definition::default_of(id) };
@@ -570,7 +570,7 @@ fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     from.deserialize_any(Truth)
 }
 
-/// Seconds as microseconds.
+/// Converts seconds to microseconds.
 pub(in super::super) fn micros(seconds: f64) -> u64 {
     Duration::try_from_secs_f64(seconds)
         .map_or(u64::MAX, |it| u64::try_from(it.as_micros()).unwrap_or(u64::MAX))

@@ -31,7 +31,8 @@ pub struct Injection {
     pub feeds_bytes_max: Option<u64>,
 }
 
-/// The smallest `feeds_bytes_max`. The line before the feeds and a block's ends need some.
+/// The smallest `feeds_bytes_max`. The line before the feeds and the ends of a block take some of
+/// it.
 const ALL_BYTES_LEAST: usize = 256;
 
 /// The form of a feed's block in a prompt.
@@ -59,8 +60,8 @@ impl Injection {
         bytes(self.feeds_bytes_max, FeedLimits::default().feeds_bytes_max)
     }
 
-    /// Fails if a limit is too small for any content, if one feed may be longer than all together,
-    /// or if `refreshed` is set for a form that shows no times.
+    /// Fails if a limit is too small for any content, if `feed_bytes_max` is set and larger than
+    /// `feeds_bytes_max`, or if `refreshed` is set for a form that shows no times.
     pub(super) fn check(&self) -> Result<(), String> {
         let (one, all) = (self.feed_bytes(), self.feeds_bytes());
         if one == 0 || all < ALL_BYTES_LEAST {

@@ -26,13 +26,13 @@ pub(in super::super) enum Internal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum TimeFormat {
     Iso,
-    /// Seconds since 1970.
+    /// Seconds since the epoch.
     Unix,
     /// A pattern of `strftime`.
     Pattern(String),
 }
 
-/// The facts that answers are made of.
+/// The data from which internal sources make their answers.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Facts {
     pub(in super::super) now_us: u64,
@@ -40,7 +40,7 @@ pub(in super::super) struct Facts {
     pub(in super::super) opened_us: u64,
     pub(in super::super) entries: u64,
     pub(in super::super) turns: u64,
-    /// The metadata of the other agent. Empty unless that is the source.
+    /// The metadata of another agent. Empty unless the source is [`Internal::Metadata`].
     pub(in super::super) metadata: Map<String, Value>,
     /// The status of the agent. Empty unless the source is `debug_context`.
     pub(in super::super) status: AgentStatus,
@@ -129,7 +129,7 @@ impl Internal {
         }
     }
 
-    /// The content that the source gives. An error if a time can't be written in the format.
+    /// The content that the source gives. Fails if a time can't be written in the format.
     pub(in super::super) fn answer(&self, at: &Facts) -> Result<String, String> {
         match self {
             Internal::Clock { format, zone } => {

@@ -13,8 +13,8 @@ use super::words::{ContextFeedAdded, ContextFeedRemoved, ContextFeedUpdated, Dec
 #[derive(Clone, Debug, Default)]
 pub struct Registry(BTreeMap<String, FeedList>);
 
-/// The feeds of one agent. `declared` are those of its settings, and `all` includes the agent's
-/// changes.
+/// The feeds of one agent. `declared` has the feeds of the agent's settings. `all` also has the
+/// agent's own changes.
 #[derive(Clone, Debug, Default)]
 struct FeedList {
     declared: Vec<Definition>,

@@ -59,15 +59,15 @@ impl Apply for Shown {
 }
 
 impl Shown {
-    /// The feeds that an agent's prompt shows: its own in their order, then the parts that the pump
-    /// makes.
+    /// The feeds that an agent's prompt shows: the agent's own feeds in their order, then the parts
+    /// that the pump makes.
     #[must_use]
     pub fn of(&self, agent: &str) -> PromptFeeds {
         self.with(agent, &[])
     }
 
-    /// As [`Shown::of`], but with these feeds, which the log doesn't have yet, in place of the
-    /// recorded ones with the same ids.
+    /// As [`Shown::of`], but the feeds in `new` replace the recorded feeds with the same ids. The
+    /// log doesn't have the new feeds yet.
     #[must_use]
     pub fn with(&self, agent: &str, new: &[Arc<Feed>]) -> PromptFeeds {
         let feeds = self.registry.of(agent).iter().map(|it| &it.definition);
@@ -125,7 +125,7 @@ impl Feed {
         Feed { id: id.into(), text: text.into(), ..Feed::default() }
     }
 
-    /// This feed with a source.
+    /// Returns the feed with this source.
     #[must_use]
     pub fn with_source(self, source: impl Into<String>) -> Feed {
         Feed { source: source.into(), ..self }
@@ -139,8 +139,7 @@ impl Feed {
         ContextFeed { id, source, status, position, as_of, why: None, text }
     }
 
-    /// Whether the block of this feed would be the same as that of another, apart from the time of
-    /// its refresh.
+    /// Whether this feed and `other` have the same block, apart from the time of the refresh.
     #[must_use]
     pub fn shows_the_same(&self, other: &Feed, injection: &Injection) -> bool {
         let shows_source = injection.form == Some(BlockForm::Markers);
@@ -189,8 +188,8 @@ impl Feed {
         block + ">\n" + text + cut + "\n</context_feed>"
     }
 
-    /// The block between the markers of ADR-013. A line of the content that looks like a marker
-    /// gets a backslash in front. Every character that a model may take for the end of a line ends
+    /// The block between the markers of ADR-013. A line of the content that looks like a marker is
+    /// prefixed with a backslash. Every character that a model may take for the end of a line ends
     /// a line here.
     fn markers(&self, text: &str, cut: &str, shows_times: bool) -> String {
         let is_known = shows_times && self.status != FeedStatus::Unavailable;
@@ -217,12 +216,12 @@ impl Feed {
     }
 }
 
-/// Whether a character may be taken for the end of a line.
+/// Whether a model may take this character for the end of a line.
 fn is_line_end(it: char) -> bool {
     matches!(it, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a line of a feed's content may be taken for a marker.
+/// Whether a model may take this line of a feed's content for a marker.
 fn is_marker(line: &str) -> bool {
     let is_visible = |it: &char| !it.is_whitespace() && !it.is_control() && !is_zero_width(*it);
     let visible: String = line.chars().filter(is_visible).collect();
@@ -240,16 +239,16 @@ pub struct PromptFeeds {
     injection: Injection,
 }
 
-/// The maximum number of bytes of a feed's block beside its id, its source and its content.
+/// The maximum size of a feed's block in bytes, without its id, its source and its content.
 const BLOCK_BYTES: usize = 256;
-/// The maximum number of bytes that a byte of a feed's content becomes in a block.
+/// The maximum number of bytes that escaping makes of one byte of a feed's content.
 const ESCAPED_BYTES: usize = 5;
 
 impl PromptFeeds {
     /// The text of all feeds at each position in the prompt: before the system text, after it, and
-    /// at the end. Empty where there are none. A feed that would make all feeds together too large
-    /// is replaced by a note that says so. If `in_all` is false, as in prompts before form 5, the
-    /// feeds of each position are counted for themselves.
+    /// at the end. A position without feeds has an empty text. A feed that would make all feeds
+    /// together too large is replaced by a note that says so. If `in_all` is false, as in prompts
+    /// before form 5, the limit applies to each position separately.
     #[must_use]
     pub fn texts(&self, in_all: bool) -> [String; 3] {
         let blocks = self.blocks(in_all);
@@ -277,15 +276,16 @@ impl PromptFeeds {
             it.text.len() * ESCAPED_BYTES + named + BLOCK_BYTES
         };
         let most: usize = self.feeds.iter().map(most).sum();
-        // Mostly all feeds fit, and then no block has to be written for this.
+        // `most` is an upper bound. It is usually within the limit, and then no block has to be
+        // rendered.
         if most + Position::ALL.len() * WRAPPER.len() <= self.injection.feeds_bytes() {
             return Vec::new();
         }
         self.blocks(true).into_iter().filter_map(|(_, it)| it.err()).collect()
     }
 
-    /// The feeds in the order of the prompt, each with its block. In place of a block that would
-    /// make the feeds too large, together with the blocks before it, stands an `Err`.
+    /// The feeds in the order of the prompt, each with its block. The block is an `Err` if it
+    /// exceeds the limit together with the blocks before it.
     fn blocks(&self, in_all: bool) -> Vec<(&Feed, Result<String, SkippedFeed>)> {
         let max = self.injection.feeds_bytes();
         let (mut blocks, mut before) = (Vec::new(), 0);
@@ -428,7 +428,7 @@ mod tests {
         let ids: Vec<(&str, u64)> = skipped.iter().map(|it| (&*it.id, it.before)).collect();
         assert_eq!(ids, [("late", 418)]);
         assert!(it.texts(true)[2].contains(" total_before=418 max_total_bytes=400"));
-        // Before form 5, each position counted for itself.
+        // Before form 5, the limit applied to each position separately.
         assert!(it.texts(false)[2].contains(&text), "{:?}", it.texts(false));
     }
 

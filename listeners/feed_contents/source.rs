@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use super::pump_sources::Internal;
 
-/// Says of a listener that its parameter `path` is the path of a URL. An
-/// [extension](pumphouse::listener::Described::extension). Values of an agent's metadata are
-/// percent-encoded in such a path.
+/// An [extension](pumphouse::listener::Described::extension) of listeners whose parameter `path` is
+/// the path of a URL. Values of an agent's metadata are percent-encoded in such a path.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct UrlPath;
 
@@ -114,7 +113,8 @@ impl Source {
         Source { agent: Some(agent.into()), ..Source::of(SourceKind::Metadata) }
     }
 
-    /// Sets the fields that a source of the type `metadata` shows. By default it shows all.
+    /// Sets the fields that a source of the type `metadata` shows. By default the source shows all
+    /// fields.
     #[must_use]
     pub fn fields<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Source {
         let name = names.into_iter().map(Into::into).collect();
@@ -122,8 +122,7 @@ impl Source {
     }
 
     /// The listener or the part of the pump that the source asks, or the agent whose metadata the
-    /// source shows.
-    /// None if operators set the content.
+    /// source shows. None if operators set the content.
     #[must_use]
     pub fn asked(&self) -> Option<&str> {
         self.name.as_deref().or(self.action.as_deref()).or(self.agent.as_deref())

@@ -1,4 +1,4 @@
-//! Transforms: what a feed shows of its source's answer.
+//! Transforms: they select and format the part of a source's answer that a feed shows.
 //!
 //! ```
 //! use pumphouse::listeners::feed::{Definition, Source};
@@ -42,8 +42,8 @@ impl Transform {
         Transform { jsonpath: Some(path.into()), template: None }
     }
 
-    /// Shows a text in which `{{ PATH }}` stands for a part of the answer. With a JSONPath, the
-    /// paths begin at the part to which it leads.
+    /// Shows a text in which `{{ PATH }}` stands for a part of the answer. If a JSONPath is set,
+    /// the paths begin at the part that it selects.
     #[must_use]
     pub fn template(self, text: impl Into<String>) -> Transform {
         Transform { template: Some(text.into()), ..self }
@@ -56,11 +56,12 @@ impl Transform {
         self.each_path(|path| parsed(path).map(drop))
     }
 
-    /// Checks a transform that an agent set. Each path leads to one place. Other paths may take a
-    /// long time on a large answer, and the agent's reply may be an attacker's.
+    /// Checks a transform that an agent set. Each of its paths must lead to one place. A path to
+    /// several places may take a long time on a large answer, and an attacker may control the
+    /// agent's reply.
     ///
     /// # Errors
-    /// If a path may lead to several places.
+    /// Fails if a path may lead to several places.
     pub(in super::super) fn check_of_agent(&self) -> Result<(), String> {
         self.each_path(|path| match leads_to_one(path) {
             true => Ok(()),
@@ -83,11 +84,11 @@ impl Transform {
         Ok(())
     }
 
-    /// The text that the feed shows of an answer. The answer is JSON, also in a fenced block, or
-    /// any other text. Paths other than `$` need JSON.
+    /// The text that the feed shows of an answer. The answer may be JSON, JSON in a fenced block,
+    /// or any other text. Paths other than `$` need JSON.
     ///
     /// # Errors
-    /// If a path leads to nothing in the answer, or the answer isn't JSON. The text says so.
+    /// Fails if a path leads to nothing in the answer. The text also says if the answer isn't JSON.
     pub(in super::super) fn apply(&self, answer: &str) -> Result<String, String> {
         let whole = read(answer);
         let whole = match &self.jsonpath {

@@ -1,6 +1,6 @@
-//! The payloads of forks, and the handler of `fork-thread`. A fork is a thread that goes on from an
-//! entry of another thread. A fork may begin with `fork-thread`. The sender and the reason of the
-//! fork are then in the log.
+//! The payloads of forks, and the handler of `fork-thread`. A fork is a thread that continues
+//! another thread after one of its entries. If a fork begins with `fork-thread`, the log has the
+//! sender and the reason of the fork.
 
 use pumphouse::prelude::*;
 

@@ -105,8 +105,8 @@ impl Children {
     }
 }
 
-/// The outcome of a request to wait: a message that waits in the log, or the answer. An error if
-/// one of the threads isn't a child of this thread.
+/// The outcome of a request to wait: a message that waits in the log, or the answer. The error says
+/// that one of the threads isn't a child of this thread.
 type Waited = Result<(Option<Later<AwaitingThreads>>, Option<ThreadsAwaited>), SystemThreadError>;
 
 pub(super) async fn wait(
@@ -168,8 +168,8 @@ fn answer(wait: &AwaitingThreads, children: &Children, now_us: u64) -> Option<Th
     (complete || late).then_some(ThreadsAwaited { complete, thread: threads })
 }
 
-/// Whether a waiting `awaiting-threads` message is delivered early: when one of its threads has
-/// ended.
+/// Whether the entry `came` causes the early delivery of a waiting `awaiting-threads` message. Such
+/// an entry reports the end of one of the message's threads.
 pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     waiting.is::<AwaitingThreads>()
         && came.is::<ThreadResult>()

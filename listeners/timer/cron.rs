@@ -1,4 +1,5 @@
-//! Cron patterns: five fields, of minute, hour, day, month and weekday, or six with a second first.
+//! Cron patterns: the five fields minute, hour, day, month and weekday, or six fields with the
+//! second first.
 //!
 //! ```
 //! use jiff::tz::TimeZone;
@@ -25,16 +26,17 @@ const FIELDS: [(&str, &str); 6] = [
     ("weekday", "0 to 7 or SUN to SAT"),
 ];
 
-/// Reads a pattern.
+/// Checks a pattern.
 ///
 /// # Errors
-/// If the text is no pattern. The text names the first wrong field, and what it takes.
+/// Fails if the text isn't a cron pattern. The error names the first wrong field, and the values
+/// that the field takes.
 pub fn check(pattern: &str) -> Result<(), String> {
     Cron::from_str(pattern).map(drop).map_err(|_| misfit(pattern))
 }
 
-/// The first time after another time that a pattern matches in a time zone, both in microseconds
-/// since the epoch. None if there is none before the year 10000.
+/// The first time after `us` that a pattern matches in a time zone. Both times are in microseconds
+/// since the epoch. None if the pattern matches no time before the year 10000.
 #[must_use]
 pub fn after(pattern: &str, us: u64, zone: &TimeZone) -> Option<u64> {
     let time = Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()?;

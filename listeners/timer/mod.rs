@@ -152,8 +152,8 @@ impl Apply for Timers {
                 self.once.insert(due.timer);
             }
         } else if let Some(cleared) = entry.decode_if::<TimerCleared>() {
-            // A later timer may get this number, so the number counts as cleared only if a timer
-            // had it.
+            // `clear-timer` may name a number that a later timer gets. So the number counts as
+            // cleared only if a timer had it.
             if cleared.was_set {
                 self.cleared.insert(cleared.timer);
             }
@@ -265,7 +265,7 @@ impl TimerDue {
     }
 
     /// The wall-clock time at which the timer is due, in microseconds. A time of the pump's clock
-    /// is converted by the present difference between the two clocks.
+    /// is converted by the current difference between the two clocks.
     fn due_by(&self, clock: Clock) -> u64 {
         if self.is_by_clock() {
             return self.due;
@@ -330,7 +330,8 @@ fn next(tick: &TimerDue, now_us: u64) -> (Option<u64>, Option<u64>) {
     (fits(pattern, now_us), (missed > 0).then_some(missed))
 }
 
-/// Whether a waiting `timer-due` message is delivered early: when its timer was cleared.
+/// Whether the entry `came` causes the early delivery of a waiting `timer-due` message. Such an
+/// entry reports that the message's timer was cleared.
 fn wakes(waiting: &Entry, came: &Entry) -> bool {
     came.is::<TimerCleared>()
         && came.thread() == waiting.thread()

@@ -64,15 +64,15 @@ impl Todos {
         self.open.get(&id)
     }
 
-    /// The steps that are left to do. None if there are none.
+    /// The steps that are left to do. None if no step is left.
     #[must_use]
     pub fn left(&self) -> Option<StepsOpen> {
         self.left_after(&[], &[])
     }
 
-    /// The steps that would be left to do if each request of `written` had replaced the open list
-    /// with its condition, and the lists with the ids `closed` were closed. None if there would be
-    /// none. An agent sends these steps with its final response.
+    /// The steps that would be left to do after some changes. Each request of `written` replaces
+    /// the open list with the same condition, and the lists with the ids `closed` are closed. None
+    /// if no step would be left. An agent sends these steps with its final response.
     #[must_use]
     pub fn left_after(&self, written: &[TodoUntil], closed: &[u64]) -> Option<StepsOpen> {
         let open = self.all().filter(|(id, _)| !closed.contains(id));
@@ -105,8 +105,8 @@ impl Todos {
         self.open.get(&id).map(|it| it.was_raised).or(asked)
     }
 
-    /// The checklist that the request `until` leads to. A request without `wait_for` keeps what the
-    /// open list with this id waits for.
+    /// The checklist that the request `until` leads to. A request without `wait_for` keeps the
+    /// payload that the open list with this id waits for.
     pub(super) fn written(&self, id: u64, asked: u64, until: TodoUntil) -> Todo {
         let TodoUntil { condition, wait_for, from, step: steps } = until;
         let todo = Todo { asked, condition, steps, wait_for, from, was_raised: false };
@@ -147,7 +147,8 @@ impl Todo {
         self.was_raised
     }
 
-    /// The texts of the steps that are not done. For a list without steps, it is the condition.
+    /// The texts of the steps that are not done. A list without steps has its condition as the only
+    /// step.
     pub fn left(&self) -> impl Iterator<Item = &str> {
         let alone = self.steps.is_empty().then_some(self.condition.as_str());
         let steps = self.steps.iter().filter(|it| !it.is_done()).map(|it| it.text.as_str());

@@ -84,8 +84,8 @@ async fn complete(todos: Fold<Todos>, complete: TodoComplete) -> Result<TodoClos
 }
 
 /// Handles a `todo-open` message that is delivered. If the message that the list waits for has
-/// come, the list's sender is reminded once. The `todo-open` message goes on waiting, unless the
-/// list was closed or written again.
+/// come, the list's sender is reminded once. The `todo-open` message keeps waiting, unless the list
+/// was closed or written again.
 async fn look(
     history: History,
     todos: Fold<Todos>,
@@ -108,8 +108,9 @@ async fn look(
     Ok(Some(Later::woken(raised).unawaited()))
 }
 
-/// Whether a waiting `todo-open` message is delivered early: when its list is closed or written
-/// again, or when the message that the list waits for has come.
+/// Whether the entry `came` causes the early delivery of a waiting `todo-open` message. Such an
+/// entry reports that the message's list is closed or written again, or is the message that the
+/// list waits for.
 fn wakes(waiting: &Entry, came: &Entry) -> bool {
     if !waiting.is::<TodoOpen>() {
         return false;

@@ -34,7 +34,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether it is done.
+    /// Whether the step is done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done.unwrap_or(false)

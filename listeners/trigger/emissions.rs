@@ -1,4 +1,4 @@
-//! What the listener `trigger` sends.
+//! The emissions of the listener `trigger`.
 
 use pumphouse::listener::{Answer, Emit, IntoEmit, Need, Outcome, ThreadControl};
 use pumphouse::prelude::*;
@@ -24,7 +24,7 @@ pub(super) struct Emissions {
 
 /// A run that begins.
 struct Begun {
-    /// The agent whose metadata fired the trigger. None for any other trigger.
+    /// The agent whose metadata fired the trigger. None if the trigger isn't on metadata.
     agent: Option<String>,
     run: To<Element, String>,
 }
@@ -54,7 +54,8 @@ impl Emissions {
         Ok(())
     }
 
-    /// Takes back the runs of a trigger that would begin now, since its condition holds no longer.
+    /// Withdraws the runs of a trigger that these emissions begin, since its condition no longer
+    /// holds.
     pub(super) fn take_back(&mut self, agent: &str, rule: &str) {
         self.runs.retain(|it| it.agent.as_deref() != Some(agent) || it.run.0 != rule);
         let own = self.decided.iter_mut().filter(|it| it.0.agent.as_deref() == Some(agent));
@@ -63,8 +64,8 @@ impl Emissions {
         }
     }
 
-    /// Begins a run of another trigger. `of` and `from` are the entry that fired it, and who sent
-    /// that.
+    /// Begins a run of a trigger on an entry, an event or a time. `of` is the entry that fired the
+    /// trigger, and `from` is the sender of this entry.
     pub(super) fn begin_event(
         &mut self,
         rule: &EventRule,
@@ -94,18 +95,18 @@ impl Emissions {
         }));
     }
 
-    /// Waits for a time after a message.
+    /// Sends `held` to the listener itself once `time` has passed since the message.
     pub(super) fn wait(&mut self, message: &Entry, time: Seconds, held: HeldLongEnough) {
         let micros = u64::try_from(time.duration().as_micros()).unwrap_or(u64::MAX);
         self.timers.push(Later::at(message.at_us().saturating_add(micros), held).unawaited());
     }
 
-    /// Tells who pushed an event what it has begun.
+    /// Answers a pushed event with the decisions on it.
     pub(super) fn answer(&mut self, message: &Entry, triggered: Triggered) {
         self.answers.push(Answer::new(vec![message.clone()], Ok(triggered)));
     }
 
-    /// Tells who pushed an event what is wrong with it.
+    /// Answers a pushed event with the reason why it is refused.
     pub(super) fn refuse(&mut self, message: &Entry, refused: TriggerRefused) {
         let answer = Answer::new(vec![message.clone()], Err(refused));
         self.answers.push(answer.outcome(Outcome::Failed));

@@ -68,19 +68,20 @@ impl EventRule {
         &self.name
     }
 
-    /// The times at which the rule fires. None if it doesn't go by a clock.
+    /// The times at which the rule fires. None if the rule isn't a schedule.
     #[must_use]
     pub fn times(&self) -> Option<&Times> {
         self.times.as_ref()
     }
 
-    /// What becomes of times that pass while the pump is down.
+    /// The treatment of times that pass while the pump is down.
     #[must_use]
     pub fn missed(&self) -> Missed {
         self.missed
     }
 
-    /// The thread in which a clock begins the runs, if it is always the same one.
+    /// The thread below which a schedule begins the runs. None if each run has a session of its
+    /// own.
     #[must_use]
     pub fn thread(&self) -> Option<&ThreadId> {
         self.thread.as_ref()
@@ -94,11 +95,11 @@ impl EventRule {
         matches!(self.kind, PayloadMatch | ThreadState | Fault)
     }
 
-    /// Compares the rule with the payloads of an organism.
+    /// Checks the rule against the payloads of an organism.
     ///
     /// # Errors
-    /// If there is no such payload, or if the condition refers to a field that it doesn't have, or
-    /// that can't hold. The error names the workflow.
+    /// Fails if the rule's payload doesn't exist, if the condition refers to a field that the
+    /// payload doesn't have, or if the condition can't hold. The error names the workflow.
     pub fn check(&self, all: &Capabilities) -> Result<(), WrongTrigger> {
         let wrong = |key| move |wrong| WrongTrigger { workflow: self.name.clone(), key, wrong };
         let known = match self.kind {
@@ -134,7 +135,7 @@ impl EventRule {
         }
     }
 
-    /// The value with which an entry fires the rule. None if it doesn't.
+    /// The value with which an entry fires the rule. None if the entry doesn't fire the rule.
     #[must_use]
     pub fn fired_by(&self, entry: &Entry, all: &Capabilities) -> Option<Value> {
         let value = match self.kind {
@@ -158,7 +159,7 @@ impl EventRule {
         content(entry, all)
     }
 
-    /// Whether the rule's condition holds of a value. Without a condition it always does.
+    /// Whether the rule's condition holds for a value. Without a condition it always does.
     pub(super) fn verdict(&self, value: &Value) -> Verdict {
         let subject = self.kind.subject();
         let Some(condition) = &self.condition else {
@@ -168,7 +169,8 @@ impl EventRule {
         condition.evaluate(&|reference: &Reference| reference.within(&root).cloned())
     }
 
-    /// Decides what a value means. `why_not` says why the rule may not fire.
+    /// Decides whether a value fires the rule. `why_not` is the reason why the rule may not fire,
+    /// if there is one.
     pub(super) fn decide(&self, value: &Value, why_not: Option<String>) -> TriggerDecision {
         let Verdict { holds, saw, .. } = self.verdict(value);
         TriggerDecision {
@@ -188,7 +190,8 @@ fn content(entry: &Entry, all: &Capabilities) -> Option<Value> {
     known.or_else(|| Some(json!({"text": element.text()})))
 }
 
-/// How a thread ended. A session that was cancelled has no parent with a `thread-result`.
+/// The end of a thread, as an entry reports it. No `thread-result` reports a cancelled session,
+/// since a session has no parent. For a session, `thread-cancelled` counts instead.
 fn thread_state(entry: &Entry) -> Option<Value> {
     if entry.is_refused() || entry.is_from_identity() {
         return None;
@@ -209,7 +212,7 @@ fn thread_state(entry: &Entry) -> Option<Value> {
     is_session.then(value)
 }
 
-/// A fault that someone was told of.
+/// The fault that an entry reports.
 fn fault(entry: &Entry, all: &Capabilities) -> Option<Value> {
     (entry.is::<Huh>() || entry.is::<SystemThreadError>()).then(|| content(entry, all))?
 }

@@ -1,4 +1,4 @@
-//! The fold of what triggers have decided in a thread.
+//! The fold of the decisions of triggers in a thread.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use super::super::workflow::name_of;
 use super::NAME;
 use super::words::{TriggerDue, TriggersDecided, is_run_of};
 
-/// What triggers have decided in a thread, by the names of the agents that they watch.
+/// The decisions of triggers in a thread, and the runs that they began.
 #[derive(Clone, Debug, Default)]
 pub struct Firings {
     agents: BTreeMap<String, Watch>,
@@ -21,21 +21,22 @@ pub struct Firings {
     runs: BTreeMap<String, Firing>,
     /// The triggers that fired and whose runs have no thread yet, in their order.
     fired: VecDeque<Firing>,
-    /// How many triggers have begun one another up to a change that a run has made, by the number
-    /// of its message. Changes that are decided on aren't in it.
+    /// For each change that a run has made: the length of the chain of triggers that led to the
+    /// change, by the number of the change's message. Changes that are decided on are removed.
     depths: BTreeMap<u64, usize>,
     /// The first trigger of the chain that led to a message, by the number of the message. Messages
-    /// that are decided on aren't in it.
+    /// that are decided on are removed.
     chains: BTreeMap<u64, String>,
-    /// How many runs began in each chain of triggers, by its first trigger; the newest chains.
+    /// The number of runs of each chain of triggers, with the chain's first trigger. Only the
+    /// newest chains are kept.
     chain_runs: VecDeque<(String, usize)>,
     thread: CurrentThread,
 }
 
-/// How many chains of triggers a thread counts the runs of at most.
+/// The maximum number of chains whose runs a thread counts.
 const CHAINS_MAX: usize = 1_000;
-/// How many changes of an agent may wait for a decision. If there are more, no trigger watches the
-/// agent, and nothing will be decided on the oldest.
+/// The maximum number of an agent's changes that wait for a decision. More of them wait only if no
+/// trigger watches the agent. The oldest change then counts without a decision.
 const UNDECIDED_MAX: usize = 1_000;
 
 /// A trigger that fired.
@@ -44,11 +45,11 @@ struct Firing {
     rule: String,
     /// The agent whose metadata changed, if the trigger watches agents.
     agent: Option<String>,
-    /// How many triggers have begun one another up to this one.
+    /// The length of the chain of triggers that ends with this one.
     depth: usize,
 }
 
-/// What is known of one agent.
+/// The state of one agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch {
     /// The fields that the agent has set, as of the last decision.
@@ -57,18 +58,18 @@ pub(super) struct Watch {
     pub(super) held: BTreeMap<String, bool>,
     /// The turn in which each trigger last fired.
     pub(super) fired: BTreeMap<String, u64>,
-    /// The number of the message with which the condition of each trigger that holds began to hold.
+    /// For each trigger whose condition holds: the number of the message with which it began to
+    /// hold.
     pub(super) since: BTreeMap<String, u64>,
-    /// The newest change that the agent has recorded and not told of. While no trigger watches an
-    /// agent, it tells of none.
+    /// The newest change that the agent has recorded and not told `trigger` of. An agent that no
+    /// trigger watches tells of no change.
     untold: Map<String, Value>,
-    /// The changes that came from threads below and aren't decided on, by the numbers of their
-    /// messages.
+    /// The changes from child threads that wait for a decision, with the numbers of their messages.
     undecided: VecDeque<(u64, Map<String, Value>)>,
 }
 
 impl Watch {
-    /// Takes over the changes before a message on which nothing was decided.
+    /// Adds the changes before a message to the values. Such changes were never decided on.
     fn settle(&mut self, before: u64) {
         while self.undecided.front().is_some_and(|(seq, _)| *seq < before) {
             self.values.extend(self.undecided.pop_front().into_iter().flat_map(|it| it.1));
@@ -77,39 +78,39 @@ impl Watch {
 }
 
 impl Firings {
-    /// What was known of an agent before a message.
+    /// The state of an agent before a message.
     pub(super) fn of(&self, agent: &str, message: u64) -> Watch {
         let mut watch = self.agents.get(agent).cloned().unwrap_or_default();
         watch.settle(message);
         watch
     }
 
-    /// The triggers of which a run is at work that a change of this agent began.
+    /// The triggers whose runs, begun by changes of this agent, aren't over.
     pub(super) fn at_work(&self, agent: &str) -> BTreeSet<&str> {
         let all = self.runs.values().chain(&self.fired);
         all.filter(|it| it.agent.as_deref() == Some(agent)).map(|it| &*it.rule).collect()
     }
 
-    /// Takes back the runs of a trigger that have no thread yet. Returns how many.
+    /// Withdraws the runs of a trigger that have no thread yet. Returns their number.
     pub(super) fn take_back(&mut self, agent: &str, rule: &str) -> usize {
         let before = self.fired.len();
         self.fired.retain(|it| it.rule != rule || it.agent.as_deref() != Some(agent));
         before - self.fired.len()
     }
 
-    /// How many runs triggers began in this thread for entries of runs that others began, all
-    /// because of this first trigger.
+    /// The number of runs that a chain of triggers has begun in this thread. `first` is the chain's
+    /// first trigger, whose own run isn't counted.
     pub(super) fn runs_of_chain(&self, first: &str) -> usize {
         let found = self.chain_runs.iter().find(|it| it.0 == first);
         found.map(|it| it.1).unwrap_or_default()
     }
 
-    /// Records to which chain of triggers a message belongs.
+    /// Records the chain of triggers to which a message belongs.
     pub(super) fn add_chain(&mut self, of: u64, due: &TriggerDue) {
         self.chains.extend(due.first.clone().map(|it| (of, it)));
     }
 
-    /// Counts runs of a chain.
+    /// Adds to the number of runs of a chain.
     fn count(&mut self, first: String, runs: usize) {
         if let Some(known) = self.chain_runs.iter_mut().find(|it| it.0 == first) {
             known.1 += runs;
@@ -121,7 +122,8 @@ impl Firings {
         self.chain_runs.push_back((first, runs));
     }
 
-    /// How many triggers have begun one another up to a change, by the number of its message.
+    /// The length of the chain of triggers that led to a change. `of` is the number of the change's
+    /// message.
     pub(super) fn depth(&self, of: u64) -> usize {
         self.depths.get(&of).copied().unwrap_or_default()
     }
@@ -133,7 +135,7 @@ impl Firings {
         own.map(|(thread, _)| ThreadId::new(thread))
     }
 
-    /// Records a change that comes from a thread below. It tells of itself.
+    /// Records a change that a child thread reports. The report is itself the message to `trigger`.
     fn set_below(&mut self, agent: &str, set: &Metadata, entry: &Entry) {
         let watch = self.agents.entry(agent.to_owned()).or_default();
         let fields = set.changed().map(MetadataChanged::into_fields).unwrap_or_default();
@@ -150,8 +152,8 @@ impl Firings {
         }
     }
 
-    /// Records a change of an agent. What the agent tells of it comes next, if a trigger watches
-    /// the agent.
+    /// Records a change that an agent made. If a trigger watches the agent, the agent's message to
+    /// `trigger` about the change follows.
     fn set(&mut self, agent: &str, set: Option<Metadata>) {
         let watch = self.agents.entry(agent.to_owned()).or_default();
         watch.values.extend(std::mem::take(&mut watch.untold));
@@ -193,7 +195,7 @@ impl Firings {
 impl Apply for Firings {
     fn apply(&mut self, entry: &Entry) {
         if self.thread.enter(entry) {
-            // Runs go on in the thread in which they began, and not in its forks.
+            // Runs continue only in the thread in which they began, and not in its forks.
             self.runs.clear();
             self.fired.clear();
             self.depths.clear();
@@ -201,7 +203,7 @@ impl Apply for Firings {
             self.chain_runs.clear();
         }
         if let Some(due) = entry.decode_if::<TriggerDue>().filter(|_| !entry.is_refused()) {
-            // The pump itself pushes it, as a client would.
+            // The pump pushes this message as a client would, so it counts as sent by an identity.
             self.add_chain(entry.seq(), &due);
         }
         if entry.is_refused() && entry.from() == NAME {
@@ -227,7 +229,7 @@ impl Apply for Firings {
         } else if entry.to() != Some(NAME) {
             // The entry isn't about runs of triggers.
         } else if let Some(spawned) = entry.decode_if::<ThreadSpawned>() {
-            // The runs of an earlier decision that have no thread were refused.
+            // Runs of earlier decisions that still have no thread were refused.
             let is_meant = |it: &Firing| is_run_of(&spawned, &it.rule);
             while self.fired.front().is_some_and(|it| !is_meant(it)) {
                 self.fired.pop_front();

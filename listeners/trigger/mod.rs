@@ -1,4 +1,5 @@
-//! The listener `trigger` begins runs of workflows when agents change their metadata.
+//! The listener `trigger` begins runs of workflows: when agents change their metadata, for entries
+//! and events, and at set times.
 //!
 //! ```
 //! use pumphouse::listeners::metadata::{Field, Fields};
@@ -21,12 +22,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An agent with the setting `has_triggers` tells `trigger` of each change. Triggers of the whole
-//! organism, [`EventRule`]s, are told of entries and times by a
-//! [`TriggerSource`](pumphouse::trigger_source::TriggerSource), and of events by those who push the
-//! payload `trigger`. The listener records what it decides, and begins the runs in the same batch.
-//! A run has a thread of its own below the thread of the message, and an agent doesn't wait for it.
-//! `docs/workflows.md` is the manual.
+//! An agent with the setting `has_triggers` tells `trigger` of each change of its metadata.
+//! Triggers of the whole organism are [`EventRule`]s. A
+//! [`TriggerSource`](pumphouse::trigger_source::TriggerSource) reports entries and times to them,
+//! and clients report events with the payload `trigger`. The listener records its decisions, and
+//! begins the runs in the same batch. A run has a thread of its own below the thread of the
+//! message, and an agent doesn't wait for the run. `docs/workflows.md` is the manual.
 
 pub mod words;
 mod event;
@@ -79,12 +80,12 @@ pub struct Triggers {
 }
 
 impl Triggers {
-    /// Lets the triggers of some workflows watch an agent with these metadata fields. A workflow
-    /// without a trigger on metadata changes nothing.
+    /// Lets the triggers of some workflows watch an agent with these metadata fields. Workflows
+    /// without a trigger on metadata are ignored.
     ///
     /// # Errors
-    /// If a condition refers to a field that the agent doesn't have, or can't hold. The error names
-    /// the workflow.
+    /// Fails if a condition refers to a field that the agent doesn't have, or if the condition
+    /// can't hold. The error names the workflow.
     pub fn watch<'a>(
         &mut self,
         agent: impl Into<String>,
@@ -104,10 +105,10 @@ impl Triggers {
     }
 
     /// Adds the trigger of a workflow that watches the whole organism: its entries, pushed events,
-    /// or the time. A workflow without such a trigger changes nothing.
+    /// or the time. A workflow without such a trigger is ignored.
     ///
     /// # Errors
-    /// If the condition can't hold. The error names the workflow.
+    /// Fails if the condition can't hold. The error names the workflow.
     pub fn add(&mut self, workflow: &Workflow) -> Result<(), WrongTrigger> {
         if let Some(rule) = EventRule::of(workflow) {
             let rule = rule.map_err(|wrong| WrongTrigger::of(workflow, wrong))?;
@@ -133,14 +134,14 @@ impl Triggers {
         self.events.values()
     }
 
-    /// Reads which triggers are switched off, from entries of the thread `organism`. Otherwise the
-    /// listener reads that thread with its first message.
+    /// Reads which triggers are switched off, from entries of the thread `organism`. Without this
+    /// call, the listener reads that thread at its first message.
     pub fn read_switches(&self, entries: &[Entry]) {
         self.off.read(entries);
     }
 
-    /// What the triggers decide when an agent that has set nothing yet sets these fields. A field
-    /// that isn't set has its default.
+    /// Returns the decisions for an agent that has set nothing yet and now sets these fields. A
+    /// field that isn't set has its default.
     #[must_use]
     pub fn test(&self, agent: &str, set: &Value) -> Vec<TriggerDecision> {
         let (Some(watched), Value::Object(fields)) = (self.agents.get(agent), set) else {
@@ -151,7 +152,7 @@ impl Triggers {
         decided.into_iter().map(|it| it.decision).collect()
     }
 
-    /// The names of all triggers, which are those of their workflows.
+    /// The names of all triggers. Each trigger has the name of its workflow.
     fn names(&self) -> BTreeSet<String> {
         let watching = self.agents.values().flat_map(Watched::workflows);
         watching.map(str::to_owned).chain(self.events.keys().cloned()).collect()
@@ -209,7 +210,7 @@ pub struct WrongTrigger {
     pub workflow: String,
     /// The key of its trigger that is wrong: `payload` or `conditions`.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with the key.
     pub wrong: WrongCondition,
 }
 
@@ -239,12 +240,12 @@ struct Handling {
     state: State<Arc<TriggerState>>,
 }
 
-/// Decides what a change of metadata means, and begins the runs.
+/// Decides on a change of metadata, and begins the runs.
 async fn changed(handling: Handling, _: MetadataChanged) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Decides what a change means that a thread below has made. Other notes mean nothing here.
+/// Decides on a change of metadata that a child thread reports. Other notes are ignored.
 async fn changed_below(handling: Handling, _: ThreadNote) -> Result<Emissions, Fault> {
     handling.handle().await
 }
@@ -264,14 +265,14 @@ async fn pushed(handling: Handling, _: Trigger) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Takes the result of a run. The fold has what there is to know of it.
+/// Handles a reply about a run. The fold has recorded the reply, so the handler sends nothing.
 async fn ended(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
 impl Handling {
-    /// Decides what the message at hand and those that wait behind it mean. The fold includes all
-    /// earlier decisions.
+    /// Decides on the message and on all messages in its queue. The fold includes all earlier
+    /// decisions.
     async fn handle(&self) -> Result<Emissions, Fault> {
         let state = &self.state.0;
         let off = match &self.record.0 {
@@ -300,12 +301,13 @@ struct Deciding<'a> {
 }
 
 impl Deciding<'_> {
-    /// Decides what one message means.
+    /// Decides on one message.
     fn decide(&mut self, message: &Entry) -> Result<(), Fault> {
         if let Some(pushed) = message.decode_if::<Trigger>() {
             return self.pushed(message, pushed);
         }
-        // A client can't report anything else.
+        // The pump pushes `trigger-due` as a client would. Of the clients' own messages, only
+        // `trigger` counts here.
         if let Some(due) = message.decode_if::<TriggerDue>() {
             return self.due(message, due);
         }
@@ -326,13 +328,13 @@ impl Deciding<'_> {
         }
     }
 
-    /// Records what was decided. Later messages see it.
+    /// Records a decision. The decisions on later messages take it into account.
     fn record(&mut self, decided: TriggersDecided) {
         self.firings.decided(decided.clone());
         self.emissions.decided.push(Note(decided));
     }
 
-    /// A trigger that is switched off doesn't fire.
+    /// Changes a decision so that a trigger that is switched off doesn't fire.
     fn switch_off(&self, decision: &mut TriggerDecision) {
         if decision.fires && self.off.contains(&decision.rule) {
             decision.fires = false;
@@ -340,14 +342,15 @@ impl Deciding<'_> {
         }
     }
 
-    /// Why no further trigger may fire after so many that have begun one another. None if it may.
+    /// The reason why no trigger may fire after a chain of `depth` triggers, each of which began
+    /// the next. None if a trigger may fire.
     fn too_deep(&self, depth: usize) -> Option<String> {
         let max = self.limits.thread_depth_max;
         let text = || format!("{depth} triggers have begun one another; thread_depth_max is {max}");
         (depth > max).then(text)
     }
 
-    /// Why an entry of a run that a trigger began begins no further run. None if it may.
+    /// The reason why an entry within a run that a trigger began fires no trigger. None if it may.
     fn in_circle(&self, due: &TriggerDue) -> Option<String> {
         if let Some(within) = &due.within {
             let text = "the entry was sent within a run of this trigger, which";
@@ -362,8 +365,8 @@ impl Deciding<'_> {
         self.too_deep(depth).or_else(|| too_many.map(text))
     }
 
-    /// Decides what a change of an agent's metadata means. The turn is none if the agent itself
-    /// didn't make the change.
+    /// Decides on a change of an agent's metadata. The turn is None if the agent itself didn't make
+    /// the change.
     fn changed(
         &mut self,
         message: &Entry,
@@ -415,8 +418,8 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// Begins the run of a trigger whose condition has held since it began to. Records it if the
-    /// condition hasn't.
+    /// Begins the run of a trigger whose condition has held for its whole time. Records the
+    /// decision in any case.
     fn held(&mut self, message: &Entry, held: &HeldLongEnough) -> Result<(), Fault> {
         let HeldLongEnough { rule, agent, turn, since } = held;
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };
@@ -442,7 +445,7 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// Decides what an entry or a time means for one trigger.
+    /// Decides whether an entry or a time fires a trigger.
     fn due(&mut self, message: &Entry, due: TriggerDue) -> Result<(), Fault> {
         self.firings.add_chain(message.seq(), &due);
         let why_not = self.in_circle(&due);
@@ -457,7 +460,7 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// Decides what an event means that was pushed.
+    /// Decides which triggers a pushed event fires.
     fn pushed(&mut self, message: &Entry, pushed: Trigger) -> Result<(), Fault> {
         let Trigger { name, input } = pushed;
         let waits = |it: &&EventRule| it.event.as_deref() == Some(&name);
@@ -504,14 +507,14 @@ impl Deciding<'_> {
     }
 }
 
-/// The triggers that didn't fire since they were switched off, by what a message led to.
+/// The triggers that were switched off, according to the recorded decisions among these entries.
 fn switched_off_in(entries: &[Entry]) -> BTreeSet<String> {
     let decided = entries.iter().filter_map(|it| it.decode_if::<TriggersDecided>());
     let each = decided.flat_map(|it| it.decision);
     each.filter(|it| it.why.as_deref() == Some(OFF)).map(|it| it.rule).collect()
 }
 
-/// What was decided about something other than metadata.
+/// The record of decisions on something other than metadata.
 fn about(message: &Entry, decision: Vec<TriggerDecision>) -> TriggersDecided {
     let of = message.seq();
     TriggersDecided { agent: None, turn: None, of, fields: None, decision }

@@ -1,5 +1,5 @@
-//! Triggers and what they decide. No clock and no log: a decision depends on the rules, on what was
-//! decided before, and on the change.
+//! Triggers on metadata, and their decisions. A decision depends on the rules, on earlier
+//! decisions, and on the change. It depends on neither clock nor log.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ pub(super) struct Watched {
     fields: Fields,
     /// The rules, those with a higher priority first.
     rules: Vec<Rule>,
-    /// The names of the rules whose conditions hold of the fields' defaults.
+    /// The names of the rules whose conditions hold for the fields' defaults.
     at_first: BTreeSet<String>,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Change<'a> {
     /// The agent's turn. None if the agent itself didn't make the change.
     pub(super) turn: Option<u64>,
     pub(super) fields: &'a Map<String, Value>,
-    /// The rules of which a run is at work.
+    /// The rules with a run at work.
     pub(super) at_work: BTreeSet<&'a str>,
 }
 
-/// What a rule decided.
+/// The decision of a rule.
 pub(super) struct Decided<'a> {
     pub(super) rule: &'a Rule,
     pub(super) decision: TriggerDecision,
@@ -78,7 +78,8 @@ impl Rule {
         Some(trigger.condition().transpose()?.map(made))
     }
 
-    /// Decides once the time is up for which the condition must hold.
+    /// Decides at the end of the time for which the condition must hold. `has_held` says whether
+    /// the condition held all the time.
     pub(super) fn decide_held(&self, values: &Values<'_>, has_held: bool) -> TriggerDecision {
         let Verdict { holds, saw, .. } = values.verdict(&self.condition);
         let saw = Json(Value::Object(saw.into_iter().collect()));
@@ -93,7 +94,8 @@ impl Rule {
         }
     }
 
-    /// Decides what a change means. None if nothing about the rule has changed.
+    /// Decides on a change. `was` says whether the condition held before, and `fired` is the turn
+    /// in which the rule last fired. None if nothing about the rule has changed.
     fn decide(
         &self,
         was: bool,
@@ -152,7 +154,7 @@ impl Watched {
     /// Adds a rule.
     ///
     /// # Errors
-    /// If the rule's condition doesn't fit the fields.
+    /// Fails if the rule's condition doesn't fit the fields.
     pub(super) fn add(&mut self, rule: Rule) -> Result<(), WrongCondition> {
         let known = Type::record([(METADATA, Type::of_metadata(&self.fields))]);
         rule.condition.check(&known)?;
@@ -165,7 +167,7 @@ impl Watched {
         Ok(())
     }
 
-    /// The values among these that the agent's fields allow.
+    /// Keeps the values that the agent's fields allow.
     pub(super) fn allowed(&self, mut values: Map<String, Value>) -> Map<String, Value> {
         values.retain(|name, value| {
             self.fields.get(name).is_some_and(|field| field.accepts(value).is_ok())
@@ -183,12 +185,13 @@ impl Watched {
         self.rules.iter().find(|it| it.name == name)
     }
 
-    /// The values that the fields have, as far as a watch knows.
+    /// The current values of the fields: the values in `watch`, and the defaults of all other
+    /// fields.
     pub(super) fn known<'a>(&'a self, watch: &'a Watch) -> Values<'a> {
         Values { fields: &self.fields, set: &watch.values }
     }
 
-    /// Decides what a change means for each rule, in the order of the rules.
+    /// Decides on a change for each rule, in the order of the rules.
     pub(super) fn decide(&self, watch: &Watch, change: &Change<'_>) -> Vec<Decided<'_>> {
         let after: Map<String, Value> = {
             let mut after = watch.values.clone();

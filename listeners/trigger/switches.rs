@@ -12,8 +12,8 @@ use super::super::words::operator::SwitchTrigger;
 use super::TriggerState;
 use super::words::{TriggerRefused, TriggerSwitched};
 
-/// The triggers that are switched off. The thread `organism` has them in the log; while the pump
-/// runs, only the listener `trigger` changes them.
+/// The triggers that are switched off. The thread `organism` records them. While the pump runs,
+/// only the listener `trigger` changes them.
 #[derive(Debug, Default)]
 pub(super) struct SwitchedOff {
     recorded: OrganismFold<Names>,
@@ -36,10 +36,10 @@ impl Apply for Names {
 }
 
 impl SwitchedOff {
-    /// The names of the triggers that are switched off. The log is read for them once.
+    /// The names of the triggers that are switched off. They are read from the log once.
     ///
     /// # Errors
-    /// If the log can't be read.
+    /// Fails if the log can't be read.
     pub(super) async fn names(&self, organism: &OrganismThread) -> Result<BTreeSet<String>, Fault> {
         if let Some(known) = &*self.known() {
             return Ok(known.clone());
@@ -48,7 +48,7 @@ impl SwitchedOff {
         Ok(self.known().get_or_insert(read).clone())
     }
 
-    /// Reads the entries of the thread `organism` before the pump starts.
+    /// Reads the switches from entries of the thread `organism`, before the pump starts.
     pub(super) fn read(&self, entries: &[Entry]) {
         let mut names = Names(self.known().take().unwrap_or_default());
         entries.iter().for_each(|it| names.apply(it));

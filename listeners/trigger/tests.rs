@@ -1,4 +1,4 @@
-//! Tests of what triggers decide, without a pump.
+//! Tests the decisions of triggers, without a pump.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn workflow(name: &str, trigger: &Value) -> Workflow {
 }
 
 /// Plays changes of an agent's metadata, one in each turn. Returns the names of the triggers that
-/// fire at each.
+/// fire at each change.
 fn play(workflows: &[Workflow], changes: &[Value]) -> Vec<Vec<String>> {
     let mut triggers = Triggers::default();
     triggers.watch("coder", fields(), workflows).unwrap();
@@ -55,7 +55,7 @@ fn an_edge_fires_when_the_condition_begins_to_hold() {
     let set = |it: &str| json!({"status": it});
     let changes = [set("CODING"), set("CODING"), set("IDLE"), set("CODING")];
     check(&coding, &changes, &[true, false, false, true]);
-    // The defaults are what holds before the first change.
+    // Before the first change, the fields have their defaults.
     let idle = json!({"conditions": {"status": "IDLE"}});
     check(&idle, &[set("IDLE"), set("CODING"), set("IDLE")], &[false, false, true]);
 }
@@ -110,7 +110,7 @@ fn triggers_with_a_higher_priority_come_first() {
 }
 
 proptest! {
-    /// An edge is what it is by the plainest reading: false before, true after.
+    /// Compares the firings with the definition of an edge: false before the change, true after it.
     #[test]
     fn each_edge_fires_once_and_in_order(states in prop::collection::vec(0_usize..3, 1..200)) {
         let words = ["IDLE", "CODING", "TESTING"];

@@ -1,10 +1,10 @@
-//! The payloads that the listener `trigger` records.
+//! The payloads of the listener `trigger`.
 
 use pumphouse::prelude::*;
 use pumphouse::wire::Json;
 use pumphouse::wire::core::ThreadSpawned;
 
-/// The namespace of these payloads.
+/// The namespace of the payloads of `trigger`.
 pub(super) const TRIGGER_NS: &str = "https://xml-pipeline.org/ns/trigger/v1";
 
 /// An event that triggers of the type `event` wait for. The runs go below the thread of this
@@ -144,8 +144,8 @@ pub struct TriggerDecision {
     pub saw: Json,
 }
 
-/// Whether a thread that was spawned has the label of this workflow. Of several threads with one
-/// label, all but the first have a number behind it.
+/// Whether a spawned thread has the label of this workflow. Of several threads with the same label,
+/// all but the first have `-` and a number after it.
 #[must_use]
 pub fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
     let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);

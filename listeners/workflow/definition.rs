@@ -1,4 +1,4 @@
-//! Definitions of workflows: what a file of the kind `Workflow` says.
+//! Definitions of workflows: files of the kind `Workflow`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub use super::mistake::WrongDefinition;
 pub use super::seconds::Seconds;
 pub use super::trigger_definition::{Fire, Missed, Times, TriggerDefinition, TriggerKind};
 
-/// What a workflow does.
+/// The definition of a workflow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -20,24 +20,24 @@ pub struct Definition {
     pub kind: Kind,
     /// The name of the workflow and of its listener.
     pub name: String,
-    /// The author's version of the file. It changes nothing.
+    /// The author's version of the file. It has no effect.
     #[serde(default)]
     pub version: Option<String>,
     /// What the workflow is for. Prompts and people read it.
     #[serde(default)]
     pub description: Option<String>,
-    /// What begins runs by itself.
+    /// The trigger that begins runs by itself.
     #[serde(default)]
     pub trigger: Option<TriggerDefinition>,
     /// The steps, in their order.
     pub steps: Vec<Step>,
-    /// The values that the workflow answers with, by their names. They may have references.
+    /// The values that the workflow answers with, by their names. The values may have references.
     #[serde(default)]
     pub outputs: Map<String, Value>,
     /// How long a run may take.
     #[serde(default)]
     pub timeout: Option<Seconds>,
-    /// What the failure of a step means that says nothing of it.
+    /// The `on_failure` of steps that don't set one.
     #[serde(default)]
     pub on_failure: OnFailure,
     /// The variables of the pump's environment that `${agent.environment}` has.
@@ -67,13 +67,14 @@ pub struct Step {
     /// The listener to call, or `listener.payload`.
     #[serde(default)]
     pub target: Option<String>,
-    /// What it is sent. May have references.
+    /// The parameters of the call. They may have references.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// Whether the step runs. Without a condition it does.
+    /// The condition under which the step runs. Without a condition, the step always runs.
     #[serde(default)]
     pub condition: Option<ConditionText>,
-    /// The steps that must have ended before. Without it, that is the step before this one.
+    /// The names of the steps that must have ended before this one starts. By default, this is the
+    /// step or group before this one.
     #[serde(default)]
     pub depends_on: Option<Vec<String>>,
     /// Neighbouring steps with the same group run side by side.
@@ -82,19 +83,19 @@ pub struct Step {
     /// How long an attempt may take.
     #[serde(default)]
     pub timeout: Option<Seconds>,
-    /// How often, and when, the step is tried again.
+    /// How often the step is retried, and after which pauses.
     #[serde(default)]
     pub retry_policy: Option<RetryPolicy>,
     /// What the step's failure means for the run. The default is that of the workflow.
     #[serde(default)]
     pub on_failure: Option<OnFailure>,
-    /// The call that undoes the step, if a later step ends the run.
+    /// The call that undoes the step if the run fails later.
     #[serde(default)]
     pub compensate: Option<Call>,
-    /// Of a decision: the steps that run if its condition holds.
+    /// For a decision: the steps that run if its condition holds.
     #[serde(default)]
     pub then: Vec<Step>,
-    /// Of a decision: the steps that run otherwise.
+    /// For a decision: the steps that run if its condition doesn't hold.
     #[serde(default, rename = "else")]
     pub otherwise: Vec<Step>,
 }
@@ -126,12 +127,12 @@ pub enum StepKind {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Call {
-    /// What is called.
+    /// The type of the called listener.
     #[serde(rename = "type", default)]
     pub kind: StepKind,
     /// The listener to call, or `listener.payload`.
     pub target: String,
-    /// What it is sent. May have references.
+    /// The parameters of the call. They may have references.
     #[serde(default)]
     pub parameters: Map<String, Value>,
 }
@@ -141,24 +142,24 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 // The enum is exhaustive, since a run must know what each word means.
 pub enum OnFailure {
-    /// The run ends: steps under way are cancelled, and what was done is undone.
+    /// The run fails: running steps are cancelled, and finished steps with `compensate` are undone.
     #[default]
     Abort,
-    /// The run goes on. Later steps see that `previous_steps_success` is false.
+    /// The run continues. Later steps see that `previous_steps_success` is false.
     Continue,
-    /// The step is tried again, three times in all unless its policy says otherwise; then the run
-    /// ends.
+    /// The step is retried. It has three attempts in all unless its `retry_policy` says otherwise.
+    /// If the last attempt fails, the run fails.
     Retry,
-    /// The run goes on as if the step had succeeded.
+    /// The run continues as if the step had succeeded.
     LogOnly,
 }
 
-/// How often, and when, a step is tried again.
+/// How often a step is retried, and after which pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The number of attempts, with the first one.
+    /// The maximum number of attempts, including the first one.
     pub max_attempts: u32,
     /// How the pauses grow.
     pub backoff: Backoff,
@@ -187,13 +188,13 @@ pub enum Backoff {
     /// Each pause is twice the one before.
     #[default]
     Exponential,
-    /// Each pause is longer by the first one.
+    /// Each pause is longer than the one before by the length of the first pause.
     Linear,
-    /// All pauses are the same.
+    /// All pauses are equally long.
     None,
 }
 
-/// A condition as a file has it.
+/// A condition in a file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConditionText {
@@ -216,14 +217,15 @@ impl<'de> Deserialize<'de> for ConditionText {
 }
 
 impl Definition {
-    /// All steps, those of decisions included, each with its path in the file.
+    /// All steps, including those within decisions, each with its path in the file.
     pub(super) fn all_steps(&self) -> Vec<(String, &Step)> {
         let mut found = Vec::new();
         collect(&self.steps, "steps", &mut found);
         found
     }
 
-    /// The names of the listeners that the steps call, in their order.
+    /// The names of the listeners that the steps call, also to undo steps. Each name is listed
+    /// once, in alphabetical order.
     #[must_use]
     pub fn targets(&self) -> Vec<&str> {
         let mut found: BTreeMap<&str, ()> = BTreeMap::new();

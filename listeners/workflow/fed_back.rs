@@ -11,11 +11,12 @@ use super::super::words::action::Action;
 use super::runs::OpenRun;
 use super::words::WorkflowResult;
 
-/// The agent whose metadata the outputs of a run set. None if no agent began the run, directly or
-/// by a trigger on its metadata, or if its declaration doesn't let the workflow set any.
+/// The agent whose metadata the outputs of a run set. None if no agent began the run, by an action
+/// or by a trigger on its metadata. Also None if the agent's declaration doesn't let the workflow
+/// set metadata.
 ///
 /// # Errors
-/// If the log can't be read.
+/// Fails if the log can't be read.
 pub(super) async fn agent_to_set(
     message: &Entry,
     input: &Value,
@@ -40,7 +41,7 @@ pub(super) async fn agent_to_set(
 }
 
 /// The metadata that a run's outputs set: those outputs that have the name of a field. None if
-/// there are none.
+/// there is no such output.
 pub(super) fn metadata(
     open: &OpenRun,
     result: &WorkflowResult,

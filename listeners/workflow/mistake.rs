@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrongDefinition {
-    /// The path in the file: `steps[2].condition`.
+    /// The path in the file, such as `steps[2].condition`.
     pub path: String,
     /// What is wrong, and what would be right.
     pub message: String,

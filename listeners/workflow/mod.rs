@@ -25,11 +25,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A workflow runs in a thread of its own below its cause. Its calls are
+//! A run that a listener begins has a thread of its own, below that listener's thread. A run that a
+//! client begins is in the thread of the client's message. The calls of a run are
 //! [actions](mod@super::action), so they are retried, timed out and cancelled like those of an
-//! agent. `definition` says what a file may have, `plan` which step comes behind which, and `run`
-//! what a run does next, which is a pure function of what the log says of it. `docs/workflows.md`
-//! is the manual.
+//! agent.
+//!
+//! `definition` has the types of the file, and `plan` computes which steps wait for which. `run`
+//! decides what a run does next, as a pure function of the run's entries in the log.
+//! `docs/workflows.md` is the manual.
 
 pub mod words;
 mod mistake;
@@ -78,7 +81,7 @@ use super::metadata::words::Metadata;
 use super::words::action::{Action, CancelAction, NAME, WORKFLOWS};
 use super::words::operator::RetryRun;
 
-/// The end of these namespaces.
+/// The end of the namespaces of workflows.
 const VERSION: &str = "/v1";
 
 /// A workflow, before it is a listener.
@@ -92,10 +95,11 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    /// Makes a workflow of a definition in JSON or, converted to JSON, in YAML.
+    /// Makes a workflow from a definition in JSON. A definition in YAML must be converted to JSON
+    /// first.
     ///
     /// # Errors
-    /// All mistakes of the definition, each with its path.
+    /// Fails with all mistakes of the definition, each with its path.
     pub fn from_json(definition: Value) -> Result<Workflow, WrongWorkflow> {
         let text = definition.to_string();
         let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
@@ -106,21 +110,21 @@ impl Workflow {
         Ok(Workflow { plan: Arc::new(plan), json: Json(definition), digest, environment })
     }
 
-    /// Adds a variable to `${agent.environment}`. What is added stands in the log.
+    /// Adds a variable to `${agent.environment}`. The log records the variable and its value.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Workflow {
         self.environment.insert(name.into(), value.into());
         self
     }
 
-    /// What the file says.
+    /// The definition of the workflow.
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.plan.definition
     }
 
-    /// What the steps and the outputs refer to although an agent's metadata have no such fields,
-    /// and comparisons of its fields that can't hold.
+    /// The mistakes of steps and outputs if the workflow works for an agent with these metadata
+    /// fields: references to fields that don't exist, and comparisons that can't hold.
     #[must_use]
     pub fn wrong_metadata(&self, fields: &Fields) -> Vec<WrongDefinition> {
         self.plan.wrong_metadata(fields)
@@ -142,7 +146,7 @@ impl Workflow {
     /// The message that begins a run with this input.
     ///
     /// # Errors
-    /// If the input has a character that XML doesn't have.
+    /// Fails if the payload is too large.
     pub fn run(&self, input: &Map<String, Value>) -> Result<Element, Fault> {
         start(&self.root(), input)
     }
@@ -194,7 +198,7 @@ impl Workflow {
 pub struct WrongWorkflow(Vec<WrongDefinition>);
 
 impl WrongWorkflow {
-    /// Each mistake.
+    /// All mistakes of the definition.
     #[must_use]
     pub fn all(&self) -> &[WrongDefinition] {
         &self.0
@@ -244,7 +248,7 @@ struct Emissions {
 /// The message that begins a run of the workflow with this payload.
 ///
 /// # Errors
-/// If the input has a character that XML doesn't have.
+/// Fails if the payload is too large.
 pub fn start(root: &Name, input: &Map<String, Value>) -> Result<Element, Fault> {
     json_payload(root, input).map_err(Fault::from)
 }
@@ -256,16 +260,16 @@ pub fn name_of(payload: &Name) -> Option<&str> {
     (version == VERSION).then_some(payload.local())
 }
 
-/// Reads the input of a run: a JSON object, or elements, whose contents are texts.
+/// Reads the input of a run: a JSON object, or elements, whose texts become strings.
 ///
 /// # Errors
-/// If the input is neither.
+/// Fails if the input is neither.
 fn read_input(view: View<'_>) -> Result<Value, String> {
     let text = view.text();
     if view.elements().next().is_some() || text.trim().is_empty() {
         return Ok(Value::Object(contents(view)));
     }
-    // JSON can have characters that the log can't.
+    // Characters that the log can't have are replaced.
     match json::read(&writable(&text)) {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err("the input is JSON, but no object: write {\"name\": value}".to_owned()),
@@ -273,7 +277,8 @@ fn read_input(view: View<'_>) -> Result<Value, String> {
     }
 }
 
-/// The elements in an element, by their names. Several of one name become a list.
+/// Maps the names of an element's child elements to their contents. Several elements of one name
+/// become a list.
 fn contents(view: View<'_>) -> Map<String, Value> {
     let mut all: Map<String, Value> = Map::new();
     for element in view.elements() {
@@ -300,24 +305,24 @@ async fn due(handling: Handling, _: WorkflowDue) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Goes on after a step that couldn't be called.
+/// Continues a run after a step that couldn't be called.
 async fn refused(handling: Handling, _: StepRefused) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Begins a run anew where another one failed.
+/// Begins a run that repeats a failed one.
 async fn repeat(handling: Handling, _: RetryRun) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
-/// Goes on after the answer to a call.
+/// Continues a run after the answer to a call.
 async fn go_on(handling: Handling, _: Element) -> Result<Emissions, Fault> {
     handling.handle().await
 }
 
 impl Handling {
-    /// Handles the message at hand and those that wait behind it. The folds include them all, so
-    /// each run goes on once.
+    /// Handles the message and all messages in its queue. The folds include all of them, so each
+    /// run is advanced once.
     async fn handle(&self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
         let mut runs = BTreeSet::new();
@@ -338,7 +343,7 @@ impl Handling {
         Ok(emissions)
     }
 
-    /// Begins the run of one message.
+    /// Begins the run that a message asks for.
     async fn begin(&self, message: &Entry, emissions: &mut Emissions) -> Result<(), Fault> {
         let recorded = self.recorded(message.seq());
         let workflow = recorded.unwrap_or_else(|| Workflow::clone(&self.workflow.0));
@@ -361,7 +366,7 @@ impl Handling {
         Ok(())
     }
 
-    /// The workflow as it was when the run began. None if this is no replay.
+    /// The workflow as it was when the run began. None outside a replay.
     fn recorded(&self, run: u64) -> Option<Workflow> {
         let started = self.record.0.iter().flatten().filter_map(Entry::decode_if);
         let started = { started }.find(|it: &WorkflowStarted| it.run == run)?;
@@ -376,8 +381,8 @@ impl Handling {
         })
     }
 
-    /// The fields of the context of the agent that caused a message to which the workflow refers.
-    /// None if it refers to none, or if no agent caused the message.
+    /// The context of the agent that caused a message, reduced to the fields that the workflow
+    /// refers to. None if the workflow refers to no field, or if no agent caused the message.
     async fn agent(&self, message: &Entry, workflow: &Workflow) -> Result<Option<Value>, Fault> {
         let wanted = workflow.plan.agent_fields();
         if wanted.is_empty() {
@@ -390,7 +395,7 @@ impl Handling {
         Ok(context.map(|it| wanted.into_iter().filter_map(|name| field(&it, name)).collect()))
     }
 
-    /// Begins a run anew where another one failed.
+    /// Begins a run that repeats a failed one.
     async fn repeat(
         &self,
         message: &Entry,
@@ -445,7 +450,7 @@ impl Handling {
         self.advance(run, &open, emissions);
     }
 
-    /// Adds the emissions of what a run does next.
+    /// Adds the emissions of a run's next steps.
     fn advance(&self, run: u64, open: &OpenRun, emissions: &mut Emissions) {
         let (actions, capabilities) = (&*self.actions, &self.capabilities);
         let values = Values { open, actions, capabilities };
@@ -493,7 +498,7 @@ impl Handling {
     }
 }
 
-/// When a run begins.
+/// The time at which a message begins a run, as a text.
 fn at(message: &Entry) -> String {
     let at = i64::try_from(message.at_us()).ok();
     let at = at.and_then(|it| Timestamp::from_microsecond(it).ok()).unwrap_or_default();
@@ -501,7 +506,7 @@ fn at(message: &Entry) -> String {
 }
 
 impl OpenRun {
-    /// The answer that the run has failed.
+    /// The answer for a run that has failed.
     fn fail(&self, failing: Failing) -> Answer<Result<WorkflowResult, WorkflowFailed>> {
         let Failing { step, reason, undone, not_undone } = failing;
         let step = step.map(|it| self.plan.steps[it].step.name.clone());

@@ -27,7 +27,7 @@ const WORKFLOW_FIELDS: [&str; 3] = ["name", "run", "started_at"];
 /// The end of the ids of actions that undo steps.
 const UNDO: &str = "-undo";
 
-/// A workflow whose definition is sound.
+/// A workflow whose definition is valid.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) definition: Definition,
@@ -40,7 +40,7 @@ pub(super) struct Planned {
     pub(super) step: Step,
     /// The path of the step in the file.
     path: String,
-    /// The numbers of the steps that must have ended before.
+    /// The numbers of the steps that must have ended before this one starts.
     pub(super) after: Vec<usize>,
     /// The decision whose branch the step is in, and whether it is the branch `then`.
     pub(super) branch: Option<(usize, bool)>,
@@ -51,7 +51,7 @@ impl Plan {
     /// Makes the plan of a definition.
     ///
     /// # Errors
-    /// All mistakes of the definition, each with its path.
+    /// Fails with all mistakes of the definition, each with its path.
     pub(super) fn new(definition: Definition) -> Result<Plan, Vec<WrongDefinition>> {
         let mut planner = Planner { on_failure: definition.on_failure, ..Planner::default() };
         planner.sequence(&definition.steps, "steps", &[], None);
@@ -74,7 +74,8 @@ impl Plan {
         if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
     }
 
-    /// The types of what conditions may refer to. `metadata` is the type of the agent's metadata.
+    /// The types of the values that conditions may refer to. `metadata` is the type of the agent's
+    /// metadata.
     pub(super) fn known(&self, metadata: Type) -> Type {
         let steps = self.steps.iter().map(|it| (it.step.name.clone(), Type::Any));
         Type::record([
@@ -109,7 +110,7 @@ impl Plan {
         found
     }
 
-    /// The maps with references, each with its path in the file.
+    /// The maps whose values may have references, each with its path in the file.
     fn texts(&self) -> Vec<(String, &Map<String, Value>)> {
         let mut all = vec![("outputs".to_owned(), &self.definition.outputs)];
         for Planned { step, path, .. } in &self.steps {
@@ -121,7 +122,8 @@ impl Plan {
         all
     }
 
-    /// The references that can't lead to anything.
+    /// The mistakes in references: references that can't have a value or are written with round
+    /// brackets.
     fn wrong_references(&self) -> Vec<WrongDefinition> {
         let mut wrong = Vec::new();
         for (path, map) in self.texts() {
@@ -147,7 +149,7 @@ impl Plan {
         wrong
     }
 
-    /// Adds a mistake for each step that a step refers to although it doesn't come before it.
+    /// Adds a mistake for each reference of a step to a step that doesn't come before it.
     fn wrong_order(&self, number: usize, wrong: &mut Vec<WrongDefinition>) {
         let (mut before, mut open) = (BTreeSet::new(), self.steps[number].after.clone());
         while let Some(next) = open.pop() {
@@ -177,7 +179,7 @@ impl Plan {
         }
     }
 
-    /// What is wrong with a reference. None if it may have a value.
+    /// The mistake in a reference. None if the reference may have a value.
     fn wrong_reference(&self, reference: &Reference<'_>) -> Option<String> {
         let Reference { name, path, whole, .. } = *reference;
         let path = variables::steps(path).unwrap_or_default();
@@ -186,7 +188,7 @@ impl Plan {
             (STEPS, [step, ..]) => ("there is no step", step, &steps),
             (WORKFLOW, [field, ..]) => ("`workflow` has no", field, &WORKFLOW_FIELDS),
             (AGENT, [field, ..]) => ("`agent` has no", field, &agent_context::FIELDS),
-            // A word behind a dollar without braces may be any text.
+            // A name after a dollar sign, without braces, may be plain text.
             _ if NAMES.contains(&name) || !whole.starts_with("${") => return None,
             _ => ("references don't begin with", name, &NAMES),
         };
@@ -211,8 +213,8 @@ impl Plan {
         self.steps.iter().filter_map(check).collect()
     }
 
-    /// What the plan refers to although an agent's metadata have no such fields, and comparisons
-    /// with them that can't hold.
+    /// The mistakes of the plan if its agent has these metadata fields: references to fields that
+    /// don't exist, and comparisons that can't hold.
     pub(super) fn wrong_metadata(&self, fields: &Fields) -> Vec<WrongDefinition> {
         let mut wrong = self.wrong_conditions(&self.known(Type::of_metadata(fields)));
         for (path, map) in self.texts() {
@@ -228,7 +230,7 @@ impl Plan {
     }
 }
 
-/// Makes a list of nested steps.
+/// Flattens nested steps into a list.
 #[derive(Default)]
 struct Planner {
     on_failure: OnFailure,
@@ -238,8 +240,8 @@ struct Planner {
 }
 
 impl Planner {
-    /// Adds steps that run one after another, behind those in `after`. Returns the steps behind
-    /// which the next one runs.
+    /// Adds steps that run one after another, after the steps in `after`. Returns the steps that
+    /// the next step waits for.
     fn sequence(
         &mut self,
         steps: &[Step],
@@ -277,8 +279,8 @@ impl Planner {
         group.map_or(before, |(_, _, ends)| ends)
     }
 
-    /// Adds one step with the steps of its branches. Returns the steps behind which the next one
-    /// runs.
+    /// Adds one step with the steps of its branches. Returns the steps that the next step waits
+    /// for.
     fn step(
         &mut self,
         step: &Step,
@@ -306,7 +308,7 @@ impl Planner {
         ends
     }
 
-    /// Checks what a step says by itself.
+    /// Checks the keys of a step, and that no earlier step has its name.
     fn check(&mut self, step: &Step, path: &str) {
         let mut wrong = |key: &str, message: &str| {
             let path = if key.is_empty() { path.to_owned() } else { format!("{path}.{key}") };
@@ -371,7 +373,7 @@ impl Planner {
         }
     }
 
-    /// Replaces what a step waits for by its `depends_on`.
+    /// Replaces the dependencies of each step with `depends_on` by the steps that are named there.
     fn connect(&mut self) {
         let names: BTreeMap<String, usize> = self
             .planned
@@ -403,7 +405,7 @@ impl Planner {
         }
     }
 
-    /// Refuses steps that wait for themselves.
+    /// Adds a mistake if steps wait for each other in a cycle.
     fn check_circles(&mut self) {
         let mut settled = vec![false; self.planned.len()];
         loop {
@@ -446,7 +448,7 @@ fn each_reference_in(value: &Value, found: &mut dyn FnMut(&Reference<'_>)) {
     }
 }
 
-/// The first reference in a value that is written as `$(trigger.a)`, without its brackets.
+/// Finds the first reference that is written as `$(trigger.a)`. Returns it without `$(` and `)`.
 fn in_round_brackets(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => text.match_indices("$(").find_map(|(at, _)| {
@@ -465,8 +467,8 @@ pub(super) fn undo_of(step: &str) -> String {
     format!("{step}{UNDO}")
 }
 
-/// The id of the action that a step is. Pushes into one thread begin several runs there, whose
-/// actions have different ids.
+/// The id of the action that runs a step. A thread may have several runs, begun by pushes. The ids
+/// of their actions differ.
 pub(super) fn action_id(run: u64, step: &str) -> String {
     match run {
         1 => step.to_owned(),

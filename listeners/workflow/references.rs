@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::super::action::variables::{Piece, Reference, pieces, steps};
 
-/// The value of a name and the path from there. None if nothing has it.
+/// Returns the value that a name and a path lead to. None if there is no such value.
 pub(super) type Find<'a> = &'a dyn Fn(&str, &[&str]) -> Option<Value>;
 
 /// Replaces the references in the strings of a JSON value. A string that is nothing but one
 /// reference becomes the reference's value, of any type. A reference that begins with none of
-/// `names` is text. Returns also the references that lead to nothing. They become null or, within a
-/// text, nothing.
+/// `names` is text. Also returns the references that lead to nothing. Such a reference becomes null
+/// if it is the whole string, or else an empty text.
 pub(super) fn filled(value: &Value, names: &[&str], find: Find<'_>) -> (Value, Vec<String>) {
     let mut missing = Vec::new();
     let filled = fill(value, names, find, &mut missing);
@@ -61,8 +61,8 @@ fn fill_text(text: &str, names: &[&str], find: Find<'_>, missing: &mut Vec<Strin
     Value::String(filled)
 }
 
-/// Marks every `$` in the strings of a JSON value as text, so that the listener `action` takes none
-/// for a reference.
+/// Escapes every `$` in the strings of a JSON value, so that the listener `action` finds no
+/// references in them.
 pub(super) fn escaped(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(text.replace('$', "$$")),

@@ -1,4 +1,4 @@
-//! Begins a run anew where another one failed.
+//! Retries a failed run: begins a new run that takes over the results of the failed one.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::runs::{OpenRun, Runs, TakenResult};
 use super::values::Values;
 use super::words::{WorkflowFailed, WorkflowResult, WorkflowStarted};
 
-/// The number of entries that are read at a time.
+/// The number of entries that are read per page.
 const PAGE: usize = 256;
-/// The largest number of entries of a thread that are read.
+/// The maximum number of entries of a thread that are read.
 const ENTRIES_MAX: usize = 100_000;
 
-/// A run that is to begin, and what the log is told of it.
+/// A run that is about to begin, and the values that its `workflow-started` records.
 pub(super) struct Started {
     pub(super) open: OpenRun,
     pub(super) digest: String,
@@ -38,10 +38,11 @@ pub(super) struct PastRun {
 }
 
 impl PastRun {
-    /// Reads a run of a workflow in the tree of a message. The text says why it can't be repeated.
+    /// Reads a run of a workflow in the tree of a message. The inner error says why the run can't
+    /// be repeated.
     ///
     /// # Errors
-    /// If the log can't be read.
+    /// Fails if the log can't be read.
     pub(super) async fn read(
         workflow: &str,
         asked: &RetryRun,
@@ -52,8 +53,8 @@ impl PastRun {
         let id = format!("{thread}/{}", asked.run);
         let (mut runs, mut actions) = (Runs::default(), Actions::default());
         let (mut started, mut ended, mut is_over) = (None, None, false);
-        // Whether the run's last result came while the manifest didn't have its workflow. A result
-        // that comes later lets the run go on.
+        // Whether the run's last result came while the manifest didn't have its workflow. A later
+        // result lets the run continue.
         let mut is_lost = false;
         let (mut last, mut count) = (0, 0);
         while count < ENTRIES_MAX {
@@ -91,7 +92,7 @@ impl PastRun {
         Ok(Ok(PastRun { id, started, open, taken }))
     }
 
-    /// The run that repeats this one.
+    /// Makes the run that repeats this one.
     pub(super) fn started(self, message: Entry, at: String) -> Started {
         let PastRun { id, started, open, taken } = self;
         let OpenRun { plan, input, agent, .. } = open;
@@ -107,7 +108,7 @@ impl PastRun {
     }
 }
 
-/// The results of the steps that ended well and weren't undone, in the order in which they came.
+/// The results of the steps that succeeded and weren't undone, in the order in which they came.
 fn results(open: &OpenRun, actions: &Actions, capabilities: &Capabilities) -> Vec<TakenResult> {
     let values = Values { open, actions, capabilities };
     let facts = &open.facts;

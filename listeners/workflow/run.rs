@@ -1,4 +1,5 @@
-//! A run of a workflow: what the log says of it, and what it does next.
+//! The facts that the log has about a run of a workflow, and the decision on what the run does
+//! next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use super::super::words::action::Status;
 use super::definition::{OnFailure, StepKind};
 use super::plan::{Plan, Planned, SUCCESS};
 
-/// What the log says of a run.
+/// The facts that the log has about a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
     /// The calls of the steps, by the steps' names.
@@ -22,7 +23,7 @@ pub(super) struct Facts {
     pub(super) cancelled: BTreeSet<String>,
     /// Whether the time of the run is up.
     pub(super) is_due: bool,
-    /// How many calls have ended. It numbers the results in their order.
+    /// The number of calls that have ended. It gives each result its place in the order of results.
     ended: u64,
 }
 
@@ -44,16 +45,16 @@ pub(super) struct ResultFact {
     pub(super) order: u64,
 }
 
-/// Something that a run does.
+/// Something that a run does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Next {
     /// The condition of a step was evaluated.
     Decide { step: usize, verdict: Verdict },
-    /// Calls the listener of a step, or the one that undoes it.
+    /// Calls the listener of a step, or the listener that undoes the step.
     Call { step: usize, is_undo: bool },
     /// Cancels the call of a step, since the run fails.
     Cancel { step: usize },
-    /// Answers that the run has come to its end.
+    /// Answers with the outputs of the run, since all steps have ended.
     End,
     /// Answers that the run has failed.
     Fail(Failing),
@@ -74,7 +75,7 @@ pub(super) struct Failing {
 enum StepState {
     Waiting,
     Running,
-    /// The step has ended well, or there was nothing to do.
+    /// The step has succeeded, or it is a decision or a barrier that has ended.
     Done,
     Skipped,
     Failed,
@@ -100,8 +101,8 @@ impl Facts {
         if is_undo { &mut self.undone } else { &mut self.calls }
     }
 
-    /// What the run does next. `value` gives the value of a reference, apart from
-    /// `previous_steps_success`.
+    /// Returns what the run does next. `value` returns the value of a reference. `value` isn't
+    /// called for `previous_steps_success`.
     pub(super) fn next(
         &self,
         plan: &Plan,
@@ -137,7 +138,7 @@ impl Facts {
     }
 }
 
-/// A run, while its next steps are found.
+/// A run while its next steps are computed.
 struct Run<'a> {
     plan: &'a Plan,
     facts: &'a Facts,
@@ -146,14 +147,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The step whose failure ends the run, and the reason. The step is none if the run's time is
+    /// The step whose failure ends the run, and the reason. The step is None if the run's time is
     /// up.
     fn failure(&self) -> Option<(Option<usize>, String)> {
         let ended = |(number, planned): (usize, &Planned)| {
             let ends = matches!(planned.on_failure, OnFailure::Abort | OnFailure::Retry);
             let call = self.facts.calls.get(&planned.step.name)?;
             let result = call.result.as_ref()?;
-            // The run cancels its calls since it fails already.
+            // A step that the run itself cancelled isn't the cause of the failure.
             let ends = ends && !self.facts.cancelled.contains(&planned.step.name);
             (ends && result.status != Status::Ok).then_some((result.order, number, result))
         };
@@ -171,7 +172,8 @@ impl Run<'_> {
         Some((None, format!("the run took longer than its timeout, {} s", limit.seconds())))
     }
 
-    /// Ends a run that fails: cancels what is under way, undoes what is done, and answers.
+    /// Ends a failing run: first cancels running steps, then undoes finished steps one by one, then
+    /// answers.
     fn fail(&mut self, step: Option<usize>, reason: String) {
         let running = |it: &usize| self.states[*it] == StepState::Running;
         let running: Vec<usize> = (0..self.states.len()).filter(running).collect();
@@ -181,7 +183,7 @@ impl Run<'_> {
                 running.into_iter().filter(asked).map(|step| Next::Cancel { step }).collect();
             return;
         }
-        // What was cancelled may have had effects.
+        // A cancelled step may have had effects, so it counts as not undone.
         let cancelled = self.facts.cancelled.iter().filter(|it| {
             let result = self.facts.calls.get(*it).and_then(|it| it.result.as_ref());
             result.is_none_or(|it| it.status != Status::Ok)
@@ -204,8 +206,7 @@ impl Run<'_> {
         self.next = vec![Next::Fail(Failing { step, reason, undone, not_undone })];
     }
 
-    /// The steps of which nobody knows whether they had an effect, and which the run hasn't
-    /// cancelled.
+    /// The steps whose effect is unknown, except the steps that the run has cancelled.
     fn uncertain(&self) -> impl Iterator<Item = String> {
         let is_it = |name: &String| {
             let result = self.facts.calls.get(name).and_then(|it| it.result.as_ref());
@@ -228,7 +229,7 @@ impl Run<'_> {
         done.into_iter().rev().map(|(_, number)| number).collect()
     }
 
-    /// Lets each step begin that can, and ends the run after the last one.
+    /// Begins each step that is ready. Ends the run if all steps have ended.
     fn advance(&mut self, value: &dyn Fn(&Reference) -> Option<Value>) {
         loop {
             let is_ready = |number: &usize| {
@@ -243,7 +244,7 @@ impl Run<'_> {
         }
     }
 
-    /// Begins a step, or passes over it. Returns its new state.
+    /// Begins a step, or skips it. Returns its new state.
     fn begin(&mut self, number: usize, value: &dyn Fn(&Reference) -> Option<Value>) -> StepState {
         let planned = &self.plan.steps[number];
         if let Some((decision, is_then)) = planned.branch
@@ -272,7 +273,7 @@ impl Run<'_> {
     }
 
     /// Whether the condition of a decision holds. None if it was never evaluated, since the
-    /// decision itself was passed over.
+    /// decision itself was skipped.
     fn holds(&self, decision: usize) -> Option<bool> {
         let now = self.next.iter().find_map(|it| match it {
             Next::Decide { step, verdict } if *step == decision => Some(verdict.holds),
@@ -281,7 +282,7 @@ impl Run<'_> {
         now.or_else(|| self.facts.decided.get(self.name(decision)).copied())
     }
 
-    /// Whether no step before this one has failed. A step with `log_only` doesn't count.
+    /// Whether no step before this one has failed. Failed steps with `log_only` don't count.
     fn has_success(&self, number: usize) -> bool {
         self.states[..number].iter().zip(&self.plan.steps).all(|(state, planned)| {
             *state != StepState::Failed || planned.on_failure == OnFailure::LogOnly

@@ -28,9 +28,9 @@ pub struct Runs {
     asked: BTreeMap<u64, Entry>,
     /// The runs that aren't over, by the numbers of the messages that began them.
     open: BTreeMap<u64, OpenRun>,
-    /// Maps the number of an action's entry to the call.
+    /// Maps the entry number of each action of an open run to the call.
     calls: BTreeMap<u64, CallName>,
-    /// The runs that began anew, each with the last run that repeats it, and whether that failed.
+    /// For each run that was repeated: its last repetition, and whether that repetition failed.
     repeated: BTreeMap<String, (EntryId, bool)>,
     thread: CurrentThread,
 }
@@ -41,19 +41,20 @@ pub(super) struct OpenRun {
     pub(super) asked: Entry,
     pub(super) plan: Arc<Plan>,
     pub(super) input: Value,
-    /// What is known of the agent that the run works for.
+    /// The context of the agent that the run works for. It has the fields that the workflow refers
+    /// to.
     pub(super) agent: Option<Value>,
     pub(super) started_at: String,
-    /// The agent whose metadata the outputs set.
+    /// The agent whose metadata the outputs set. None if they set no metadata.
     pub(super) sets: Option<String>,
     pub(super) facts: Facts,
-    /// The results that the run has taken over from the one that it repeats, by the steps' names.
+    /// Maps steps to the results that this run has taken over from the run that it repeats.
     pub(super) taken: BTreeMap<String, KnownValue>,
-    /// Whether the message about the end of the run's time is in the log.
+    /// Whether the log has the `workflow-due` message that waits for the end of the run's time.
     waits_for_timeout: bool,
 }
 
-/// The result of a step that a run takes over from the one that it repeats.
+/// The result of a step that a run takes over from the run that it repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct TakenResult {
     pub(super) step: String,
@@ -91,7 +92,7 @@ impl OpenRun {
         self
     }
 
-    /// Takes over the results of another run.
+    /// Takes over results of the run that this one repeats.
     pub(super) fn taking(mut self, results: Vec<TakenResult>) -> OpenRun {
         for TakenResult { step, value, fields } in results {
             self.facts.end(&step, false, Status::Ok, None);
@@ -102,7 +103,7 @@ impl OpenRun {
 }
 
 impl Runs {
-    /// The run that a message to its workflow is about. None if it is about no open run.
+    /// The run that a message to its workflow is about. None if the message is about no open run.
     pub(super) fn of(&self, message: &Entry) -> Option<(u64, &OpenRun)> {
         let run = if let Some(due) = message.decode_if::<WorkflowDue>() {
             due.run
@@ -119,14 +120,14 @@ impl Runs {
         self.open.get(&run)
     }
 
-    /// Whether an entry is the result of a call of this run.
+    /// Whether an entry is a reply to a call of this run.
     pub(super) fn is_result(&self, entry: &Entry, run: u64) -> bool {
         let call = entry.reply_to().and_then(|it| self.calls.get(&it.seq));
         call.is_some_and(|it| it.run == run)
     }
 
-    /// The run that repeats a run, directly or after others that failed. None if no such run is at
-    /// work or has ended well.
+    /// The run that repeats a run, directly or by way of repetitions that failed. None if the run
+    /// wasn't repeated, or if its last repetition failed.
     pub(super) fn repeated(&self, run: &str) -> Option<EntryId> {
         let (again, has_failed) = self.repeated.get(run)?;
         if *has_failed { self.repeated(&again.to_string()) } else { Some(again.clone()) }
@@ -148,12 +149,12 @@ impl Runs {
         self.open.insert(started.run, open);
     }
 
-    /// The open run with this number, if it is one of the workflow that an entry is from.
+    /// The open run with this number, if the entry is from the run's workflow.
     fn own(&mut self, run: u64, entry: &Entry) -> Option<&mut OpenRun> {
         self.open.get_mut(&run).filter(|it| it.asked.to() == Some(entry.from()))
     }
 
-    /// Records what a workflow did.
+    /// Records an entry of a workflow.
     fn observe(&mut self, entry: &Entry) {
         if let Some(started) = entry.decode_if::<WorkflowStarted>() {
             self.start(entry, &started);
@@ -222,7 +223,7 @@ impl Runs {
 impl Apply for Runs {
     fn apply(&mut self, entry: &Entry) {
         if self.thread.enter(entry) {
-            // Runs go on in the thread in which they began, and not in its forks.
+            // Runs continue only in the thread in which they began, and not in its forks.
             *self = Runs { thread: std::mem::take(&mut self.thread), ..Runs::default() };
         }
         if entry.is_refused() {

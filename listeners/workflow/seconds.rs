@@ -43,9 +43,9 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// Reads a number with a unit.
+/// Reads a number with a unit. Returns seconds.
 fn with_unit(text: &str) -> Option<f64> {
-    // The number is divided, since 700 * 0.001 is 0.7000000000000001.
+    // Milliseconds are divided by 1,000, since 700 * 0.001 is 0.7000000000000001.
     const UNITS: [(&str, f64, f64); 5] = [
         ("ms", 1.0, 1_000.0),
         ("s", 1.0, 1.0),

@@ -1,4 +1,4 @@
-//! Tests of plans and runs, without a pump.
+//! Tests plans and runs, without a pump.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn with(name: &str, more: &Value) -> Value {
     step
 }
 
-/// Plays a run without a pump. `outcomes` has the words that calls end with; all others are `ok`.
+/// Plays a run without a pump. `outcomes` has the statuses of calls that don't end with `ok`.
 /// Returns what the run did, in words.
 fn play(plan: &Plan, outcomes: &[(&str, Status)], trigger: &Value) -> Vec<String> {
     let outcomes: BTreeMap<&str, Status> = outcomes.iter().copied().collect();
@@ -39,7 +39,7 @@ fn play(plan: &Plan, outcomes: &[(&str, Status)], trigger: &Value) -> Vec<String
     let (mut facts, mut told, mut calls) = (Facts::default(), Vec::new(), 0);
     for _ in 0..100 {
         let next = facts.next(plan, &|it| it.within(&values).cloned());
-        // What a run does next depends on the log alone.
+        // Equal facts give equal next steps.
         assert_eq!(next, facts.next(plan, &|it| it.within(&values).cloned()));
         let name = |it: usize| plan.steps[it].step.name.clone();
         let mut began = Vec::new();

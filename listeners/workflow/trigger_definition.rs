@@ -1,4 +1,4 @@
-//! Definitions of triggers: what the key `trigger` of a workflow says.
+//! Definitions of triggers: the key `trigger` in the file of a workflow.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use super::seconds::Seconds;
 const TRIGGER_EVERY_MIN: Duration = Duration::from_secs(1);
 /// The longest interval of a trigger with `every`, in days.
 const TRIGGER_EVERY_MAX_DAYS: u64 = 36_500;
-/// The characters of a session's id behind `sess-`, and how many there are.
+/// The characters of a session's id after `sess-`, and the number of these characters.
 const SESSION_ALPHABET: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 const SESSION_CHARACTERS: usize = 8;
 
-/// What begins runs of a workflow by itself. Which keys there may be depends on `type`.
+/// A trigger, which begins runs of a workflow by itself. The allowed keys depend on `type`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -33,51 +33,54 @@ const SESSION_CHARACTERS: usize = 8;
 )]
 #[non_exhaustive]
 pub struct TriggerDefinition {
-    /// What the trigger watches. Without it, the key that only one type has says so.
+    /// What the trigger watches. Without this key, `payload`, `event` or the keys of a schedule
+    /// decide. If none of these is set, the trigger watches metadata.
     #[serde(rename = "type")]
     kind: Option<TriggerKind>,
     /// The pattern that the values must match, or a condition as a text.
     conditions: Option<Value>,
-    /// Whether every key of the pattern must match; default true. Otherwise one is enough.
+    /// Whether every key of the pattern must match; default true. Otherwise one matching key is
+    /// enough.
     match_all: Option<bool>,
     /// Of several triggers that fire at once, those with a higher priority start first.
     pub priority: i64,
-    /// Of metadata: when the trigger fires.
+    /// For metadata: when the trigger fires.
     fire: Option<Fire>,
-    /// Of metadata: how long the condition must hold before the trigger fires.
+    /// For metadata: how long the condition must hold before the trigger fires.
     #[serde(rename = "for")]
     pub lasts: Option<Seconds>,
-    /// Of metadata: whether runs are cancelled when the condition ceases to hold.
+    /// For metadata: whether runs are cancelled when the condition ceases to hold.
     cancel_on_change: Option<bool>,
     /// The payload that the trigger watches: a local name, or `{namespace}name`.
     pub payload: Option<String>,
-    /// Of a payload: its sender.
+    /// For a payload: the sender of the entries. None means any sender.
     pub from: Option<String>,
-    /// The name in the payload `trigger`, which a client pushes.
+    /// The name of the event. A client reports an event with the payload `trigger`.
     pub event: Option<String>,
     /// The time at which the trigger fires once.
     at: Option<String>,
-    /// The interval at which it fires.
+    /// The interval at which the trigger fires.
     every: Option<Seconds>,
-    /// The cron pattern of the times at which it fires.
+    /// The cron pattern of the times at which the trigger fires.
     cron: Option<String>,
-    /// The time zone of `cron`, and of `at` if that has none; default UTC.
+    /// The time zone of `cron`, and of an `at` that names none; default UTC.
     time_zone: Option<String>,
-    /// What becomes of times that pass while the pump is down.
+    /// The treatment of times that pass while the pump is down.
     missed: Option<Missed>,
-    /// The thread in which a clock begins the runs. Otherwise each has a session of its own.
+    /// The thread below which a schedule begins the runs. Without it, each run has a session of its
+    /// own.
     pub thread: Option<String>,
 }
 
 /// What a trigger watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since what begins runs must know each kind.
+// The enum is exhaustive, since code that begins runs must know each kind.
 pub enum TriggerKind {
     /// An agent's metadata.
     #[default]
     MetadataMatch,
-    /// The entries of the log with one payload.
+    /// The entries of the log with a certain payload.
     #[serde(rename = "payload")]
     PayloadMatch,
     /// The ends of threads.
@@ -93,27 +96,27 @@ pub enum TriggerKind {
 /// When a trigger on metadata fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since what decides must know each word.
+// The enum is exhaustive, since code that decides must know each word.
 pub enum Fire {
     /// When its condition begins to hold.
     #[default]
     Edge,
-    /// At each change while its condition holds, but only once in a turn, and never while its last
-    /// run is at work.
+    /// At each change while its condition holds. The trigger fires at most once in a turn, and
+    /// never while its last run is at work.
     Level,
-    /// When its condition holds, and one of the fields in it has another value than before.
+    /// When its condition holds, and a field that the condition refers to has changed.
     OnChange,
 }
 
-/// What becomes of the times of a schedule that pass while the pump is down.
+/// The treatment of a schedule's times that pass while the pump is down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// The enum is exhaustive, since a clock must know each word.
+// The enum is exhaustive, since code that follows a clock must know each word.
 pub enum Missed {
-    /// The newest of them begins one run, when the pump is back.
+    /// The newest missed time begins one run when the pump is up again.
     #[default]
     Once,
-    /// Nothing.
+    /// Missed times begin no runs.
     Skip,
 }
 
@@ -123,19 +126,19 @@ pub enum Missed {
 pub enum Times {
     /// One time.
     At(Timestamp),
-    /// The multiples of a duration since the epoch.
+    /// The multiples of this interval, counted from the epoch.
     Every(Duration),
     /// The times that a cron pattern matches.
     Cron {
         /// The pattern.
         pattern: String,
-        /// The time zone in which it matches.
+        /// The time zone of the pattern.
         zone: TimeZone,
     },
 }
 
 impl TriggerKind {
-    /// The word in a file.
+    /// The word for the kind in a file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -174,7 +177,8 @@ impl TriggerKind {
         }
     }
 
-    /// The types of what conditions refer to, as far as they are known without an organism.
+    /// The types of the values that conditions refer to, as far as they are known without an
+    /// organism.
     #[must_use]
     pub fn known(self) -> Type {
         let of_subject = match self {
@@ -186,14 +190,14 @@ impl TriggerKind {
     }
 }
 
-/// The type of what a condition sees of a thread.
+/// The type of the value `thread` in a condition.
 fn thread_type() -> Type {
     let status = Type::one_of(["completed", "empty", "failed", "cancelled"]);
     let texts = ["id", "payload", "by", "reason"].map(|it| (it, Type::Text));
     Type::record(texts.into_iter().chain([("status", status)]))
 }
 
-/// The type of what a condition sees of a fault.
+/// The type of the value `fault` in a condition.
 fn fault_type() -> Type {
     let texts = ["path", "id", "message", "advice", "unknown_id"];
     let texts = texts.map(|it| (it, Type::Text));
@@ -227,7 +231,7 @@ impl TriggerDefinition {
         self.cancel_on_change.unwrap_or_default()
     }
 
-    /// What becomes of times that pass while the pump is down.
+    /// The treatment of times that pass while the pump is down.
     #[must_use]
     pub fn missed(&self) -> Missed {
         self.missed.unwrap_or_default()
@@ -236,7 +240,7 @@ impl TriggerDefinition {
     /// The condition, if there is one.
     ///
     /// # Errors
-    /// If the pattern can't match anything.
+    /// Fails if the pattern can't match anything.
     pub fn condition(&self) -> Result<Option<Condition>, WrongCondition> {
         let matching = |pattern| {
             let is_all = self.match_all.unwrap_or(true);
@@ -245,10 +249,11 @@ impl TriggerDefinition {
         self.conditions.as_ref().map(matching).transpose()
     }
 
-    /// The times at which the trigger fires. None if it doesn't go by a clock.
+    /// The times at which the trigger fires. None if the trigger isn't a schedule.
     ///
     /// # Errors
-    /// If a time, the pattern or the zone can't be read, or there isn't exactly one of them.
+    /// Fails if a time, the pattern or the zone can't be read, or if the definition hasn't exactly
+    /// one of `at`, `every` and `cron`.
     pub fn times(&self) -> Result<Option<Times>, WrongDefinition> {
         let wrong = |key: &str, text: String| WrongDefinition::new(format!("trigger.{key}"), text);
         if self.kind() != TriggerKind::Schedule {
@@ -328,7 +333,7 @@ impl TriggerDefinition {
         found
     }
 
-    /// The keys that mean nothing beside the other keys, each with what to do.
+    /// The keys that have no effect beside the other keys, each with advice.
     fn meaningless(&self) -> Vec<(&'static str, &'static str)> {
         let mut found = Vec::new();
         if self.match_all.is_some() && matches!(self.conditions, None | Some(Value::String(_))) {
@@ -344,10 +349,10 @@ impl TriggerDefinition {
         found
     }
 
-    /// Compares the condition with the types that are known without an organism.
+    /// Checks the condition against the types that are known without an organism.
     fn checked_condition(&self) -> Result<(), String> {
         let told = |it: WrongCondition| match self.kind() {
-            // The message shows few of the many codes.
+            // The message lists few of the many codes.
             TriggerKind::Fault if it.message.starts_with("`fault.code`") => {
                 format!("{it}; docs/faults/README.md lists the codes")
             }
@@ -357,7 +362,7 @@ impl TriggerDefinition {
         condition.check(&self.kind().known()).map_err(told)
     }
 
-    /// The keys that are given, beside `type` and `priority`.
+    /// The keys that are set, except `type` and `priority`.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("conditions", self.conditions.is_some()),
@@ -379,7 +384,7 @@ impl TriggerDefinition {
     }
 }
 
-/// The interval of `every`.
+/// Checks the interval of `every`.
 fn interval(every: Seconds) -> Result<Duration, String> {
     let (duration, seconds) = (every.duration(), every.seconds());
     if duration < TRIGGER_EVERY_MIN {
@@ -395,7 +400,7 @@ fn interval(every: Seconds) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Whether a text has the form of a thread's id: that of a session, and perhaps labels behind it.
+/// Whether a text has the form of a thread's id: a session's id, optionally with labels after it.
 fn is_thread(text: &str) -> bool {
     let mut parts = text.split('.');
     let session = parts.next().and_then(|it| it.strip_prefix("sess-")).unwrap_or_default();
@@ -405,7 +410,7 @@ fn is_thread(text: &str) -> bool {
     is_session && parts.all(|label| !label.is_empty() && label.chars().all(fits))
 }
 
-/// The mistake about a text that no thread has as its id.
+/// The error message for a text that can't be the id of a thread.
 fn no_thread(text: &str) -> String {
     let form = "the pump makes the ids of threads, such as sess-k3v9x2ma or sess-k3v9x2ma.report";
     format!(
@@ -414,14 +419,14 @@ fn no_thread(text: &str) -> String {
     )
 }
 
-/// Reads a time. A time without a zone is one of this zone.
+/// Reads a time. A time that names no zone is in this zone.
 fn time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     let local = || jiff::civil::DateTime::from_str(text).ok()?.to_zoned(zone.clone()).ok();
     Timestamp::from_str(text).ok().or_else(|| Some(local()?.timestamp()))
 }
 
 impl Times {
-    /// The first of the times after another time, both in microseconds since the epoch.
+    /// The first of the times after `us`. Both are in microseconds since the epoch.
     #[must_use]
     pub fn after(&self, us: u64) -> Option<u64> {
         match self {

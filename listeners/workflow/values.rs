@@ -1,4 +1,4 @@
-//! The values that a run's references stand for, and the calls that are made of them.
+//! The values of a run's references, and the calls that are made with them.
 
 use pumphouse::prelude::*;
 use pumphouse::wire::{Json, SignedDuration};
@@ -25,7 +25,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// The value that a name and the path from there lead to.
+    /// The value that a name and a path lead to.
     pub(super) fn find(&self, name: &str, path: &[&str]) -> Option<Value> {
         match (name, path) {
             (TRIGGER, path) => along(&self.open.input, path).cloned(),
@@ -47,7 +47,7 @@ impl Values<'_> {
         }
     }
 
-    /// The result of a step that ended well. None for any other step.
+    /// The result of a step that succeeded. None for any other step.
     pub(super) fn result(&self, step: &str) -> Option<KnownValue> {
         if let Some(taken) = self.open.taken.get(step) {
             return Some(taken.clone());
@@ -60,10 +60,10 @@ impl Values<'_> {
         }
     }
 
-    /// The action that a step is, or the one that undoes it.
+    /// Makes the action that runs a step. With `is_undo`, makes the action that undoes the step.
     ///
     /// # Errors
-    /// If a reference in its parameters leads to nothing.
+    /// Fails if a reference in the parameters leads to nothing.
     pub(super) fn call(
         &self,
         run: u64,
@@ -96,8 +96,8 @@ impl Values<'_> {
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
     }
 
-    /// The result of the run. An output whose reference leads to nothing is null, such as the
-    /// result of a step that was passed over.
+    /// The result of the run. An output whose reference leads to nothing is null. An example is a
+    /// reference to the result of a step that was skipped.
     pub(super) fn outputs(&self) -> WorkflowResult {
         let definition = &self.open.plan.definition;
         let outputs = Value::Object(definition.outputs.clone());

@@ -138,7 +138,7 @@ pub struct WorkflowDue {
     pub run: u64,
 }
 
-/// The call of a step. The key of the action says which step it is of.
+/// The call of a step, as the key of the call's action names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallName {

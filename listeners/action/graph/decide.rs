@@ -1,6 +1,6 @@
-//! Decides which actions run, and with which items: an action may have a condition, and a list with
-//! whose items it is called. The graph asks for a decision once all actions that it depends on are
-//! done, and goes on when the decision is in the log.
+//! Decides which actions run, and with which items. An action may have a condition, and a list with
+//! whose items it is called. The graph asks for a decision once all actions that the decision
+//! depends on are done. The action continues when the decision is in the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use serde_json::Value as Json;
 use super::super::words::{ActionError, NOT_TAKEN, Status};
 use super::{ActionOutcome, Bound, Graph, Id, NeedKind, Node, NodeState, OnError, Output, Value};
 
-/// The code of a decision by which an action is skipped, since its list is that of an action that
-/// failed.
+/// The error code of a decision that skips an action because the action that has its list failed.
 pub const LIST_FAILED: &str = "skipped";
 
 /// Whether an action runs, and with which items.
@@ -20,34 +19,34 @@ pub const LIST_FAILED: &str = "skipped";
 pub struct Decision {
     /// Why the action doesn't run. None if it runs.
     pub error: Option<ActionError>,
-    /// The items with which the action is called. None stands for an item of which the condition
+    /// The items with which the action is called. None stands for an item for which the condition
     /// doesn't hold.
     pub items: Option<Vec<Option<Json>>>,
 }
 
-/// What a decision sees of a name.
+/// The value and the status of a name that a decision refers to.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The value.
     pub value: Value,
-    /// The status of the action with this name. None if it is no action.
+    /// The status of the action with this name. None if the name isn't that of an action.
     pub status: Option<Status>,
-    /// Whether it is an action of the same block `foreach`, so that its value has one part for each
-    /// item.
+    /// Whether the name is that of an action in the same `foreach` block. Its value then has one
+    /// part for each item.
     pub is_paired: bool,
 }
 
-/// Maps the names that a decision depends on to what it sees of them.
+/// Maps each name in a condition or a list to its value and its status.
 pub type SeenNames = BTreeMap<String, Seen>;
 
-/// How far the decision about an action is.
+/// The state of the decision about an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecisionState {
-    /// It waits for other actions.
+    /// The decision waits for other actions.
     Open,
-    /// It was asked for.
+    /// The graph has asked for the decision.
     Asked,
-    /// It is made, or there is nothing to decide.
+    /// The decision is made, or there is nothing to decide.
     Made,
 }
 
@@ -61,10 +60,10 @@ pub(super) struct Items {
     pub(super) before: u32,
 }
 
-/// Where the items are from.
+/// The origin of the items.
 #[derive(Clone, Debug)]
 pub(super) enum ItemList {
-    /// A list. None stands for an item of which the condition doesn't hold.
+    /// A list. None stands for an item for which the condition doesn't hold.
     Json(Arc<[Option<Json>]>),
     /// The partial results of another action.
     Parts,
@@ -76,8 +75,8 @@ impl Items {
         Items { list: ItemList::Parts, answers: Vec::new(), before: 0 }
     }
 
-    /// Passes over the items of a list that aren't called. Returns the state of an action that is
-    /// to be called with the next item, or None if no item is left.
+    /// Skips the items of a list for which the condition doesn't hold. Returns the state in which
+    /// the action waits for its call with the next item. None if no item is left.
     fn next(&mut self) -> Option<NodeState> {
         let ItemList::Json(items) = &self.list else { return Some(NodeState::Waiting) };
         while items.get(self.answers.len()).is_some_and(Option::is_none) {
@@ -86,13 +85,13 @@ impl Items {
         (self.answers.len() < items.len()).then_some(NodeState::Queued)
     }
 
-    /// The item of a list that is called now.
+    /// The list item with which the action is called now. None if the items are partial results.
     fn current(&self) -> Option<&Json> {
         let ItemList::Json(items) = &self.list else { return None };
         items.get(self.answers.len())?.as_ref()
     }
 
-    /// The place of the item that is called now, in words.
+    /// The position of the current item, in words.
     fn place(&self) -> String {
         let number = self.answers.len() + 1;
         match &self.list {
@@ -103,8 +102,8 @@ impl Items {
 }
 
 impl Graph {
-    /// Asks for the decision about a waiting action, if all actions that it depends on are done.
-    /// Returns whether the action changed.
+    /// Asks for the decision about a waiting action, if all actions that the decision depends on
+    /// are done. Returns whether the action changed.
     pub(super) fn asks(&mut self, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         let is_over = self.turn(node).is_none_or(|it| it.is_over);
@@ -145,7 +144,7 @@ impl Graph {
         found.collect()
     }
 
-    /// Takes the decision about an action.
+    /// Applies the decision about an action.
     pub(super) fn decided(&mut self, id: Id, decision: Decision, out: &mut Vec<Output>) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.decision != DecisionState::Asked || !self.live.contains(&id) {
@@ -169,14 +168,15 @@ impl Graph {
         }
     }
 
-    /// Whether the answer to an attempt is of an earlier item.
+    /// Whether an attempt was a call with an earlier item.
     pub(super) fn is_of_earlier_item(&self, id: Id, attempt: u32) -> bool {
         let items = self.nodes.get(&id).and_then(|it| it.items.as_ref());
         items.is_some_and(|it| attempt <= it.before)
     }
 
-    /// Ends an item of an action with its answer, and goes on with the next one. After the last
-    /// item, the action is done. `answer` is None if no item ends.
+    /// Ends the current item with its answer, and continues with the next item. After the last
+    /// item, the action is done. `answer` is None if the action begins with its first item, and
+    /// `Some(None)` if the current item has no answer.
     pub(super) fn next_item(
         &mut self,
         id: Id,
@@ -203,7 +203,8 @@ impl Graph {
         }
     }
 
-    /// Ends an item after its last attempt. Returns the outcome if it ends the action.
+    /// Ends the current item after its last attempt. Returns the outcome if the whole action ends
+    /// with it.
     pub(super) fn item_over(
         &mut self,
         id: Id,
@@ -231,8 +232,9 @@ impl Graph {
         Some(self.nodes.get(&id)?.items.as_ref()?.answers.clone())
     }
 
-    /// Replaces values of actions of the same block by what they are of the current item, and adds
-    /// the item itself. In a stream, the value of its source is the current partial result.
+    /// Sets the values that depend on the current item. The value of an action in the same
+    /// `foreach` block becomes its answer for this item. The variable of the block becomes the item
+    /// itself. In a stream, the value of the source is the current partial result.
     pub(super) fn of_item(&self, node: &Node, values: &mut super::Values) {
         if let Some(part) = self.current_part(node) {
             let is_source =
@@ -258,7 +260,7 @@ impl Graph {
     }
 }
 
-/// Whether two actions are of the same block `foreach`.
+/// Whether two actions belong to the same `foreach` block.
 fn is_paired(one: &Node, other: &Node) -> bool {
     let block = |it: &Node| it.definition.action.for_each.as_ref().map(|it| it.block);
     one.turn() == other.turn() && block(one).is_some() && block(one) == block(other)

@@ -1,5 +1,5 @@
 //! Adds an action to the graph: finds the actions that it waits for, and fails actions that wait
-//! for each other in a circle.
+//! for each other in a cycle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,12 +29,13 @@ pub struct ActionDefinition {
     pub condition: Option<Condition>,
     /// The names that the condition and the list refer to.
     pub decides_by: BTreeSet<String>,
-    /// The name that the list refers to. None if it is written as JSON, or if there is none.
+    /// The name that the list refers to. None if the list is written as JSON, or if the action has
+    /// no list.
     pub list_name: Option<String>,
-    /// The name of the action whose partial results this one takes. None if it takes none.
+    /// The name of the action whose partial results this one takes. None if this action takes none.
     pub source: Option<String>,
     /// The group of the action: the `item_id` in its parameters, or else the called listener. If
-    /// actions are batched, those of one group run one after another.
+    /// actions are batched, the actions of one group run one after another.
     pub group: String,
     /// How long an attempt may take, in microseconds.
     pub timeout_us: u64,
@@ -123,7 +124,7 @@ impl ActionDefinition {
         }
     }
 
-    /// Whether it must be decided whether the action runs.
+    /// Whether the action needs a decision, since it has a condition or a list.
     fn is_decided(&self) -> bool {
         self.condition.is_some() || self.action.for_each.is_some()
     }
@@ -159,8 +160,8 @@ impl ActionDefinition {
     }
 }
 
-/// The condition of an action, the names that the decision about it depends on, and the name that
-/// its list refers to.
+/// Returns the condition of an action, the names that the decision about the action depends on, and
+/// the name that its list refers to.
 fn decision(
     action: &Action,
     wrong: &mut Vec<String>,
@@ -215,7 +216,7 @@ fn group(action: &Action, parameters: &Parameters) -> String {
 }
 
 impl Graph {
-    /// Adds an action to the graph, or fails it.
+    /// Adds an action to the graph. Fails the action if its definition is wrong.
     pub(super) fn define(
         &mut self,
         agent: &Arc<str>,
@@ -286,7 +287,7 @@ impl Graph {
         self.break_circle(id, out);
     }
 
-    /// Fails all actions in a circle of waiting actions that this action closes.
+    /// Fails all actions of a dependency cycle that this action closes.
     fn break_circle(&mut self, id: Id, out: &mut Vec<Output>) {
         while self.live.contains(&id) {
             let mut path = vec![(id, String::new())];
@@ -303,8 +304,8 @@ impl Graph {
         }
     }
 
-    /// Whether the path of waiting actions leads back to its beginning. If so, `path` is the
-    /// circle.
+    /// Whether the path of waiting actions leads back to its beginning. If so, `path` holds the
+    /// cycle.
     fn comes_back(&self, id: Id, path: &mut Vec<(Id, String)>, seen: &mut BTreeSet<Id>) -> bool {
         for (next, why) in self.waits_for(id) {
             let is_back = path.first().is_some_and(|(it, _)| *it == next);

@@ -14,9 +14,9 @@ use super::{ActionDefinition, Decision, Id, SeenNames};
 /// An input of the graph.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// An agent defines an action, whose id comes second.
+    /// An agent defines an action: the agent, the action's id, and the action.
     Defined(Arc<str>, Id, Box<Action>),
-    /// The turn with this number is over.
+    /// A turn is over: its agent and its number.
     TurnOver(Arc<str>, u64),
     /// An attempt at an action is answered: the action, the number of the attempt, and the outcome.
     Replied(Id, u32, CallOutcome),
@@ -47,7 +47,8 @@ pub struct CancelRequest {
 /// A partial result of a call.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Its place among the parts, from 1. A part whose number came already is passed over.
+    /// The number of the part, from 1. A part is ignored unless its number is larger than all
+    /// before it.
     pub number: u64,
     /// The part.
     pub payload: Element,
@@ -105,7 +106,7 @@ pub enum Output {
         agent: Arc<str>,
         /// The action's definition.
         definition: Arc<ActionDefinition>,
-        /// What the decision depends on.
+        /// The names that the decision refers to, with their values and statuses.
         seen: SeenNames,
     },
     /// An action is done.
@@ -169,7 +170,7 @@ pub struct ActionOutcome {
 }
 
 impl ActionOutcome {
-    /// Whether the action didn't run since its condition doesn't hold.
+    /// Whether the action didn't run because its condition doesn't hold.
     pub(super) fn is_not_taken(&self) -> bool {
         let code = self.error.as_ref().map(|it| &*it.code);
         self.status == Status::Skipped && code == Some(NOT_TAKEN)

@@ -42,8 +42,8 @@ pub struct Graph {
     /// The unfinished actions.
     live: BTreeSet<Id>,
     scopes: BTreeMap<Arc<str>, Scope>,
-    /// The requested times that haven't come yet, separately for each agent. The flag says whether
-    /// the time is awaited, see [`Output::Wake`].
+    /// The requested wake-up times that are still ahead, per agent. The flag says whether the time
+    /// is awaited, see [`Output::Wake`].
     armed: BTreeMap<(Arc<str>, bool), BTreeSet<Time>>,
     /// The time of the last input.
     now: u64,
@@ -112,13 +112,14 @@ enum Bound {
     Value(Value),
 }
 
-/// An action that must be done first.
+/// A dependency of an action: another action that must be done first.
 #[derive(Clone, Debug)]
 struct Needed {
     id: String,
     on: Option<Id>,
     kind: NeedKind,
-    /// Whether its partial results are taken, so that it needn't be done.
+    /// Whether the waiting action takes the partial results of this dependency. The dependency then
+    /// needn't be done.
     is_streamed: bool,
 }
 
@@ -196,7 +197,7 @@ impl Graph {
         out
     }
 
-    /// Lets every action continue as far as it can, and requests the next times.
+    /// Advances every action as far as possible, and requests the next wake-up times.
     fn settled(&mut self, now: u64, out: &mut Vec<Output>) {
         while self.advance_all(now, out) || self.release(now) || self.start(now, out) {}
         self.tidy();
@@ -331,7 +332,7 @@ impl Graph {
         out.push(Output::Cancelled(meant.len() as u64));
     }
 
-    /// Lets each unfinished action take one step by itself. Returns whether any of them changed.
+    /// Advances each unfinished action by one step. Returns whether any action changed.
     fn advance_all(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let live: Vec<Id> = self.live.iter().copied().collect();
         let mut changed = false;
@@ -404,15 +405,15 @@ impl Graph {
         changed
     }
 
-    /// Forgets a time that has come or isn't needed any more, and all times that have passed.
+    /// Removes this wake-up time, and all times that have passed.
     fn came(&mut self, now: u64, time: Time) {
         let is_ahead = |it: &Time| *it != time && it.at > now;
         self.armed.values_mut().for_each(|it| it.retain(is_ahead));
         self.armed.retain(|_, it| !it.is_empty());
     }
 
-    /// Requests the next time at which something is due, separately for each agent. Thus a time of
-    /// one agent never causes entries of another agent.
+    /// Requests the next wake-up time of each agent. The agents' times are separate, so that a time
+    /// of one agent never causes entries of another agent.
     fn arm(&mut self, out: &mut Vec<Output>) {
         let mut times: BTreeMap<(Arc<str>, bool), Time> = BTreeMap::new();
         let mut add = |agent: &Arc<str>, is_awaited, time| {

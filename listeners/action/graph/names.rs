@@ -167,8 +167,8 @@ impl Graph {
         (needs, bound)
     }
 
-    /// The actions that must be done before this one is decided about, and the meanings of their
-    /// names.
+    /// The actions that must be done before the decision about this one, and the meanings of the
+    /// names that the decision refers to.
     pub(super) fn decision_needs(
         &self,
         agent: &str,
@@ -228,7 +228,7 @@ impl Graph {
         self.nodes.retain(|id, it| *it.agent != *agent || live.contains(id) || of_use.contains(id));
     }
 
-    /// Lets waiting actions of the same turn find a new action by its name.
+    /// Resolves open names of waiting actions of the same turn that mean this new action.
     pub(super) fn meet(&mut self, agent: &str, id: Id) {
         let Some(node) = self.nodes.get(&id) else { return };
         let definition = node.definition.clone();
@@ -258,7 +258,7 @@ impl Graph {
         }
     }
 
-    /// The message of an action that depends on an unknown name.
+    /// The error message for an action that depends on an unknown name.
     pub(super) fn unknown(&self, node: &Node, need: &Needed) -> String {
         let id = need.id.as_str();
         let scope = self.scopes.get(&node.agent);

@@ -1,6 +1,6 @@
-//! Takes over the calls and results that the log has. They count even if today's rules lead to
-//! other calls and results, since an older version may have written the log. In a log of this
-//! version, the graph has computed the recorded calls and results itself, so nothing changes.
+//! Applies the calls and results that the log has. Recorded calls and results count even if today's
+//! rules lead to others, since an older version may have written the log. In a log of this version,
+//! the graph has computed the recorded calls and results itself, so nothing changes.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ impl Graph {
             node.limited_until = None;
         }
         self.live.insert(id);
-        // The request for the timeout's time is dropped here: it was sent together with the call.
+        // The output that requests the timeout's wake-up is dropped, since it was sent with the
+        // call.
         self.arm(&mut Vec::new());
         true
     }
@@ -35,9 +36,9 @@ impl Graph {
         }
     }
 
-    /// Takes over the result that the log has of an action. If the graph computed another status,
-    /// the recorded one counts, also for actions that depend on this one. If `recorded` has no
-    /// answer, the answer to the last attempt stays.
+    /// Applies the recorded result of an action. If the graph computed another status, the recorded
+    /// status counts, also for actions that depend on this one. If `recorded` has no answer, the
+    /// answer to the last attempt stays.
     pub fn settle(&mut self, id: Id, recorded: ActionOutcome) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.is_recorded = true;

@@ -10,8 +10,8 @@ use super::super::super::words::agent::Dispatch;
 use super::{Graph, Id, Node, NodeState, Output};
 
 impl Graph {
-    /// Starts queued actions in their order, as long as `at_once` and their groups allow it.
-    /// Returns false, since a start lets no other action continue.
+    /// Starts queued actions in their order, as long as `at_once`, their groups and their blocks
+    /// allow it. Always returns false, since a start lets no other action continue.
     pub(super) fn start(&mut self, now: u64, out: &mut Vec<Output>) -> bool {
         let mut running: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         let mut groups: BTreeSet<(Arc<str>, u64, String)> = BTreeSet::new();
@@ -33,8 +33,8 @@ impl Graph {
             let room = room.unwrap_or_else(|| ActionLimits::default().at_once);
             let count = running.entry(node.agent.clone()).or_default();
             let group = self.group(node);
-            // The first queued action of a group reserves the group. Thus an action that is tried
-            // again starts before later actions of its group.
+            // The first queued action of a group reserves the group. Thus an action that is retried
+            // starts before later actions of its group.
             let is_free = group.is_none_or(|it| groups.insert(it));
             let most = node.definition.action.parallel_max.unwrap_or(u64::MAX).max(1);
             let beside = node.block().map(|it| blocks.entry(it).or_default());

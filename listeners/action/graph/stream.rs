@@ -2,19 +2,22 @@
 //! source, while the source still runs.
 //!
 //! The partial results of an action are the `partial-result`s that its listener sends before the
-//! answer. An action that is called several times, in a `foreach` or by a stream itself, also has
-//! the answer of each call that sent none. They stay with the action, so the time at which a stream
-//! is written doesn't matter: it takes all of them, in their order, one call after another. If the
-//! source ends well without any, the action is called once with its result, as without `stream`.
+//! answer. An action may be called several times, in a `foreach` or because it is a stream itself.
+//! If one of these calls sends no partial result, its answer counts as one.
+//!
+//! Partial results are kept with the action, so a stream may be written before or after them. The
+//! stream takes all of them, in their order, one call after another. If the source succeeds without
+//! partial results, the stream's action is called once with the source's result, as without
+//! `stream`.
 //!
 //! A stream is over when its source is done and the last partial result is answered. Its result is
-//! then the list of the answers. If the source fails, what was sent is still answered, what wasn't
-//! is dropped, and the stream fails. An earlier `sync` action of the turn holds the stream up,
-//! unless it is the source, or the source of the source.
+//! then the list of the answers. If the source fails, the call that was already made is still
+//! answered. Further partial results are dropped, and the stream fails. A stream waits for earlier
+//! `sync` actions of its turn, but not for its source or for the source of its source.
 //!
-//! All of this follows from the inputs: each partial result is a message to `action`, and each call
-//! has the number of its partial result in its key. So a restart, a fork and a replay decide the
-//! same, without a recorded decision.
+//! All of this follows from the inputs of the graph. Each partial result is a message to `action`
+//! or a `thread-note`, and the key of each call has the number of its partial result. So a restart,
+//! a fork and a replay lead to the same calls, without a recorded decision.
 
 use std::collections::BTreeSet;
 
@@ -25,16 +28,17 @@ use super::super::words::{Action, ActionError, PARTS_MAX};
 use super::decide::ItemList;
 use super::{ActionOutcome, Graph, Id, Node, NodeState, Output, Part, Status};
 
-/// The code of the error of an action whose source failed after it was called.
+/// The error code of a stream whose source failed after a call of the stream was answered.
 const STREAM: &str = "stream";
 
 /// The partial results of an action.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     all: Vec<Element>,
-    /// The largest number that came of the current item.
+    /// The largest number of a partial result that the current call has sent. 0 if it has sent
+    /// none.
     last: u64,
-    /// Whether there were more than are kept.
+    /// Whether partial results were dropped, since there were more than `PARTS_MAX`.
     is_over_full: bool,
 }
 
@@ -46,7 +50,8 @@ impl Parts {
         }
     }
 
-    /// Ends a call of an action that is called several times, with its answer.
+    /// Ends a call of an action that is called several times. The answer counts as a partial result
+    /// if the call sent none.
     pub(super) fn called(&mut self, answer: Option<&Element>) {
         if self.last == 0 {
             answer.into_iter().for_each(|it| self.add(it.clone()));
@@ -93,13 +98,13 @@ pub(super) fn source_name(
 }
 
 impl Node {
-    /// The action whose partial results this one takes. None if it takes none, or if no action has
-    /// the name yet.
+    /// The action whose partial results this one takes. None if this action takes none, or if no
+    /// action has the name yet.
     pub(super) fn source(&self) -> Option<Id> {
         self.needs.iter().find(|it| it.is_streamed)?.on
     }
 
-    /// The number of partial results that were answered. None if it isn't called with any.
+    /// The number of partial results that were answered. None if the action isn't called with any.
     fn taken(&self) -> Option<usize> {
         let items = self.items.as_ref()?;
         matches!(items.list, ItemList::Parts).then_some(items.answers.len())
@@ -117,7 +122,7 @@ impl Graph {
         }
     }
 
-    /// The source of an action, the source of that, and so on.
+    /// The sources of an action: its source, the source of its source, and so on.
     pub(super) fn sources(&self, node: &Node) -> BTreeSet<Id> {
         let (mut all, mut next) = (BTreeSet::new(), node.source());
         while let Some(id) = next.filter(|it| all.insert(*it)) {
@@ -126,7 +131,8 @@ impl Graph {
         all
     }
 
-    /// Whether a partial result is there that this action wasn't called with, or can't be.
+    /// Whether the source has a partial result that this action wasn't called with yet, or more
+    /// partial results than are kept.
     pub(super) fn has_part(&self, node: &Node) -> bool {
         let source = node.source().and_then(|it| self.nodes.get(&it));
         source.is_some_and(|it| {
@@ -140,8 +146,8 @@ impl Graph {
         source.parts.all.get(node.taken()?)
     }
 
-    /// Continues a stream that was begun: its next call is queued, or it is over. Returns false if
-    /// it wasn't begun.
+    /// Continues a stream that has begun: queues its next call, or ends the stream. Returns false
+    /// if the stream hasn't begun.
     pub(super) fn goes_on(&mut self, id: Id, out: &mut Vec<Output>) -> bool {
         let begun = self.nodes.get(&id).filter(|it| it.taken().is_some());
         let Some(node) = begun else { return false };
@@ -164,7 +170,8 @@ impl Graph {
         true
     }
 
-    /// Whether the source of a stream failed before its next call began. The call isn't made.
+    /// Whether the source of a stream failed before the stream's next call began. Such a call isn't
+    /// made.
     pub(super) fn is_cut_off(&self, node: &Node) -> bool {
         let is_before = matches!(node.state, NodeState::Queued | NodeState::Batched)
             && node.items.as_ref().is_some_and(|it| it.before == node.attempts);
@@ -175,7 +182,8 @@ impl Graph {
         is_before && node.taken().is_some() && node.source().is_some_and(failed)
     }
 
-    /// The outcome of a stream whose source failed after it was called. None if it wasn't.
+    /// The outcome of a stream whose source failed after a call of the stream was answered. None if
+    /// no call was answered.
     pub(super) fn cut_off(
         &self,
         node: &Node,

@@ -6,19 +6,19 @@ use super::decide::Items;
 use super::{ActionOutcome, DecisionState, Dispatch, Graph, Id, NeedKind, Node, NodeState};
 use super::{OnError, Output, micros};
 
-/// What the dependencies of a waiting action mean for it.
+/// The state of a waiting action's dependencies.
 enum Readiness {
     Ready,
     Waits,
-    /// It depends on a name that no action has.
+    /// The action depends on a name that no action has. The text is the error's message.
     Unknown(String),
-    /// It ends without a further call, since an action that it depends on failed.
+    /// The action ends without a further call, since an action that it depends on failed.
     Over(ActionOutcome),
 }
 
 impl Graph {
     /// Checks what a waiting action waits for. The action may continue, be skipped or fail. Returns
-    /// whether it changed.
+    /// whether the action changed.
     pub(super) fn look(&mut self, now: u64, id: Id, out: &mut Vec<Output>) -> bool {
         let Some(node) = self.nodes.get(&id) else { return false };
         match node.decision {
@@ -112,8 +112,8 @@ impl Graph {
     }
 
     /// The unfinished `sync` actions that come before this action in the same turn. This action
-    /// waits for them. Actions that the model wrote as tool calls don't wait for each other, nor do
-    /// those of one `parallel` block, nor a stream for its sources.
+    /// waits for them. Actions that the model wrote as tool calls don't wait for each other.
+    /// Neither do actions of one `parallel` block. A stream doesn't wait for its sources.
     pub(super) fn barrier(&self, id: Id) -> impl Iterator<Item = Id> {
         let node = self.nodes.get(&id);
         let sources = node.map(|it| self.sources(it)).unwrap_or_default();

@@ -304,7 +304,8 @@ fn what_no_name_leads_to_is_kept_until_the_work_is_over() {
     assert_eq!(play.graph.nodes.len(), 1);
     assert_eq!(play.graph.scopes[AGENT].shown.len(), 1);
     assert!(play.graph.scopes[AGENT].turns.len() <= 2);
-    // A sender that is no agent never has work that ends.
+    // No entry ends the work of a sender that isn't an agent. Its unnamed results are dropped at
+    // once.
     for turn in 100..200 {
         play.line(&format!("a async to=x turn={turn}"));
         play.line("ok a");

@@ -6,7 +6,7 @@ use pumphouse::limits::ActionLimits;
 
 use super::*;
 
-/// An event of a [`Story`]. The story makes an input of the event's numbers.
+/// An event of a [`Story`]. The story turns the event's numbers into an input.
 #[derive(Clone, Debug)]
 enum Happens {
     Define {
@@ -67,7 +67,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// A graph that gets random events, and all its inputs, their times and their outputs.
+/// A graph that gets random events, with all its inputs, their times and their outputs.
 #[derive(Default)]
 struct Story {
     graph: Graph,
@@ -126,7 +126,7 @@ impl Story {
             }
             Happens::Part { which, number } if !self.open.is_empty() => {
                 let (id, attempt) = self.open[usize::from(which) % self.open.len()];
-                // The place of the input tells one partial result from another.
+                // The number of the input makes each partial result different.
                 let payload = names::answer(&format!("part{}", self.inputs.len()));
                 let part = Part { number: number.into(), payload };
                 self.happen(Input::Part(id, attempt, part));
@@ -181,8 +181,8 @@ impl Story {
         self.judge_streams();
     }
 
-    /// Checks that a stream is called with each partial result once, in the order in which they
-    /// came.
+    /// Checks that a stream is called with each partial result once, in the order of the partial
+    /// results.
     fn judge_streams(&self) {
         let mut taken: BTreeMap<Id, BTreeMap<usize, usize>> = BTreeMap::new();
         for output in self.outputs.iter().flatten() {
@@ -272,7 +272,7 @@ impl Story {
         }
         if let Some(name) = self.refers_to(id)
             && let Meaning::Action(on) = self.graph.meaning(AGENT, name, id, 1)
-            // An action that is written after the end of the turn is no later action of the turn.
+            // An action that is defined after the end of the turn doesn't belong to the turn.
             && on != id && (on < id || on <= self.over()) && source != Some(on)
         {
             assert!(done.contains_key(&on), "{id} ran before {on}, which it refers to");

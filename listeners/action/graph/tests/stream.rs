@@ -17,7 +17,7 @@ fn it_begins_with_the_first_partial_result_and_gets_the_rest() {
            ok a => a ok
            ok b => b ok, call c $b of 3",
     );
-    // The call of each is made once, however often its number comes.
+    // Each number leads to one call at most: repeated and smaller numbers are ignored.
     check(
         "a sync => call a
            b sync stream with=$a =>
@@ -44,7 +44,7 @@ fn what_came_before_the_stream_was_written_is_taken_too() {
            ok b => call b 2
            ok b => b ok",
     );
-    // A condition and another dependency hold it up; the partial results are kept.
+    // A condition and another dependency delay the stream. Its partial results are kept meanwhile.
     check(
         "a async => call a
            x async => call x
@@ -88,14 +88,14 @@ fn it_fails_with_its_source_and_gets_no_more() {
            b sync stream with=$a =>
            fail a => a failed, b skipped for a",
     );
-    // Also where it is written later.
+    // A stream that is written after its source failed is skipped, too.
     check(
         "a sync => call a
            part a 1 =>
            fail a => a failed
            b sync stream with=$a => b skipped for a",
     );
-    // A call that has no room yet isn't made.
+    // A call that waits for `at_once` isn't made if the source fails first.
     check(
         "policy immediate at_once=1
            a async => call a
@@ -103,7 +103,7 @@ fn it_fails_with_its_source_and_gets_no_more() {
            part a 1 =>
            fail a => a failed, b skipped for a",
     );
-    // What was called already may be tried again.
+    // A call that was made before the source failed may be retried.
     check(
         "a async => call a
            b async stream with=$a retry=1 =>
@@ -190,7 +190,7 @@ fn its_place_in_the_turn_counts_for_its_first_call() {
            ok b =>
            part a 2 => call b 2 $a=part2",
     );
-    // A `sync` action before it that isn't its source holds it up.
+    // A stream waits for an earlier `sync` action that isn't its source.
     check(
         "a async => call a
            s sync => call s
@@ -216,7 +216,7 @@ fn it_names_one_action() {
            a async stream with=$f => a failed definition
            b async stream on=b => b failed cycle",
     );
-    // A later action of the turn may be the one.
+    // The source may be a later action of the turn.
     check(
         "b async stream with=$a =>
            a async => call a
