@@ -15,7 +15,7 @@ use crate::wire::iso_time;
 const DIGEST_SHOWN: usize = 4;
 /// How many cells a session's id takes.
 const ID_CELLS: usize = 13;
-/// How many cells of a payload are shown, however narrow the terminal is.
+/// The fewest cells of a payload that are shown, even if the terminal is narrower.
 const LEFT_MIN: usize = 16;
 /// How many characters of a time are shown: down to the seconds, or to the milliseconds.
 const SECONDS: usize = "2026-11-21T22:15:36".len();
@@ -49,7 +49,7 @@ fn below(header: String, entry: &Entry, style: Style) -> String {
     out
 }
 
-/// What is known of an entry, without its payload, in one line.
+/// The facts about an entry, without its `<meta>` and its payload, in one line.
 #[must_use]
 pub fn header(entry: &Entry, style: Style) -> String {
     let mut out = format!(
@@ -148,7 +148,7 @@ pub fn json(entry: &Entry) -> Value {
     object
 }
 
-/// What is known of a thread, in a line that stands above its entries.
+/// The facts about a thread, in a line that stands above the thread's entries.
 #[must_use]
 pub fn thread(record: &ThreadRecord, style: Style) -> String {
     let mut out = format!("thread {}", style.paint(Paint::Strong, &line(record.id.as_str())));
@@ -269,13 +269,13 @@ fn ends(entry: &Entry, style: Style) -> String {
     format!("{} → {}", style.paint(Paint::Who, &from), style.paint(Paint::Who, &to))
 }
 
-/// The sender and the receiver. The names are not made safe for a terminal.
+/// The names of the sender and the receiver, not made safe for a terminal.
 pub(super) fn ends_plain(entry: &Entry) -> (String, String) {
     let to = entry.to.as_deref().map_or_else(|| to(entry), str::to_owned);
     (entry.from.as_ref().to_owned(), to)
 }
 
-/// The receiver's name. For an entry without a receiver, or with several, words that say so.
+/// The receiver's name. For an entry that names no receiver, words such as `nobody`.
 pub(super) fn to(entry: &Entry) -> String {
     match (&entry.to, entry.receivers) {
         (Some(to), _) => line(to).into_owned(),

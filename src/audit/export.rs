@@ -1,5 +1,5 @@
-//! Writes a thread as one XML document in the namespace [`EXPORT`]. A program can check the digests
-//! again from this document. `docs/audit.md` says what the document has.
+//! Writes a thread as one XML document in the namespace [`EXPORT`]. A program can recompute the
+//! digests from this document. `docs/audit.md` describes the document.
 
 use std::fmt::Write as _;
 
@@ -28,8 +28,8 @@ pub fn xml_head(thread: &ThreadRecord, log: &Identity, head: Head) -> String {
     out
 }
 
-/// The origin of a thread, which stands before the first entry of that thread. The export of a fork
-/// also has the origin of the fork's source.
+/// The element with the origin of a thread, which stands before the first entry of that thread. The
+/// export of a fork also has such an element for the fork's source.
 #[must_use]
 pub fn xml_thread(thread: &ThreadRecord) -> String {
     let mut out = String::from("  <x:thread");
@@ -76,8 +76,8 @@ pub fn xml_foot() -> &'static str {
     "</x:export>\n"
 }
 
-/// Writes bytes of the log into an element. Whole elements whose canonical bytes stay the same when
-/// they are read again are written as they are. Any other bytes are written in hexadecimal.
+/// Writes bytes of the log into an element. The bytes are written as XML if they are whole elements
+/// and a reader gets the same canonical bytes again. Any other bytes are written in hexadecimal.
 fn held(out: &mut String, name: &str, bytes: &[u8], encrypted: bool) {
     let shown = std::str::from_utf8(bytes).ok().filter(|_| !encrypted).and_then(same_again);
     // Writing to a string can't fail.
@@ -163,8 +163,8 @@ pub(super) mod tests {
         log.append(batch).await.unwrap().entries[0].clone()
     }
 
-    /// Exports an entry with this payload, checks that the document is well-formed, and returns
-    /// what follows `<x:payload`.
+    /// Exports an entry with this payload, checks that the document is well-formed, and returns the
+    /// text between `<x:payload` and `</x:payload>`.
     async fn payload(body: &'static [u8]) -> String {
         let entry = xml_entry(&*kept(|it| it.body = Bytes::from_static(body)).await);
         let whole = format!("<x:export xmlns:x=\"{EXPORT}\">{entry}</x:export>");

@@ -10,8 +10,8 @@ use crate::log::{Entry, Error, Flags, Log, Pages, State, ThreadRecord};
 use crate::name::Name;
 use crate::xml::{self, escape_text};
 
-/// Which entries or threads are wanted. An entry must fit every field that has a value. For a list,
-/// the entry must fit one of its values.
+/// Selects entries or threads. An entry must match every field that has a value. Of a list, the
+/// entry must match at least one value.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Filter {
@@ -34,7 +34,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether everything is wanted.
+    /// Whether the filter lets everything through.
     #[must_use]
     pub fn wants_all(&self) -> bool {
         let Filter { listeners, identities, payloads, texts, states, failed, .. } = self;
@@ -44,8 +44,8 @@ impl Filter {
         names && times && texts.is_empty() && states.is_empty() && !failed
     }
 
-    /// Whether an entry is wanted. If states matter, all entries of the log must be passed in their
-    /// order.
+    /// Whether an entry is wanted. If the filter asks for states, all entries of the log must be
+    /// passed to this method in their order.
     pub fn wants(&self, entry: &Entry, states: &mut States) -> bool {
         let fits = !self.asks_for_states() || self.states.contains(&states.with(entry));
         fits && self.wants_aside(entry)
@@ -96,7 +96,7 @@ impl Filter {
     }
 }
 
-/// Whether one of the values fits, or there are no values.
+/// Whether one of the values matches, or there are no values.
 fn any<T>(wanted: &[T], is: impl Fn(&T) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(is)
 }
@@ -151,7 +151,8 @@ impl fmt::Display for NotCalled {
 
 impl std::error::Error for NotCalled {}
 
-/// A text that is looked for in payloads and in `<meta>`, as it was typed and as XML escapes it.
+/// A text to look for in payloads and in `<meta>`. The text is found both as it was typed and as
+/// XML escapes it.
 #[derive(Clone, Debug)]
 pub struct Words {
     typed: Finder<'static>,
@@ -159,7 +160,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Makes a text to look for. Upper and lower case differ.
+    /// Makes a text to look for. The search is case-sensitive.
     #[must_use]
     pub fn new(text: &str) -> Words {
         let mut written = String::new();

@@ -15,14 +15,14 @@ pub async fn last_position(log: &dyn Log) -> Result<u64, Error> {
 }
 
 /// The position of the last entry. `known` is the position of an earlier entry or of the last one.
-/// The closer it is to the last position, the fewer queries are needed.
+/// The closer `known` is to the last position, the fewer queries are needed.
 ///
 /// # Errors
 /// If the log can't be read.
 pub async fn last_position_from(log: &dyn Log, known: u64) -> Result<u64, Error> {
     let (mut there, mut step) = (known, 1_u64);
-    // Positions have no gaps. The step is doubled until it leads too far, then halved until the
-    // last position is found.
+    // Positions have no gaps. The step is doubled until it leads beyond the last position, then
+    // halved until the last position is found.
     while is_beyond(log, there.saturating_add(step)).await? {
         there = there.saturating_add(step);
         step = step.saturating_mul(2);
@@ -68,7 +68,7 @@ pub async fn nearest(log: &dyn Log, id: &str) -> Result<Vec<ThreadId>, Error> {
 }
 
 /// How many characters must be changed, added or removed to turn `a` into `b`. Only the first 64
-/// characters of each count. 0 if `b` contains `a`.
+/// characters of `a` and of `b` are compared. 0 if `b` contains `a`.
 fn distance(a: &str, b: &str) -> usize {
     const CHARACTERS_MAX: usize = 64;
     if !a.is_empty() && b.contains(a) {

@@ -1,9 +1,9 @@
 //! Writes a thread as a page of Markdown for people. Each entry has a heading with its
 //! sender, its receiver and the name of its payload.
 //!
-//! Text of a message can't look like another part of the page. Short text is quoted, with all marks
-//! of Markdown escaped. Everything else stands in a fenced block, whose fence is longer than any
-//! run of backticks within.
+//! Text of a message can't look like another part of the page. Short text is quoted, with all of
+//! Markdown's special characters escaped. Everything else stands in a fenced block, whose fence is
+//! longer than any run of backticks in the block.
 
 use bytes::Bytes;
 
@@ -66,7 +66,8 @@ pub fn markdown_entry(entry: &Entry, thread: &ThreadId) -> String {
     format!("\n## {}. {from} → {to}: {what}\n\n{facts}\n{}", entry.id.seq, payload.body)
 }
 
-/// A payload on the page: its facts in the line above, and the text below that line.
+/// A payload on the page: its attributes, which are added to the entry's line of facts, and the
+/// text below that line.
 struct Payload {
     facts: Vec<String>,
     body: String,
@@ -105,7 +106,7 @@ fn is_remark(text: &str) -> bool {
     text.lines().count() <= QUOTED_LINES_MAX && !text.lines().any(is_set_in)
 }
 
-/// A text as a quotation that keeps the text's lines.
+/// Quotes a text, and keeps its line ends.
 fn quoted(text: &str) -> String {
     let mut lines: Vec<&str> = text.split('\n').collect();
     lines.dedup_by(|one, other| one.trim().is_empty() && other.trim().is_empty());
@@ -117,14 +118,14 @@ fn quoted(text: &str) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// A line in which all marks of Markdown are escaped.
+/// Escapes all of Markdown's special characters in a line.
 fn escaped(words: &str) -> String {
     let words = line(words.trim_end());
     let (mut out, mut before) = (String::with_capacity(words.len() + 8), ' ');
     let begins = mark(&words);
     for (at, it) in words.char_indices() {
         let after = words[at + it.len_utf8()..].chars().next();
-        // An underscore within a word isn't a mark.
+        // An underscore within a word isn't special in Markdown.
         let is_within = before.is_alphanumeric() && after.is_some_and(char::is_alphanumeric);
         let is_mark = match it {
             '_' => !is_within,
@@ -139,8 +140,8 @@ fn escaped(words: &str) -> String {
     out
 }
 
-/// The place of a mark that begins a list item, a heading or a rule. None if Markdown would read
-/// the line as neither of these.
+/// The place of the character that makes a line a list item, a heading or a thematic break. None if
+/// Markdown would read the line as neither of these.
 fn mark(line: &str) -> Option<usize> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest = line[digits..].chars();
@@ -156,8 +157,8 @@ fn mark(line: &str) -> Option<usize> {
 }
 
 fn xml(bytes: &Bytes) -> String {
-    // The margin isn't needed here: in a fenced block, no text can look like the page around the
-    // block.
+    // The margin and the bar aren't needed here: in a fenced block, no text can look like the page
+    // around the block.
     let shown = pretty(bytes, Style::PLAIN);
     let bare = |it: &str| {
         let line = it.strip_prefix(MARGIN).or_else(|| it.strip_prefix(BAR)).unwrap_or(it);
@@ -189,7 +190,8 @@ fn time(at_us: u64) -> String {
     format!("{} UTC", time.get(..MILLISECONDS).unwrap_or(&time).replace('T', " "))
 }
 
-/// A name as it is if it has no marks of Markdown. Otherwise, as code.
+/// Returns a name unchanged if it has none of Markdown's special characters, and otherwise as a
+/// code span.
 fn name(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_. ".contains(it);
     let ends = |it: char| it.is_ascii_alphanumeric();
@@ -197,7 +199,7 @@ fn name(text: &str) -> String {
     if is_plain { text.to_owned() } else { code(text) }
 }
 
-/// A text as code, between runs of backticks that are longer than any run within.
+/// A text as a code span, between runs of backticks that are longer than any run in the text.
 fn code(text: &str) -> String {
     let text = line(text);
     let fence = "`".repeat(longest_run(&text) + 1);

@@ -1,5 +1,5 @@
 //! Reads a log for people, without a running engine: shows entries and threads as text, JSON, XML
-//! or Markdown, finds out why an entry is there, and reports what a verification found.
+//! or Markdown, explains why an entry is there, and reports the findings of a verification.
 
 mod entry;
 mod export;

@@ -6,8 +6,8 @@
 
 use crate::audit::text::{Paint, Style, text};
 
-/// The start of each line of a payload that doesn't start with [`BAR`], so that no text can look
-/// like the header above the payload.
+/// The start of each line of a payload, except the lines that start with [`BAR`]. Because of the
+/// margin, no text can look like the header above the payload.
 pub(super) const MARGIN: &str = "  ";
 /// The start of a line that continues a text after a line end.
 pub(super) const BAR: &str = "│ ";
@@ -16,8 +16,8 @@ const INDENT: &str = "  ";
 /// How many levels are indented. Deeper levels have the same indentation.
 const LEVELS_MAX: usize = 64;
 
-/// A payload with each element on a line of its own, except among text. Each line begins with the
-/// margin or the bar, and has a line end.
+/// A payload with each element on a line of its own, except elements that stand among text. Each
+/// line begins with the margin or the bar, and has a line end.
 #[must_use]
 pub fn pretty(canonical: &[u8], style: Style) -> String {
     let whole = String::from_utf8_lossy(canonical);
@@ -100,7 +100,7 @@ fn lay_out(tokens: &[Token<'_>], style: Style, out: &mut String) {
 /// A payload in one line, without its namespaces, for a list.
 #[must_use]
 pub fn compact(canonical: &[u8]) -> String {
-    /// How many bytes of the payload are read. The line is cut anyway.
+    /// How many bytes of the payload are read. More isn't needed, since the line is cut.
     const BYTES_MAX: usize = 4_096;
     let whole = String::from_utf8_lossy(&canonical[..canonical.len().min(BYTES_MAX)]);
     let mut out = String::new();
@@ -178,7 +178,8 @@ fn parts(tag: &str) -> Vec<&str> {
     tag.split(between).collect()
 }
 
-/// For each start tag: whether the element directly contains elements and no text.
+/// For each start tag: whether the element directly contains elements and no text. White space
+/// isn't counted as text. An element that preserves white space gets `false`.
 fn blocks(tokens: &[Token<'_>]) -> Vec<bool> {
     struct Open {
         at: usize,

@@ -1,4 +1,4 @@
-//! Shows what a verification of a log found, for people and for programs.
+//! Shows the result of a log's verification, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::audit::entry::count;
 use crate::audit::text::{Paint, Style, line};
 use crate::log::{Head, Report, Wrong};
 
-/// What a verification found, for people. `what` names the log. The text ends in a line end.
+/// The result of a verification, for people. `what` names the log. The text ends in a line end.
 #[must_use]
 pub fn report(report: &Report, what: &str, expected: Option<Head>, style: Style) -> String {
     let mut out = String::new();
@@ -59,7 +59,7 @@ pub fn report(report: &Report, what: &str, expected: Option<Head>, style: Style)
     out
 }
 
-/// What a verification found, as an object for programs. `what` names the log.
+/// The result of a verification, as an object for programs. `what` names the log.
 #[must_use]
 pub fn report_json(report: &Report, what: &str) -> Value {
     let findings: Vec<Value> = report

@@ -8,8 +8,8 @@ use std::str::FromStr;
 use crate::id::ThreadId;
 use crate::log::{Entry, State};
 
-/// The states of threads, for a reader that passes all entries in their order. Open threads take no
-/// memory here.
+/// The states of threads, for a reader that passes all entries to [`States::with`] in their order.
+/// Open threads take no memory here.
 #[derive(Debug, Default)]
 pub struct States(HashMap<ThreadId, State>);
 

@@ -1,5 +1,5 @@
-//! Makes text safe to show in a terminal: nothing in it moves the cursor, is invisible, or changes
-//! the direction of writing.
+//! Makes text safe to show in a terminal, so that no part of the text moves the cursor, is
+//! invisible, or changes the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ impl Style {
     /// No colour, and lines of up to 160 cells.
     pub const PLAIN: Style = Style { colour: false, width: 160 };
 
-    /// The text in its colour, if the style has colour.
+    /// Returns the text in the colour of its kind, or unchanged if the style has no colour.
     #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
         let code = match paint {
@@ -42,9 +42,9 @@ pub enum Paint {
     Strong,
     /// Something that a reader rarely needs, such as a digest.
     Faint,
-    /// Something that is wrong.
+    /// An error or a failure.
     Wrong,
-    /// Something that is well.
+    /// A good result.
     Well,
     /// A sender or a receiver.
     Who,
@@ -52,14 +52,14 @@ pub enum Paint {
     Tag,
 }
 
-/// Makes a text of several lines safe. Each character that a terminal would obey, or show as
-/// nothing, is replaced by its character reference in XML.
+/// Makes a text of several lines safe. Each character that a terminal would take as a command, or
+/// show as nothing, is replaced by its character reference in XML.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     escape(text, |it| matches!(it, '\n' | '\t'))
 }
 
-/// Makes a text safe in one line: as [`text`] does, but line ends and tabs are replaced as well.
+/// Makes a text safe in one line. Works as [`text`] does, and also replaces line ends and tabs.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
@@ -100,9 +100,9 @@ fn escape(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a terminal would obey the character or show it as nothing. Such characters are controls,
-/// changes of direction, line separators, Unicode's `Default_Ignorable_Code_Point`, and all blanks
-/// but the usual space.
+/// Whether a terminal would take the character as a command or show it as nothing. Such characters
+/// are controls, changes of direction, line separators, Unicode's `Default_Ignorable_Code_Point`,
+/// and all space characters but the usual space.
 #[must_use]
 pub fn is_hidden(it: char) -> bool {
     it.is_control()

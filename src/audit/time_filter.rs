@@ -1,5 +1,5 @@
-//! Reads times as people write them: how long ago, such as `10m`, or a date, with or without a time
-//! of day.
+//! Parses times as people write them: a duration before now, such as `10m`, or a date, with or
+//! without a time of day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
-/// A moment: an absolute time, or how long ago it was.
+/// A moment: an absolute time, or a duration before now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
     /// An absolute time, in microseconds since the epoch.
     At(u64),
-    /// How many microseconds before now the moment was.
+    /// A duration before now, in microseconds.
     Ago(u64),
 }
 

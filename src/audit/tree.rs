@@ -11,7 +11,7 @@ use crate::id::ThreadId;
 use crate::log::{Entry, State, ThreadRecord};
 use crate::wire::iso_time;
 
-/// How many cells of a line are shown after the state, however narrow the terminal is.
+/// The fewest cells that are shown after the state, even if the terminal is narrower.
 const LEFT_MIN: usize = 16;
 
 /// A thread and its place in the drawing.
@@ -20,16 +20,17 @@ const LEFT_MIN: usize = 16;
 pub struct Placed {
     /// The thread.
     pub thread: ThreadRecord,
-    /// For each level from the root down to the thread: whether the thread on this level is the
+    /// For each level below the root, down to the thread: whether the thread on this level is the
     /// last child of its parent. Empty for the root.
     pub lasts: Vec<bool>,
 }
 
-/// How much is left to do in a thread.
+/// The unfinished work of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remaining {
-    /// How many messages listeners have yet to begin or to finish.
+    /// How many messages aren't consumed yet by all their receivers. Open checklists aren't
+    /// counted.
     pub under_way: usize,
     /// How many steps of the thread's checklists aren't done.
     pub steps_open: u64,

@@ -1,5 +1,5 @@
-//! Finds out why an entry is there. The way to an entry is the list of messages that led to it:
-//! each message was sent while the message before it was handled.
+//! Explains why an entry is in the log. The causal chain of an entry is the list of messages that
+//! led to it: each message was sent while the message before it was handled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,13 +15,12 @@ use crate::xml::Element;
 
 /// How many entries of a thread are searched for the results of child threads that led to a step.
 const LOOKED_AT_MAX: u64 = 10_000;
-/// The name of the message that tells a listener which of the threads that it waited for have
-/// ended.
+/// The name of the message that tells a listener which of its awaited threads have ended.
 const AWAITED: &str = "threads-awaited";
-/// How many steps are shown at most. Of a longer way, the last steps are shown.
+/// The most steps that are shown. Of a longer causal chain, the last steps are shown.
 const STEPS_MAX: usize = 1_000;
 
-/// One message on the way to an entry.
+/// One message in the causal chain of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
@@ -29,7 +28,7 @@ pub struct Step {
     pub entry: Arc<Entry>,
     /// Whether earlier steps were left out.
     pub is_cut: bool,
-    /// If the message was refused: the pump's message about that.
+    /// If the message was refused: the pump's message about the refusal.
     pub verdict: Option<Arc<Entry>>,
     /// If the message opened a fork: the entry that the fork begins after.
     pub fork: Option<EntryId>,
@@ -47,8 +46,8 @@ pub struct Joined {
     pub result: EntryId,
 }
 
-/// The way to an entry, from the first message to the entry itself. `None` if the thread has no
-/// such entry.
+/// The causal chain of an entry, from the first message to the entry itself. `None` if the thread
+/// has no such entry.
 ///
 /// # Errors
 /// If there is no such thread, or if the log can't be read.
@@ -68,7 +67,8 @@ pub async fn why(log: &dyn Log, id: &EntryId) -> Result<Option<Vec<Step>>, Error
     steps.reverse();
     for at in 0..steps.len() {
         let next = steps.get(at + 1).map(|it| &it.entry);
-        // The last step that the way has in a thread may rest on results of child threads.
+        // The last step of the causal chain within a thread may also depend on results of child
+        // threads.
         let thread = &steps[at].entry.id.thread;
         if let Some(awaited) = awaited(&steps[at].entry) {
             steps[at].joined = ended(log, &steps, at, &awaited).await?;
@@ -90,7 +90,8 @@ fn awaited(entry: &Entry) -> Option<BTreeSet<String>> {
     Some(threads.filter_map(|it| it.attribute("id").map(str::to_owned)).collect())
 }
 
-/// Finds the results of these threads before a step, except results of threads on the way.
+/// Finds the results of the given threads that stand before a step. Threads in the causal chain
+/// itself are left out.
 async fn ended(
     log: &dyn Log,
     steps: &[Step],
@@ -116,8 +117,9 @@ async fn ended(
     Ok(ended)
 }
 
-/// Finds the child threads that a step rests on, except threads on the way. Such a child thread was
-/// opened because of the message that the step answers, and had ended before the step.
+/// Finds the child threads that a step depends on. Such a child thread was opened because of the
+/// message that the step answers, and had ended before the step. Threads in the causal chain itself
+/// are left out.
 async fn joined(log: &dyn Log, steps: &[Step], at: usize) -> Result<Vec<Joined>, Error> {
     let last = &steps[at].entry.id;
     let own = |it: &&EntryId| it.thread == last.thread;
@@ -165,7 +167,7 @@ async fn step(log: &dyn Log, entry: Arc<Entry>) -> Result<Step, Error> {
     Ok(Step { entry, is_cut: false, verdict, fork, joined: Vec::new() })
 }
 
-/// The way to an entry, for people: each step as a sentence and a message.
+/// The causal chain of an entry, for people: each step as a sentence and a message.
 #[must_use]
 pub fn told(steps: &[Step], style: Style) -> String {
     let mut out = String::new();

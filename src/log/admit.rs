@@ -16,12 +16,12 @@ const NUMBER_MAX: u64 = i64::MAX as u64;
 /// The most bytes of an entry's body and `meta` together. A row in SQLite holds up to a billion
 /// bytes.
 const ENTRY_BYTES_MAX: usize = 900_000_000;
-/// How many threads' origins are remembered for computing digests. A forgotten origin costs a
-/// second digest.
+/// How many threads' origins are cached for computing digests. If an origin isn't cached, the
+/// digest is computed twice.
 const ORIGINS_MAX: usize = 65_536;
 
-/// What the rules know of a thread: its number in the log, the sequence number of its last entry,
-/// and its origin.
+/// A thread as the rules see it: its number in the log, the sequence number of its last entry, and
+/// its origin.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadTip {
     pub(super) number: u64,
@@ -44,22 +44,22 @@ impl ThreadTip {
     }
 }
 
-/// What the rules read and change in a log.
+/// The parts of a log that the rules read and change.
 pub(super) trait Records {
     fn thread_tip(&mut self, thread: &ThreadId) -> Result<Option<&mut ThreadTip>, Error>;
     fn open(&mut self, thread: &ThreadId, origin: Option<Arc<Origin>>);
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
 
-/// A batch whose digests are computed. The caller's thread computes them, so that the writer
-/// needn't.
+/// A batch with the digests of its entries. The caller's thread computes the digests, so that the
+/// writer doesn't have to.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,
     pub(super) marks: Vec<Mark>,
-    /// For each entry: the origin of its thread with which the digest was computed. If the thread's
-    /// origin was forgotten, this is None, and the digest is computed again later. The list is
-    /// empty if no origin is remembered.
+    /// For each entry: the cached origin of its thread, with which the digest was computed. `None`
+    /// if the thread has no origin, or if its origin isn't cached. In the second case the digest is
+    /// computed again when the batch is accepted. The list is empty if no origin is cached.
     guesses: Vec<Option<Arc<Origin>>>,
 }
 
@@ -79,7 +79,7 @@ impl Job {
     }
 }
 
-/// The remembered origins of threads that have one.
+/// The cached origins of threads that have one.
 #[derive(Default)]
 pub(super) struct Origins(Mutex<FxHashMap<ThreadId, Arc<Origin>>>);
 
@@ -111,8 +111,8 @@ impl Origins {
     }
 }
 
-/// An entry's thread and the targets of its links. Each is given by the number of the thread, and a
-/// target also by its sequence number there.
+/// The number of an entry's thread, and the targets of the entry's links. A target consists of a
+/// thread's number and a sequence number in that thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) thread: u64,
@@ -120,7 +120,7 @@ pub(super) struct Row {
     pub(super) reply_to: Option<(u64, u64)>,
 }
 
-/// How much of a batch was accepted. After an error the log takes all of this back.
+/// The parts of a batch that were accepted. After an error the log rolls all of them back.
 #[derive(Default)]
 pub(super) struct Admitted {
     /// How many threads were opened.
@@ -139,8 +139,8 @@ impl Admitted {
     }
 }
 
-/// Accepts a batch, or returns why it is refused. `done` says how much of the batch was accepted,
-/// even after an error.
+/// Accepts a batch, or returns why it is refused. `done` says which parts of the batch were
+/// accepted, even after an error.
 pub(super) fn admit(
     ledger: &mut impl Records,
     job: &mut Job,
@@ -195,7 +195,7 @@ fn origin(ledger: &mut impl Records, new: &NewThread) -> Result<Option<Arc<Origi
 }
 
 /// Checks an entry, counts it in its thread, and finds the targets of its links. If a link has no
-/// target, the caller takes the entry back.
+/// target, the caller rolls the entry back.
 fn entry(
     ledger: &mut impl Records,
     entry: &mut Arc<Entry>,

@@ -1,7 +1,9 @@
 //! Writes a file completely or not at all. If writing fails, the unfinished file is removed, and a
-//! file that is to be replaced stays as it was. A file that may replace another is written beside
-//! its path first. A file that may not is written at its own path, so a process that is killed may
-//! leave it unfinished.
+//! file that was to be replaced stays as it was.
+//!
+//! A file that may replace another is written beside its path first. A file that must not replace
+//! another is written at its own path, so a process that is killed may leave an unfinished file
+//! there.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::log::{Error, SqliteLog};
 
-/// What happens to a file that exists at the path already.
+/// How a file that exists at the path already is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfExists {
     /// An existing file stays as it is.
@@ -24,7 +26,8 @@ pub(crate) struct AtomicFile {
     file: BufWriter<File>,
     /// The unfinished file, which is removed if writing fails.
     unfinished: Option<PathBuf>,
-    /// The path that the unfinished file is moved to. `None` if it is written at its own path.
+    /// The path that the unfinished file is renamed to. `None` if the file is written at its own
+    /// path.
     place: Option<PathBuf>,
 }
 
@@ -74,15 +77,15 @@ impl AtomicFile {
         Ok(written)
     }
 
-    /// Begins a file beside the path that it takes in the end.
+    /// Begins a file beside the path that [`AtomicFile::commit`] renames it to.
     fn beside(place: PathBuf) -> io::Result<AtomicFile> {
         let beside = unfinished(&place);
         let file = BufWriter::new(File::create_new(&beside)?);
         Ok(AtomicFile { file, unfinished: Some(beside), place: Some(place) })
     }
 
-    /// Syncs the complete file. If the file replaces another, it is moved to that path after the
-    /// sync. A device is not synced.
+    /// Syncs the complete file. A file that was written beside its path is renamed after the sync.
+    /// A device is not synced.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(unfinished) = &self.unfinished else { return Ok(()) };

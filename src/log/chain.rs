@@ -28,7 +28,7 @@ const COPIED_BYTES_MAX: usize = 8 * 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Head {
-    /// The commit's number. Commit 0 is the making of the log.
+    /// The commit's number. Commit 0 is written when the log is made.
     pub number: u64,
     /// A BLAKE3 hash that covers this commit and all commits before it.
     pub chain: [u8; 32],
@@ -72,7 +72,7 @@ impl FromStr for Head {
     }
 }
 
-/// The origin of a thread: its parent, or the entry that it was forked at.
+/// The origin of a thread: its parent and the entry that it was forked at, if it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) parent: Option<ThreadId>,
@@ -80,7 +80,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// `None` for a thread that has neither a parent nor a fork.
+    /// Makes an origin. `None` for a thread that is neither a child nor a fork.
     pub(super) fn of(parent: Option<ThreadId>, fork: Option<EntryId>) -> Option<Arc<Origin>> {
         (parent.is_some() || fork.is_some()).then(|| Arc::new(Origin { parent, fork }))
     }
@@ -169,9 +169,9 @@ fn digest(parts: &Parts<'_>, origin: Option<&Origin>, space: &mut Vec<u8>) -> [u
     Hasher::new().update(space).update(parts.body).finalize().into()
 }
 
-/// Whether commit 0 of a log may have this writer. Today's logs have their own UUID there. Logs of
-/// older versions have the UUID that the writing process had drawn: one of version 7, drawn at most
-/// a minute before the log was made.
+/// Whether commit 0 of a log may have this writer. In today's logs, the writer of commit 0 is the
+/// log's own UUID. In logs of older versions, it is a UUID of version 7 that the writing process
+/// drew at most a minute before it made the log.
 pub(super) fn may_have_made(writer: Uuid, log: &Identity) -> bool {
     /// The longest time between the drawing of the writer's UUID and the making of the log.
     const BEFORE_US: u64 = 60_000_000;
@@ -195,7 +195,7 @@ pub(super) fn genesis(identity: &Identity) -> [u8; 32] {
 }
 
 /// Computes the chain's hash for one commit. The caller adds the commit's threads, then the digests
-/// of its entries, and at last its marks.
+/// of its entries, and finally its marks.
 pub(super) struct Link {
     hasher: Hasher,
     space: Vec<u8>,
@@ -265,8 +265,8 @@ impl Link {
     }
 }
 
-/// In bytes, starts and waits are one kind of mark with a number. Below this value the number is
-/// the attempt that starts. From this value on it is the time until which the delivery waits, in
+/// Starts and waits are encoded alike, with one number. Below this value, the number is the attempt
+/// that starts. From this value on, the number is the time until which the delivery waits, in
 /// microseconds since the epoch.
 const WAITS_FROM: u64 = 1 << 32;
 
@@ -280,7 +280,7 @@ pub(super) struct MarkRow {
 }
 
 impl MarkRow {
-    /// Makes a mark with the id of its thread.
+    /// Converts the row to a [`Mark`], given the id of the row's thread.
     pub(super) fn mark(self, thread: &ThreadId) -> Mark {
         let (entry, listener) = (EntryId::new(thread, self.seq), self.listener);
         match self.kind {

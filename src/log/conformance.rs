@@ -44,7 +44,7 @@ pub(crate) fn all(make: &dyn Fn() -> Box<dyn Log>) {
     }
 }
 
-/// Blocks this thread until an answer is there.
+/// Blocks this thread until the future is ready.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -74,7 +74,7 @@ pub(crate) fn session(id: &str) -> NewThread {
     NewThread { id: thread(id), parent: None, fork: None }
 }
 
-/// A draft of the entry `thread/seq`, whose body says this id.
+/// A draft of the entry with this id (`thread/seq`), whose body contains the id.
 pub(crate) fn note(id: &str) -> Draft {
     let body = Bytes::from(format!("<note xmlns=\"urn:test\">{id}</note>"));
     Draft::new(entry(id), 1_700_000_000_000_000, "alice".into(), NOTE, body)
@@ -104,7 +104,7 @@ fn keep(log: &dyn Log, batch: Batch) -> Receipt {
     wait(log.append(batch)).unwrap()
 }
 
-/// The ids of a thread's entries, as read.
+/// Reads entries of a thread, and returns their ids.
 fn ids(log: &dyn Log, id: &str, after: u64, upto: u64, limit: usize) -> Vec<String> {
     let entries = wait(log.read(&thread(id), after, upto, limit)).unwrap();
     entries.iter().map(|it| it.id.to_string()).collect()

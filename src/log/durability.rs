@@ -1,4 +1,5 @@
-//! What an acknowledged append survives, and the words for it in a manifest.
+//! The durabilities of a log, that is, the failures that an acknowledged append survives, and their
+//! words in a manifest.
 //!
 //! `sqlite/connect.rs` tells the database how to flush for each durability. For
 //! [`Durability::Normal`], `sqlite/checkpoint.rs` flushes about once a second.
@@ -6,14 +7,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What an acknowledged append survives.
+/// The failures that an acknowledged append survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive, since a manifest has exactly these three.
 pub enum Durability {
     /// An append survives a power cut: the batch is on the disk before any client hears of it.
     #[default]
     Full,
-    /// An append survives if the process is killed. A power cut loses about the last second.
+    /// An append survives when the process is killed. A power cut loses about the last second.
     Normal,
     /// An append doesn't survive the process: the log is in memory only.
     Memory,

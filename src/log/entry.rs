@@ -168,14 +168,14 @@ impl Flags {
     /// A handler returned or sent the entry as an `Err`, or the entry says that work failed.
     pub const ERROR: Flags = Flags(1 << 15);
     /// The entry's delivery waits for a time of the wall clock, even if the clock is set meanwhile.
-    /// A delivery that waits without this flag waits until an amount of time has passed. The flag
-    /// has no word.
+    /// Without this flag, a delivery waits until an amount of time has passed. `Display` prints no
+    /// word for this flag.
     pub const BY_CLOCK: Flags = Flags(1 << 16);
 
     /// The flags that set the thread's state. An entry has at most one of them.
     pub(crate) const STATES: Flags = Flags(0b11_1111 << 6);
 
-    /// The flags that have a word, with their words.
+    /// The words that `Display` prints, with their flags.
     pub(super) const WORDS: [(Flags, &'static str); 16] = [
         (Flags::FROM_IDENTITY, "from-identity"),
         (Flags::TO_IDENTITY, "to-identity"),
@@ -331,18 +331,19 @@ pub struct NewThread {
 #[derive(Clone, Debug, PartialEq, Eq)]
 // Exhaustive, since recovery must treat every mark.
 pub enum Mark {
-    /// A handler is about to run, and must not run twice unnoticed. With attempt 0 instead: the
-    /// listener is one of the receivers of an entry that names none.
+    /// A handler is about to run, and must not run twice unnoticed. A mark with attempt 0 starts no
+    /// handler: it says that the listener is one of the receivers of an entry that names no
+    /// receiver.
     Started {
         /// The entry that the handler handles.
         entry: EntryId,
         /// The handler's listener.
         listener: Arc<str>,
-        /// The number of the attempt, from 1. 0 means that no handler runs yet.
+        /// The number of the attempt, from 1. With 0, no handler runs yet.
         attempt: u32,
     },
-    /// A listener gets the entry, but not before this time. The three largest times never come:
-    /// entries that are parked, or wait for another entry, have one of them.
+    /// A listener gets the entry, but not before this time. The three largest times are reserved
+    /// and never come: they mark entries that are parked or wait for another entry.
     Waits {
         /// The entry.
         entry: EntryId,
@@ -369,7 +370,7 @@ pub struct Noted {
     /// The last position before the commit that has the mark. The mark was appended together with
     /// the entries after this position, or without any entry.
     pub after: u64,
-    /// What happened.
+    /// The mark.
     pub mark: Mark,
 }
 
@@ -382,7 +383,7 @@ pub struct Batch {
     pub threads: Vec<NewThread>,
     /// Entries to append, in their order.
     pub entries: Vec<Draft>,
-    /// What happened to entries of this batch or earlier ones.
+    /// Marks of entries of this batch or of earlier ones.
     pub marks: Vec<Mark>,
 }
 
@@ -410,7 +411,7 @@ pub struct Receipt {
     pub shared_us: u64,
 }
 
-/// What the log knows of a thread.
+/// A thread as the log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadRecord {

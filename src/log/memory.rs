@@ -35,14 +35,14 @@ impl MemoryLog {
         MemoryLog { identity, origins: Origins::default(), state: Mutex::new(state) }
     }
 
-    /// Appends a batch, without a future.
+    /// Appends a batch synchronously.
     pub(crate) fn keep(&self, batch: Batch) -> Result<Receipt, Error> {
         let job = Job::seal(batch, &self.origins);
         self.state().append(job)
     }
 
-    /// Locks the contents. A lock that a panic poisoned may be used: no code here panics half-way
-    /// through a change.
+    /// Locks the contents. A lock that a panic poisoned is used all the same, because no code here
+    /// panics half-way through a change.
     fn state(&self) -> MutexGuard<'_, Contents> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,7 +160,7 @@ struct Contents {
     /// All commits by number, from 0.
     commits: Vec<CommitRow>,
     chain: [u8; 32],
-    /// A buffer that each append uses again.
+    /// A buffer that appends reuse.
     admitted: Admitted,
 }
 
@@ -297,7 +297,8 @@ impl Contents {
         self.commits.push(CommitRow { commit, chain: self.chain, marks });
     }
 
-    /// Takes back what a refused batch had opened and counted.
+    /// Rolls back a refused batch: the threads that it opened, and the entries that were counted in
+    /// their threads.
     fn take_back(&mut self, job: &Job, admitted: &Admitted) {
         for row in &admitted.rows {
             self.threads.all[row.thread as usize - 1].thread_tip.last_seq -= 1;
@@ -400,8 +401,8 @@ impl Contents {
         let unknown = || Error::UnknownThread(id.clone());
         let mut thread = self.find(id).ok_or_else(unknown)?;
         let mut upto = upto.min(thread.thread_tip.last_seq);
-        // The parts of a thread's history, each with the bounds of what to read: first the thread's
-        // own part, then that of the thread that it was forked from, and so on.
+        // The parts of a thread's history, each with the range of entries to read: first the
+        // thread's own part, then the part of the thread that it was forked from, and so on.
         let mut parts = Vec::new();
         loop {
             let link_seq = thread.thread_tip.link_seq();

@@ -43,10 +43,10 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + '
 
 /// A place where entries are kept. Every implementation passes the same suite of tests.
 pub trait Log: Send + Sync + 'static {
-    /// Says which log this is.
+    /// The identity of the log.
     fn identity(&self) -> Identity;
 
-    /// What an appended batch survives.
+    /// The failures that an appended batch survives.
     fn durability(&self) -> Durability;
 
     /// Appends a batch, whole or not at all.
@@ -56,11 +56,10 @@ pub trait Log: Send + Sync + 'static {
     /// early doesn't learn whether the batch was kept.
     fn append(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
-    /// Appends a batch ahead of all batches that wait since a call of [`append`](Log::append). This
-    /// is the priority lane: its batches don't wait behind bulk writers, and keep their order among
-    /// themselves.
+    /// Appends a batch ahead of the batches that [`append`](Log::append) has queued. This is the
+    /// priority lane: its batches overtake bulk writers, and keep their order among themselves.
     ///
-    /// In a log without a queue, this is the same as [`append`](Log::append).
+    /// A log without a queue treats both kinds of append alike.
     fn append_ahead(&self, batch: Batch) -> Boxed<'static, Receipt>;
 
     /// The state of the log: whether appends are likely to succeed.
@@ -69,8 +68,8 @@ pub trait Log: Send + Sync + 'static {
     /// A thread's record. `None` if there is no such thread.
     fn thread<'a>(&'a self, id: &'a ThreadId) -> Boxed<'a, Option<ThreadRecord>>;
 
-    /// The first of a thread's own entries. In a fork, this is the entry after the one that it was
-    /// forked at.
+    /// The first of a thread's own entries. A fork's own entries begin after the last entry that it
+    /// shares with its source.
     fn opening<'a>(&'a self, thread: &'a ThreadRecord) -> Boxed<'a, Option<Arc<Entry>>> {
         let link_seq = thread.fork.as_ref().map_or(0, |it| it.seq);
         let own = self.read(&thread.id, link_seq, link_seq + 1, 1);
@@ -98,8 +97,8 @@ pub trait Log: Send + Sync + 'static {
     /// The first `limit` entries of a thread with `after < seq <= upto`. An unknown thread is an
     /// error.
     ///
-    /// A fork begins with the entries of its source, up to the one that it was forked at. Its own
-    /// entries follow.
+    /// A fork begins with the entries of its source, up to and including the entry that it was
+    /// forked at. The fork's own entries follow.
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -141,11 +140,11 @@ pub trait Log: Send + Sync + 'static {
     /// it is given, is the head of one of the commits.
     fn verify(&self, expect: Option<Head>) -> Boxed<'_, Report>;
 
-    /// Finishes the appends that were called before, then refuses further ones.
+    /// Closes the log: finishes the appends that were called before, then refuses further ones.
     fn close(&self) -> Boxed<'_, ()>;
 }
 
-/// Says which log this is.
+/// The identity of a log, which says which log it is.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
@@ -223,11 +222,11 @@ pub enum Error {
     Damaged {
         /// The file's path.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// A description of the damage.
         why: Arc<str>,
     },
-    /// The disk is full. An append waits for room, and returns this only if the log is closed
-    /// before there is any.
+    /// The disk is full. An append waits for room. It returns this error only if the log is closed
+    /// before the disk has room.
     Full,
     /// The batch contradicts itself or the log, or one of its values is too large. The log kept
     /// nothing of the batch.

@@ -22,7 +22,7 @@ pub(super) struct EntryNumbers {
     pub(super) receivers: u32,
 }
 
-/// An entry that isn't consumed yet, and what its marks say.
+/// An entry that isn't consumed yet, with the contents of its marks.
 pub(super) struct OpenEntry {
     pub(super) position: u64,
     receivers: u32,
@@ -32,7 +32,7 @@ pub(super) struct OpenEntry {
 }
 
 impl OpenEntry {
-    /// Makes the record that the log returns, with the entry itself.
+    /// Makes the record that the log returns, which includes the entry itself.
     pub(super) fn of(self, entry: Arc<Entry>) -> Open {
         let started = self.started.into_iter().collect();
         let consumed = self.consumed.into_iter().collect();

@@ -46,7 +46,7 @@ impl<'a> Pages<'a> {
         Pages { upto, ..self }
     }
 
-    /// The next page, which has at least one entry. None if there are no more.
+    /// The next page, which has at least one entry. None if there are no more entries.
     ///
     /// # Errors
     /// If there is no such thread, or if the log can't be read.
@@ -74,7 +74,7 @@ impl<'a> ThreadPages<'a> {
         ThreadPages { log, after: None }
     }
 
-    /// The next page, which has at least one thread. None if there are no more.
+    /// The next page, which has at least one thread. None if there are no more threads.
     ///
     /// # Errors
     /// If the log can't be read.

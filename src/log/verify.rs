@@ -12,7 +12,7 @@ use crate::log::entry::Entry;
 /// so many.
 const FINDINGS_MAX: usize = 1_000;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -25,7 +25,7 @@ pub struct Report {
     pub entries: u64,
     /// How many threads were read.
     pub threads: u64,
-    /// What is wrong, in the order in which it was found. The list ends after 1,000 findings.
+    /// The findings, in the order in which they were made. The list ends after 1,000 findings.
     pub findings: Vec<Finding>,
     /// How many further findings there were after those in the list.
     pub findings_more: u64,
@@ -49,7 +49,7 @@ pub struct Finding {
     pub entry: Option<EntryId>,
     /// The commit, if the finding is about one.
     pub commit: Option<u64>,
-    /// What is wrong, in words.
+    /// A description of the finding.
     pub what: String,
 }
 
@@ -69,16 +69,16 @@ impl fmt::Display for Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wrong {
-    /// The chain's hash doesn't fit what the commit holds, or commit 0 is missing.
+    /// The chain's hash doesn't match the commit's contents, or commit 0 is missing.
     Chain,
-    /// An entry doesn't fit its digest, or can't be read.
+    /// An entry doesn't match its digest, or can't be read.
     Digest,
     /// No commit has the expected head.
     Head,
-    /// The row that says which log this is, or commit 0, isn't as the log's maker wrote it.
+    /// The row with the log's identity, or commit 0, was changed after the log was made.
     Identity,
-    /// A link leads to nothing, or to a later entry or thread. Or text that an entry shares with an
-    /// earlier entry isn't there.
+    /// A link leads to nothing, or to a later entry or thread. Also: the text that an entry shares
+    /// with an earlier entry is missing.
     Link,
     /// A mark can't be read, or is for an entry that isn't there.
     Mark,
@@ -87,17 +87,17 @@ pub enum Wrong {
     /// A table, an index, a view or a protecting trigger was changed or is missing, or the database
     /// has a trigger that isn't the log's.
     Schema,
-    /// A row is missing, or its number isn't the one that should follow.
+    /// A row is missing, or a row's number isn't the next number.
     Sequence,
-    /// A row belongs to no commit, or shared text to no entry.
+    /// A row belongs to no commit, or shared text belongs to no entry.
     Unchained,
 }
 
-/// Verifies commits one after another. The verifier keeps only the last commit, by which it checks
-/// the next one.
+/// Verifies commits one after another. Of the earlier commits, the verifier keeps only the last
+/// one's head, with which it checks the next commit.
 pub(super) struct Verifier {
     expect: Option<Head>,
-    /// The commit under way.
+    /// The commit that is being verified.
     at: Option<(CommitRow, Link)>,
     head: Head,
     /// The position of the next entry, and the number of the next thread.
@@ -108,7 +108,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    /// Begins with commit 0, whose chain covers only the log's identity.
+    /// Begins with commit 0, whose chain hash covers only the log's identity.
     pub(super) fn new(
         identity: &Identity,
         genesis: Option<&CommitRow>,
@@ -182,7 +182,7 @@ impl Verifier {
         self.report.findings.push(Finding { wrong, entry, commit, what });
     }
 
-    /// Begins a commit. All threads and entries that are passed before `end` belong to it.
+    /// Begins a commit. All threads and entries that are passed before `end` belong to this commit.
     pub(super) fn begin(&mut self, row: CommitRow) {
         let Commit { number, .. } = row.commit;
         let next = self.head.number + 1;
@@ -220,7 +220,7 @@ impl Verifier {
         }
     }
 
-    /// Adds an entry of which only the digest can be read, as a finding.
+    /// Counts an entry of which only the digest can be read, and adds a finding for it.
     pub(super) fn unreadable(
         &mut self,
         position: u64,
@@ -237,7 +237,7 @@ impl Verifier {
         }
     }
 
-    /// Finishes the commit, and checks that its chain fits.
+    /// Finishes the commit, and checks the hash of its chain.
     pub(super) fn end(&mut self) {
         let Some((row, link)) = self.at.take() else { return };
         let Commit { number, last_position, last_thread, .. } = row.commit;
@@ -260,7 +260,7 @@ impl Verifier {
         self.compare();
     }
 
-    /// The commit under way.
+    /// The commit that is being verified.
     pub(super) fn commit(&self) -> Option<u64> {
         self.at.as_ref().map(|(row, _)| row.commit.number)
     }
@@ -292,7 +292,7 @@ impl Verifier {
         self.next_position = position + 1;
     }
 
-    /// Notes when the expected head was found, so that it isn't reported as missing.
+    /// Notes that the expected head was found, so that it isn't reported as missing.
     fn compare(&mut self) {
         if self.expect == Some(self.head) {
             self.expect = None;

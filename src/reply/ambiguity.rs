@@ -1,24 +1,24 @@
 //! Decides whether a close tag belongs to a code span. In `` `</response>` `` the text only
 //! mentions the tag. But if a response has a single backtick before its close tag, the tag ends the
-//! response. The rest of the line decides.
+//! response. The parser decides by the rest of the line.
 
 use crate::reply::parser::{Parser, ParserState, Sink};
 
-/// A close tag that may stand in a code span, and what is known of the text after it.
+/// A close tag that may stand in a code span, and the state of reading the text after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ambiguity {
     name: usize,
     /// How many bytes the tag has.
     tag: usize,
-    /// How many backticks end the span. None if that isn't known: then any number of backticks ends
-    /// it.
+    /// How many backticks end the span. None if the number isn't known. In that case any number of
+    /// backticks ends the span.
     span: Option<usize>,
     /// How many backticks were just read in a row.
     run: usize,
 }
 
-/// How many bytes after the tag the parser waits for. If a text quotes a tag, the quote usually
-/// ends soon after the tag.
+/// The parser waits for at most this many bytes after the tag. If a text quotes a tag, the quote
+/// usually ends soon after the tag.
 const BYTES_MAX: usize = 256;
 
 impl Ambiguity {
@@ -55,8 +55,8 @@ impl Parser {
         ""
     }
 
-    /// Decides by the text that has arrived. If the span has ended, the tag is text. Otherwise the
-    /// tag closes its element.
+    /// Decides whether the tag is text, by the characters that have arrived after it. If the span
+    /// has ended, the tag is text. Otherwise the tag closes its element.
     pub(super) fn decide(&mut self, ambiguity: Ambiguity, sink: Sink<'_>) {
         let held = std::mem::take(&mut self.held);
         self.state = ParserState::Text;

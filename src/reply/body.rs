@@ -1,4 +1,4 @@
-//! Finds where an element closes. The element is read byte by byte, and its text isn't kept here.
+//! Finds the end of an element. Reads the element byte by byte, and doesn't keep its text.
 
 use crate::reply::names::{Kind, Markup};
 use crate::reply::tag::{Step, Tag};
@@ -12,7 +12,7 @@ pub(super) enum Form {
     Elements,
 }
 
-/// How far an element's body was read.
+/// The state of reading an element's body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body {
     pub(super) form: Form,
@@ -21,12 +21,12 @@ pub(super) struct Body {
     length: usize,
     /// How many elements of the same name are open within the element.
     nested: usize,
-    /// How many braces and brackets are open in JSON, or how many child elements.
+    /// How many braces and brackets are open in JSON, or how many child elements are open.
     depth: usize,
     /// The JSON value is complete, or can't become valid any more. From here on, a tag may begin
     /// the next element.
     over: bool,
-    /// The body begins unlike a call's, so that the text probably only mentions the tag.
+    /// The body doesn't begin like the body of a call, so the text probably just mentions the tag.
     pub(super) is_prose: bool,
     /// Only white space was read since the line began.
     fresh: bool,
@@ -53,7 +53,7 @@ enum BodyPosition {
     BlockComment {
         star: bool,
     },
-    /// A tag whose name may be markup, in JSON or right below the element.
+    /// A tag whose name may be markup, in JSON or directly below the element.
     Tag(Tag),
     /// After the `<` of any tag, among child elements.
     Open,
@@ -75,7 +75,7 @@ enum BodyPosition {
     Data(u8),
 }
 
-/// What is known of a body after a byte.
+/// The result of reading one byte of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyStep {
     More,
@@ -97,7 +97,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) open: &'a [u32],
     /// Whether the element crossed its limit, so that its text is discarded.
     pub(super) discarding: bool,
-    /// Whether the next element may begin in the middle of a line, provided that the text only
+    /// Whether the next element may begin in the middle of a line, if the text probably just
     /// mentions this element's tag.
     pub(super) counts_within: bool,
 }
@@ -222,13 +222,14 @@ impl Body {
         BodyStep::More
     }
 
-    /// Takes a byte of a comment in JSON, or the one after a `/`.
+    /// Takes a byte of a comment in JSON, or the byte after a `/`.
     fn comment_step(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let at = match (self.at, byte) {
             (BodyPosition::Slash, b'/') => BodyPosition::LineComment,
             (BodyPosition::Slash, b'*') => BodyPosition::BlockComment { star: false },
             (BodyPosition::LineComment, b'\n') | (BodyPosition::Slash, _) | (_, b'<') => {
-                // A tag counts in a comment, too, so that an element has an end.
+                // A tag in a comment is recognised, too, so that an unclosed comment doesn't hide
+                // the element's end.
                 self.at = BodyPosition::Content;
                 return self.content(byte, around);
             }
@@ -277,7 +278,7 @@ impl Body {
         }
     }
 
-    /// Reads on after a tag that would have begun the next element, but is text.
+    /// Continues after a tag that would have begun the next element, but is text.
     pub(super) fn pass(&mut self, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         let BodyPosition::Tag(tag) = self.at else { return BodyStep::More };
         let seen = self.no_next(tag, tag.name() == around.own, byte, around);
@@ -285,14 +286,14 @@ impl Body {
         seen
     }
 
-    /// Reads on after a close tag that is text.
+    /// Continues after a close tag that is text.
     pub(super) fn pass_close(&mut self) -> BodyStep {
         self.at = BodyPosition::Content;
         BodyStep::More
     }
 
-    /// Handles a tag that isn't the next element. `byte` is the first byte after the part of the
-    /// tag that was read.
+    /// Handles a tag that doesn't begin the next element. `byte` is the first byte after the part
+    /// of the tag that was read.
     fn no_next(&mut self, tag: Tag, own: bool, byte: u8, around: &Surroundings<'_>) -> BodyStep {
         self.at = BodyPosition::Content;
         match self.form {
@@ -308,8 +309,8 @@ impl Body {
         BodyStep::More
     }
 
-    /// Whether a tag that is markup begins the next element, or ends an element around this one. So
-    /// a missing close tag costs one element, and not all the text after it.
+    /// Whether a tag that is markup begins the next element, or ends an element around this one.
+    /// Because of this check, a missing close tag costs one element, not all the text after it.
     fn is_next(&self, place: usize, closes: bool, around: &Surroundings<'_>) -> bool {
         let name = around.markup.at(place);
         let is_ours = name.kind.is_text() || name.kind.is_call();

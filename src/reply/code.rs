@@ -1,10 +1,12 @@
-//! Decides where tags may begin in a text. Tags in code, comments, CDATA sections and other
-//! elements' attributes are text.
+//! Decides at which places of a text tags may begin. Tags in code, comments, CDATA sections and
+//! other elements' attributes are text.
 //!
-//! Code is what `CommonMark` defines as code (`markdown/`, `inline.rs`), with three differences.
-//! Text that may still turn out to be code counts as code. A line that begins with a tag that is
-//! markup ends the paragraph before it. A line that looks like a fence is a fence even where
-//! `CommonMark` has none: after four blanks, or in HTML, as in a pretty-printed thought.
+//! Code is what `CommonMark` defines as code (`markdown/`, `inline.rs`), with three differences:
+//!
+//! - Text that may still turn out to be code counts as code.
+//! - A line that begins with a tag that is markup ends the paragraph before it.
+//! - A line that looks like a fence is a fence even in places where `CommonMark` has no fences:
+//!   after four spaces, or in HTML, as in a pretty-printed thought.
 
 use std::ops::Range;
 
@@ -18,8 +20,8 @@ use crate::reply::nest::Nest;
 /// The byte ranges of the code in a Markdown text, which is the text within code fences and code
 /// spans.
 ///
-/// Whether a byte is code depends only on the text before the byte. So the beginning of a text has
-/// the same ranges as it has in the whole text. A span without an end lasts until its block ends.
+/// Whether a byte is code depends only on the text before the byte. So appending to a text doesn't
+/// change the ranges of its beginning. A span without an end lasts until its block ends.
 ///
 /// ```
 /// let text = "Run `echo $HOME` in $dir";
@@ -32,7 +34,7 @@ pub fn code_ranges(text: &str) -> Vec<Range<usize>> {
 }
 
 impl Reading {
-    /// The same ranges as [`code_ranges`], by these parsing rules.
+    /// Returns the ranges of [`code_ranges`] by this version of the parsing rules.
     #[must_use]
     pub fn code_ranges(self, text: &str) -> Vec<Range<usize>> {
         let (markup, mut code) = (Markup::default(), CodeContext::new(self, false));
@@ -65,8 +67,8 @@ pub enum Why {
     Indent,
     /// The tag stands in the value of another element's attribute.
     Attribute,
-    /// The tag stands in the middle of a line, and tags of its name count only at the beginning of
-    /// a line.
+    /// The tag stands in the middle of a line, and tags of its name are markup only at the
+    /// beginning of a line.
     Line,
     /// The call is JSON that stands within quotes or within open brackets.
     Nested,
@@ -87,15 +89,15 @@ impl Why {
     }
 }
 
-/// What is known of the place where a tag stands.
+/// The facts about a tag's place that decide whether the tag is markup.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    /// Why the tag is text, if it is.
+    /// Why the tag is text. None if it isn't text because of its place.
     pub(super) why: Option<Why>,
     /// Whether a tag here ends the paragraph before it.
     pub(super) begins: bool,
-    /// Whether only blanks and marks of lists and quotes stand before the tag, since the line began
-    /// or since the last tag that is markup.
+    /// Whether only spaces, tabs, and the markers of lists and quotes stand before the tag. The
+    /// text is counted from the beginning of the line, or from the last tag that is markup.
     pub(super) fresh: bool,
 }
 
@@ -114,10 +116,10 @@ pub(super) struct CurrentCode {
     hidden: Hidden,
     deep: Deep,
     visual: Visual,
-    /// The quotation mark that a broken tag left open, if one did.
+    /// The quotation mark that a broken tag left open.
     torn: Option<u8>,
     nest: Nest,
-    /// Whether calls may be JSON, too. If they may, `last` has the last three bytes.
+    /// Whether calls may be JSON, too. If so, `last` has the last three bytes.
     json: bool,
     last: [u8; 3],
     /// Whether a fence ends here if a tag begins here.
@@ -127,7 +129,8 @@ pub(super) struct CurrentCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hidden {
     No,
-    /// In a comment, and how many `-` were just read in a row. For a section, how many `]`.
+    /// In a comment. The value is the number of `-` that were just read in a row. A section's value
+    /// counts `]`.
     Comment(u8),
     Section(u8),
 }
@@ -140,7 +143,7 @@ impl CodeContext {
         }
     }
 
-    /// Takes a tag that is markup. A new text begins after it.
+    /// Takes a tag that is markup. A new text begins after the tag.
     pub(super) fn reset(&mut self) {
         match self {
             CodeContext::First(it) => it.reset(),
@@ -170,7 +173,7 @@ impl CodeContext {
         }
     }
 
-    /// Takes a tag that broke off within a value in this quotation mark.
+    /// Takes a broken tag. `quote` is the quotation mark of the value in which the tag breaks off.
     pub(super) fn torn(&mut self, quote: Option<u8>) {
         self.reset();
         if let CodeContext::Current(code) = self {
@@ -194,7 +197,7 @@ impl CodeContext {
         }
     }
 
-    /// Takes text at the end of which a code span has ended.
+    /// Takes text at whose end a code span ends.
     pub(super) fn end_span(&mut self, text: &[u8]) {
         match self {
             CodeContext::First(it) => it.end_span(),
@@ -275,8 +278,8 @@ impl CurrentCode {
         }
     }
 
-    /// Forgets all but `json`. The array of containers stays as it is, since only its first `depth`
-    /// entries count.
+    /// Resets all fields but `json`. The array of containers stays as it is, since only its first
+    /// `depth` entries are used.
     fn reset(&mut self) {
         self.blocks.reset();
         (self.hidden, self.torn, self.is_closed) = (Hidden::No, None, false);
@@ -305,7 +308,7 @@ impl CurrentCode {
         }
     }
 
-    /// How many bytes come before the next byte that matters.
+    /// Returns how many bytes come before the next byte that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         let inline = &self.blocks.inline;
         let is_dull = self.hidden == Hidden::No
@@ -383,26 +386,26 @@ impl CurrentCode {
         Spot { why, begins, fresh: fresh || begins }
     }
 
-    /// Why JSON that begins here isn't a call: it stands within quotes or brackets. None if it
-    /// stands in neither.
+    /// Returns why JSON that begins here isn't a call: the JSON stands within quotes or brackets.
+    /// None if it stands in neither.
     fn why_no_call(&self) -> Option<Why> {
         let is_quoted = matches!(self.last, [.., b'"' | b'\''])
             || matches!(self.last, [0xE2, 0x80, 0x98 | 0x9C | 0x9E | 0xB9] | [_, 0xC2, 0xAB]);
         (self.nest.depth > 0 || is_quoted).then_some(Why::Nested)
     }
 
-    /// Decides what the text before this byte is.
+    /// Decides the meaning of the pending characters before this byte.
     fn settle(&mut self, byte: u8) {
-        // Where a tag that is markup begins, the text before it ends, and so does a line that
-        // closes a fence.
+        // A tag that is markup ends the text before it. So the tag also ends a line that closes a
+        // fence.
         self.is_closed = byte == b'<' && self.blocks.is_closed();
         self.blocks.settle(byte);
         self.blocks.inline.resolve();
     }
 }
 
-/// How many bytes come before the next byte that matters in plain text. If `JSON` is set, braces
-/// and brackets matter, too.
+/// Returns how many bytes come before the next byte that matters in plain text. If `JSON` is set,
+/// braces and brackets matter, too.
 fn plain<const JSON: bool>(bytes: &[u8]) -> usize {
     let matters = |byte: &u8| {
         let is_json = JSON && matches!(byte, b'{' | b'[');
@@ -441,8 +444,8 @@ fn hidden(count: u8, byte: u8, mark: u8, hidden: fn(u8) -> Hidden) -> Hidden {
     }
 }
 
-/// Whether the line so far has only blanks and the marks of lists and quotes, judged by the line
-/// alone, without the blocks around it.
+/// Whether the line so far has only spaces, tabs, and the markers of lists and quotes. Only the
+/// line itself is considered, not the blocks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Visual {
     Open,
@@ -475,7 +478,8 @@ struct Deep {
 enum DeepLine {
     #[default]
     Lead,
-    /// The backticks or tildes, whether blanks follow them, and whether they may open a fence.
+    /// The backticks or tildes, whether spaces or tabs follow them, and whether they may open a
+    /// fence.
     Marks(Fence, bool, bool),
     Info(Fence),
     Dead,

@@ -1,13 +1,13 @@
-//! Decides where tags may begin in replies of rules older than 3. Such replies are read only for
-//! the replay of old turns. For new replies, `code.rs` decides.
+//! Decides at which places tags may begin, by the parsing rules before version 3. These rules serve
+//! only the replay of old turns. For new replies, `code.rs` decides.
 
 use crate::reply::names::Markup;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeBefore3 {
     mode: ScanState,
-    /// Whether only white space and the marks of quotes and lists stand before this place, since
-    /// the line began or since the last tag.
+    /// Whether only white space and the markers of quotes and lists stand before this place. The
+    /// text is counted from the beginning of the line, or from the last tag.
     fresh: bool,
     run: Option<Run>,
     /// Whether calls may be JSON, too.
@@ -21,13 +21,14 @@ enum ScanState {
     /// The line on which a fence begins.
     Opening(Fence),
     Fenced(Fence),
-    /// The line on which a fence ends, if nothing else stands on it.
+    /// The line on which a fence ends, unless other text follows on it.
     Closing(Fence),
-    /// In a comment, and how many `-` were just read in a row.
+    /// In a comment. The value is the number of `-` that were just read in a row.
     Comment(u8),
-    /// In a CDATA section, and how many `]` were just read in a row.
+    /// In a CDATA section. The value is the number of `]` that were just read in a row.
     Section(u8),
-    /// In a tool's output: the index of its name, and how many bytes of its close tag were read.
+    /// In a tool's output. The values are the index of the element's name, and the number of bytes
+    /// of its close tag that were read.
     Output(usize, usize),
 }
 
@@ -37,7 +38,7 @@ struct Fence {
     count: usize,
 }
 
-/// Backticks or tildes in a row.
+/// A run of backticks or tildes.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     mark: u8,
@@ -124,7 +125,7 @@ impl CodeBefore3 {
         }
     }
 
-    /// How many bytes come before the next byte that matters.
+    /// Returns how many bytes come before the next byte that matters.
     fn skip(&self, bytes: &[u8]) -> usize {
         if self.run.is_some() || (self.fresh && !self.is_opaque()) {
             return 0;
@@ -166,7 +167,7 @@ impl CodeBefore3 {
         match byte {
             b'\n' => self.line(),
             b' ' | b'\t' | b'\r' => {}
-            // Quotes and lists may begin before a fence.
+            // The markers of quotes and lists may stand before a fence.
             b'>' | b'-' | b'*' | b'+' | b'.' | b')' | b'0'..=b'9' if self.fresh => {}
             b'`' => self.run = Some(Run { mark: byte, count: 1, fresh: self.fresh }),
             b'~' if self.fresh => self.run = Some(Run { mark: byte, count: 1, fresh: true }),

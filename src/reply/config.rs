@@ -8,7 +8,7 @@ use crate::reply::streaming::{JsonFormat, Streaming};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Which names are markup.
+    /// The names whose tags are markup.
     pub markup: Markup,
     /// How the model writes its calls.
     pub dialect: Dialect,
@@ -18,8 +18,8 @@ pub struct Config {
     pub actions_in_response: bool,
     /// How large the parts of a reply may be.
     pub limits: ReplyLimits,
-    /// The attributes that a `<tool_use>` must have. A missing `id` is no mistake: the parser makes
-    /// one up.
+    /// The attributes that a `<tool_use>` must have. A missing `id` is no mistake: the parser
+    /// generates one.
     pub tool_use_attributes: Vec<String>,
     /// The form of a call in JSON, for [`Dialect::ToolUse`].
     pub tool_use_json: JsonFormat,
@@ -41,11 +41,11 @@ pub enum Dialect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// The first rules. They only serve to read logged replies again, in turns that were made by
-    /// rules older than 3.
+    /// The rules before version 3. They serve only to parse logged replies again, for turns that
+    /// were made by these rules.
     First,
-    /// The current rules. Code is what `CommonMark` defines as code, and a payload counts only at
-    /// the beginning of a line.
+    /// The current rules. Code is what `CommonMark` defines as code, and a payload is recognised
+    /// only at the beginning of a line.
     #[default]
     CommonMark,
 }
@@ -65,7 +65,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Sets which names are markup.
+    /// Sets the names whose tags are markup.
     #[must_use]
     pub fn marked_up(self, markup: Markup) -> Config {
         Config { markup, ..self }

@@ -45,13 +45,13 @@ impl Capture {
         Capture { name, kind, inside, at, tag_bytes, body, discarding, markdown }
     }
 
-    /// Whether the open tag has no attributes. The text may only mention such a tag.
+    /// Whether the open tag has no attributes, so that the text may merely mention the tag.
     pub(super) fn is_bare(&self) -> bool {
         self.inside.attributes.is_empty()
     }
 
-    /// Corrects what the body found at a tag, if the tag stands in code and so is text. `source` is
-    /// the element's text so far, in two pieces.
+    /// Corrects the body's result at a tag that stands in code, since such a tag is text. `source`
+    /// is the element's text so far, in two pieces.
     pub(super) fn in_markdown(
         &mut self,
         seen: BodyStep,
@@ -67,28 +67,28 @@ impl Capture {
         }
     }
 
-    /// Whether the close tag that was found is code, in an element whose open tag the text only
-    /// mentions.
+    /// Whether the close tag that was found stands in code. False unless the text probably just
+    /// mentions the open tag.
     fn closes_in_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         let may_be = self.is_bare() && self.body.is_prose && !self.discarding;
         may_be && rules != Rules::First && self.markdown(source, rules).is_some()
     }
 
-    /// Whether the tag that was found in the body is code. `source` is the element's text so far,
-    /// in two pieces.
+    /// Whether the tag that was found in the body stands in code. `source` is the element's text so
+    /// far, in two pieces.
     fn check_for_code(&mut self, source: [&[u8]; 2], rules: Rules) -> bool {
         if rules == Rules::First || self.discarding {
             return false;
         }
         match self.markdown(source, rules) {
             None => false,
-            // A close tag of an open element counts even in a code span.
+            // The close tag of an open element is markup even in a code span.
             Some(why) => why == Why::Fence || !self.body.is_at_close(),
         }
     }
 
-    /// Why the tag that was found in the body is text by the rules of Markdown. None if it is
-    /// markup.
+    /// Returns why the tag that was found in the body is text by the rules of Markdown. None if the
+    /// tag is markup.
     fn markdown(&mut self, source: [&[u8]; 2], rules: Rules) -> Option<Why> {
         let (code, read) = &mut **self.markdown.get_or_insert_with(|| {
             let mut code = CodeContext::new(rules, false);
@@ -104,8 +104,8 @@ impl Capture {
         code.tag_spot(true).why
     }
 
-    /// If the source ends within a JSON string that has the element's close tag in it: where that
-    /// close tag ends.
+    /// Returns the offset at which the element's close tag ends, if `source` ends within a JSON
+    /// string that contains this close tag.
     pub(super) fn torn(&self, source: &str, markup: &Markup) -> Option<usize> {
         if self.discarding || !self.body.in_string() {
             return None;
@@ -124,7 +124,7 @@ impl Capture {
 }
 
 impl Parser {
-    /// Gives the event for an element that is complete.
+    /// Emits the event for an element that is complete.
     pub(super) fn captured(&mut self, capture: Capture, source: &str, sink: Sink<'_>) {
         self.code.reset();
         self.bare = 0;
@@ -149,7 +149,7 @@ impl Parser {
                     }
                 }
             }
-            // The body is empty. A call may have all that it needs in the attributes of its tag.
+            // The body is empty. The attributes of a call's tag may be all that the call needs.
             (kind, Form::Unknown) => {
                 if kind != Kind::Metadata
                     && capture.inside.attributes.iter().any(|it| it.name == "name")
@@ -246,7 +246,7 @@ impl Parser {
     }
 
     /// Handles a line end within a JSON string. If the string has the element's close tag in it,
-    /// the element ends with that tag. Otherwise the element goes on.
+    /// the element ends with that tag. Otherwise the element continues.
     pub(super) fn string_torn(&mut self, mut capture: Box<Capture>, sink: Sink<'_>) {
         match capture.torn(&self.held, &self.config.markup) {
             Some(end) => {
@@ -262,7 +262,8 @@ impl Parser {
         }
     }
 
-    /// The JSON in an element's body, without comments and marks of CDATA sections.
+    /// The JSON in an element's body, with comments and the delimiters of CDATA sections replaced
+    /// by spaces.
     fn blanked<'a>(&self, capture: &Capture, body: &'a str) -> Cow<'a, str> {
         let has_own = capture.kind == Kind::Metadata && self.config.reading != Rules::First;
         match capture.body.mixed {
@@ -306,8 +307,8 @@ impl Parser {
         }
     }
 
-    /// Handles complete JSON in the text: gives its calls or, if it has none, text. `sure` says
-    /// that the JSON declares itself a call.
+    /// Handles complete JSON in the text: emits its calls or, if it has none, the JSON as text.
+    /// `sure` says that the JSON declares itself a call.
     pub(super) fn tried(&mut self, held: &str, sure: bool, sink: Sink<'_>) {
         let sound = json::check(held).is_ok();
         let calls = if sound { json::calls(held, &self.shape) } else { Vec::new() };
@@ -394,8 +395,9 @@ impl Parser {
     }
 }
 
-/// JSON whose comments and marks of CDATA sections are replaced by spaces, so that every other byte
-/// keeps its place. `has_own` says whether the JSON may have comments of its own, `//` and `/* */`.
+/// Replaces comments and the delimiters of CDATA sections in JSON by spaces, so that every other
+/// byte keeps its place. `has_own` says whether the JSON may have comments of its own, `//` and `/*
+/// */`.
 fn blank(text: &str, has_own: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

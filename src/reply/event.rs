@@ -1,13 +1,13 @@
-//! The events that a parser gives.
+//! The events that a parser emits.
 
 use crate::reply::{Kind, Why};
 use crate::xml::Place;
 
-/// One part of a reply. An event borrows all that it has, so copy what you need.
+/// One part of a reply. An event borrows its contents, so copy what you need to keep.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// What the event reports.
+    /// The kind and the content of the event.
     pub what: What<'a>,
     /// The characters of the reply that the event covers. It is empty if the event only reports
     /// something about characters of other events.
@@ -17,7 +17,7 @@ pub struct Event<'a> {
     pub place: Place,
 }
 
-/// What an event reports.
+/// The kinds of events, with their contents.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum What<'a> {
@@ -26,19 +26,22 @@ pub enum What<'a> {
         /// The kind of the element around the text. None for text between elements.
         within: Option<Kind>,
     },
-    /// A thought, a response or the agent's own root begins.
+    /// A thought, a response, the agent's own root or a control block begins.
     Opened(Element<'a>),
-    /// An element is complete. The source of a thought, a response or an own root is only its close
-    /// tag, since earlier events had the rest. The source of any other element is the whole
-    /// element.
+    /// An element is complete. The source of a thought, a response, an own root or a control block
+    /// is only its close tag, since earlier events had the rest. The source of any other element is
+    /// the whole element.
     Closed(Element<'a>),
-    /// An element that can't be used, and why. Or text that crossed its limit.
+    /// An element can't be used, or a text crossed its limit.
     Broken(Broken<'a>),
-    /// A note about markup that wasn't quite right, and how the parser understood it. The event
-    /// about the markup itself follows, unless the markup was dropped.
+    /// A note about markup that wasn't correct, and how the parser understood it. The event about
+    /// the markup itself follows, unless the markup was dropped.
     Repaired(&'a str),
-    /// An element that is complete and could run, but stands where it is only text. Earlier events
-    /// gave it as text already. The event's place is that of the open tag.
+    /// An element is complete and could run, but stands in a place where it is only text. Earlier
+    /// events emitted it as text already. The event's place is that of the open tag.
+    ///
+    /// For a control block in the middle of a line, this event comes before the block's
+    /// [`Opened`](What::Opened).
     Ignored {
         /// The element.
         element: Element<'a>,
@@ -65,8 +68,8 @@ pub struct Element<'a> {
     pub name: &'a str,
     /// The element's kind.
     pub kind: Kind,
-    /// The attributes in their order. If they weren't written, the parser adds `type`, `mode` and
-    /// `id` to an action, and `id` to a `tool_use` or a `tool_call`.
+    /// The attributes in their order. The parser adds attributes that are missing: `type`, `mode`
+    /// and `id` to an action, and `id` to a `tool_use` or a `tool_call`.
     pub attributes: &'a [Attribute],
     /// The element's content. It is empty if the event only reports the open tag.
     pub body: Body<'a>,
@@ -102,10 +105,10 @@ impl Attribute {
 pub enum Body<'a> {
     /// Nothing, or only white space.
     Empty,
-    /// The text of a thought, a response or an own root, without the elements in it. Or the text
-    /// between the tags of a context feed.
+    /// The text of a thought, a response, an own root or a control block, without the elements in
+    /// it; or the text between the tags of a context feed.
     Text(&'a str),
-    /// Valid JSON as it is written, except that comments and the marks of CDATA sections are
+    /// Valid JSON as it is written, except that comments and the delimiters of CDATA sections are
     /// replaced by spaces.
     Json(&'a str),
     /// The whole element with its tags, as well-formed XML that [`xml::read`](crate::xml::read)
@@ -125,21 +128,21 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Why an element can't be used.
+/// An element that can't be used, and the reason.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Broken<'a> {
     /// The element's name.
     pub name: &'a str,
-    /// The sort of rule that the element breaks.
+    /// The kind of rule that the element breaks.
     pub fault: Fault,
-    /// What is wrong and, if that helps, what would be right.
+    /// The error and, if it helps, the correct form.
     pub reason: &'a str,
     /// The text around the place of the error, up to 40 characters on either side.
     pub snippet: &'a str,
 }
 
-/// A sort of rule that a reply may break.
+/// A kind of rule that a reply may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
@@ -147,7 +150,7 @@ pub enum Fault {
     Json,
     /// Tags, attributes or child elements that can't be understood with certainty.
     Markup,
-    /// Something is larger than [`ReplyLimits`](crate::limits::ReplyLimits) allow.
+    /// An element or a text is larger than [`ReplyLimits`](crate::limits::ReplyLimits) allows.
     Limit,
 }
 

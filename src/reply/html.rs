@@ -1,7 +1,7 @@
-//! HTML in Markdown: which lines begin an HTML block, what ends the block, and which text in a
-//! paragraph may be a tag. In HTML no backtick begins a code span.
+//! HTML in Markdown: finds the lines that begin an HTML block, the end of the block, and the text
+//! in a paragraph that may be a tag. In HTML, no backtick begins a code span.
 
-/// What ends an HTML block.
+/// The end condition of an HTML block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// One of `</pre>`, `</script>`, `</style>` and `</textarea>`.
@@ -45,7 +45,7 @@ const BLOCKS: &str = " address article aside base basefont blockquote body capti
 /// Elements whose text isn't Markdown. They begin an HTML block, too.
 const KEPT: &str = " pre script style textarea ";
 
-/// The beginning of a line that begins with `<`. It may still begin an HTML block.
+/// The beginning of a line that starts with `<` and may begin an HTML block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
     /// The bytes after the `<`, in lower case unless they begin with `!`.
@@ -55,8 +55,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Takes a byte after the `<`, or the line's end. Returns what ends the HTML block, once it is
-    /// certain that a block begins.
+    /// Takes a byte after the `<`, or the line's end. Returns the end condition of the HTML block,
+    /// once it is certain that a block begins.
     pub(super) fn step(&mut self, byte: u8) -> Option<End> {
         if self.is_over {
             return None;
@@ -104,19 +104,18 @@ impl Start {
     }
 }
 
-/// The part of a paragraph that a `<` may have begun: a tag, a comment or the like, or a link to an
-/// address.
+/// The part of a paragraph that a `<` may have begun: a tag, a comment or the like, or an autolink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Region {
     #[default]
     None,
     /// After `<`.
     Start,
-    /// In a tag's name, which may also be the beginning of an address.
+    /// In a tag's name, which may also be the beginning of an autolink.
     Name,
-    /// In an address, such as after `<https:` or `<me@`.
+    /// In an autolink, such as after `<https:` or `<me@`.
     Address,
-    /// After `</`. The values say whether there is a name, and whether it has ended.
+    /// After `</`. The values say whether the tag has a name, and whether the name has ended.
     Close(bool, bool),
     /// After white space in a tag.
     Between,
@@ -140,11 +139,11 @@ pub(super) enum Region {
     Instruction(bool),
 }
 
-/// What is known of a region after a byte.
+/// The result of reading one byte of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegionStep {
     On,
-    /// The region has ended, or wasn't one.
+    /// The region has ended, or the text wasn't a region.
     Over,
     /// The region was a complete tag.
     Tag,
@@ -170,8 +169,8 @@ impl Region {
         )
     }
 
-    /// Takes a byte of a line on which a tag may stand alone. Returns None once that is impossible,
-    /// and `Region::None` after the tag.
+    /// Takes a byte of a line on which a tag may stand alone. Returns None once the tag can't be
+    /// alone on the line, and `Region::None` after the tag.
     pub(super) fn alone(mut self, byte: u8) -> Option<Region> {
         match self {
             Region::None => matches!(byte, b' ' | b'\t').then_some(self),
@@ -180,7 +179,8 @@ impl Region {
         }
     }
 
-    /// Whether this is a comment, in which all text belongs to the comment up to its end.
+    /// Whether the region is a comment. In a comment, all text belongs to the region up to the
+    /// comment's end.
     pub(super) fn is_comment(self) -> bool {
         matches!(self, Region::Comment(_))
     }
@@ -195,12 +195,12 @@ impl Region {
             (Region::Start, b'!') => Region::Bang,
             (Region::Start, b'?') => Region::Instruction(false),
             (Region::Start, _) if byte.is_ascii_alphabetic() => Region::Name,
-            // An e-mail address may begin with any of these.
+            // An e-mail address may begin with any of these characters.
             (Region::Start, _) if is_address(byte) => Region::Address,
             (Region::Name, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-') => Region::Name,
             (Region::Name, b'>') => return self.tag(),
             (Region::Name | Region::Behind, _) if space => Region::Between,
-            // A `/` belongs to an address only after a `:` or in a mailbox's name, so here it
+            // A `/` belongs to an autolink only after a `:` or in a mailbox's name, so here it
             // belongs to a tag.
             (Region::Name | Region::Between | Region::Named | Region::Behind, b'/') => {
                 Region::Slash

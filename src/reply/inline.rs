@@ -2,21 +2,22 @@
 //! byte by byte.
 //!
 //! A code span begins with a run of backticks. It ends with a run of the same length, or at the end
-//! of its block. But a backtick may belong to something else: a tag's attribute, an address, a
-//! link's target or label, a definition, a table's cell. Only the text after the backtick can
-//! tell. Until the block ends, text after such a backtick is in doubt: it may be code.
+//! of its block. But a backtick may belong to something else: a tag's attribute, an autolink, a
+//! link's destination or label, a link reference definition, or a table cell. Only the text after
+//! the backtick shows whether it does. Until the block ends, text after such a backtick is in
+//! doubt: it may be code.
 
 use crate::reply::html::{Region, RegionStep};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inline {
-    /// How many backticks end the span, if one may have begun.
+    /// How many backticks end the code span. None if no span can have begun.
     span: Option<usize>,
     /// Whether the text here is in doubt, so that it may be code.
     doubt: bool,
     /// How many backticks were just read in a row.
     run: usize,
-    /// Whether these backticks may belong to something else than a code span.
+    /// Whether the backticks of `run` may belong to something else than a code span.
     is_risky: bool,
     /// The last byte was a backslash.
     escape: bool,
@@ -39,15 +40,16 @@ enum Link {
     None,
     /// After `]`.
     Text,
-    /// After `](`, in a target of simple characters.
+    /// After `](`, in a destination of simple characters.
     Plain,
-    /// In a target with quotes, brackets and the like. Its end isn't looked for.
+    /// In a destination with quotes, brackets and the like. The parser doesn't look for the end of
+    /// such a destination.
     Complex,
     /// After `][`.
     Label,
 }
 
-/// Whether the block may be a definition of a link's target.
+/// Whether the block may be a link reference definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Definition {
     #[default]
@@ -77,7 +79,7 @@ impl Inline {
         self.span.is_some()
     }
 
-    /// Whether the text here is, or may be, the value of another element's attribute.
+    /// Whether the text here is or may be the value of another element's attribute.
     pub(super) fn in_attribute(&self) -> bool {
         self.span.is_none() && matches!(self.region, Region::Quoted(_))
     }
@@ -106,7 +108,8 @@ impl Inline {
         self.doubt |= was_open && self.span.is_none() || pipe;
     }
 
-    /// Takes the beginning of a line that is indented like code. Below a table such a line is code.
+    /// Takes the beginning of a line that is indented like code. Below a table, such a line is
+    /// code.
     pub(super) fn far_in(&mut self) {
         self.doubt |= self.pipe;
     }
@@ -172,7 +175,7 @@ impl Inline {
             self.run = 1;
             return;
         }
-        // Some readers of HTML take these two characters as white space, and others don't.
+        // Some HTML parsers take a vertical tab and a form feed as white space, and others don't.
         self.doubt |= self.region != Region::None && matches!(byte, 0x0B | 0x0C);
         self.region(byte);
     }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::reply::config::Shape;
 
-/// What is wrong with a JSON text, and at which byte.
+/// An error in a JSON text, and the offset of the wrong byte.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) at: usize,
@@ -22,11 +22,11 @@ pub(super) fn check(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// A call that is written as JSON, and which part of the text it covers.
+/// A call that is written as JSON, and the part of the text that it covers.
 pub(super) struct JsonCall<'a> {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The call's properties, or what is wrong with them.
+    /// The call's properties, or the error in them.
     pub(super) fields: Result<Fields<'a>, Wrong>,
 }
 
@@ -135,7 +135,7 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
     (from + column).saturating_sub(1)
 }
 
-/// Any JSON value all of whose parts can be decoded.
+/// Stands for any JSON value. Deserializing it checks that all parts of the value can be decoded.
 struct Sound;
 
 impl<'de> serde::Deserialize<'de> for Sound {

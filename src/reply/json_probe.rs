@@ -3,7 +3,7 @@
 
 use crate::reply::config::Shape;
 
-/// How far the JSON was read.
+/// The state of reading JSON that may be a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonProbe {
     stage: Stage,
@@ -19,8 +19,8 @@ enum Stage {
     Array,
     /// After `{`.
     Object,
-    /// In the first key: how many of its bytes were read, and which properties it may become, as
-    /// bits.
+    /// In the first key: how many of its bytes were read, and a bit set of the properties that the
+    /// key may name.
     Key(usize, u64),
     Colon {
         mark: bool,
@@ -34,15 +34,15 @@ enum Stage {
     },
 }
 
-/// What the parser does with the characters of the JSON.
+/// How the parser treats the characters of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The characters are held back until the JSON is complete.
     Held,
     /// The characters are discarded: the JSON is a call that crossed its limit.
     Discarded,
-    /// The characters are given as text: the JSON is longer than a call may be, and hasn't declared
-    /// itself a call.
+    /// The characters are emitted as text: the JSON is longer than a call may be, and hasn't
+    /// declared itself a call.
     Text,
 }
 

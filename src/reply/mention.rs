@@ -1,5 +1,5 @@
-//! Mentions: elements and JSON that are text where they stand, but would run elsewhere. The parser
-//! follows them to their end and then reports them as ignored.
+//! Mentions: elements and JSON calls that are text because of their place, and would run in another
+//! place. The parser follows a mention to its end, and then reports it as ignored.
 
 use crate::reply::body::{Body as Reading, BodyStep, Form, Surroundings};
 use crate::reply::code::Why;
@@ -12,7 +12,7 @@ use crate::reply::repair;
 use crate::reply::tag;
 use crate::xml::Place;
 
-/// A mention, as far as it was read.
+/// A mention that is being read.
 #[derive(Debug)]
 pub(super) struct Mention {
     why: Why,
@@ -49,7 +49,7 @@ impl Mention {
 }
 
 impl Parser {
-    /// Begins a mention at an open tag that is text. The tag is complete, and was given as text.
+    /// Begins a mention at an open tag that is text. The tag is complete, and was emitted as text.
     pub(super) fn mention(
         &mut self,
         name: usize,
@@ -74,8 +74,8 @@ impl Parser {
         }
     }
 
-    /// Begins a mention at JSON that is text where it stands and begins with this byte. The byte
-    /// was given as text.
+    /// Begins a mention of JSON that is text and starts with the byte `first`. The byte was emitted
+    /// as text.
     pub(super) fn mention_json(&mut self, first: u8, (why, at): (Why, Place)) {
         if self.mention.as_ref().is_none_or(|it| it.is_prose()) {
             let source = char::from(first).to_string();
@@ -84,13 +84,13 @@ impl Parser {
         }
     }
 
-    /// Takes a tag that is text. If it is a close tag, it closes an open tag that was text, too.
+    /// Takes a tag that is text. A close tag closes an earlier open tag that was text, too.
     pub(super) fn closes_spoken(&mut self, name: usize, closes: bool) {
         let group = self.config.markup.at(name).group;
         self.spoken[group] = self.spoken[group].saturating_sub(u32::from(closes));
     }
 
-    /// Gives text that belongs to a mention, up to the mention's end, and the text after it.
+    /// Emits text, and adds it to the mention up to the mention's end.
     pub(super) fn say_mention(&mut self, mut mention: Box<Mention>, text: &str, sink: Sink<'_>) {
         let max = self.config.limits.action_bytes_max;
         let mut seen = BodyStep::More;

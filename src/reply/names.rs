@@ -11,8 +11,9 @@ pub enum Kind {
     /// The root element of the agent's own payload. The content is parsed as if it stood outside
     /// the element.
     Root,
-    /// A block around actions, if [`Markup::control`] added it: `if`, `then`, `else`, `foreach`,
-    /// `parallel`; or `rollback`. The content is parsed as if it stood outside the element.
+    /// An element that controls actions, if [`Markup::control`] added it: a block around actions
+    /// (`if`, `then`, `else`, `foreach`, `parallel`), or `rollback`. The content is parsed as if it
+    /// stood outside the element.
     Control,
     /// `action`: JSON or child elements.
     Action,
@@ -30,13 +31,13 @@ pub enum Kind {
     Core,
     /// The root element of a peer's payload.
     Peer,
-    /// A tool's output that the model copied into its reply. The output is text, and no element in
-    /// it counts.
+    /// A tool's output that the model copied into its reply. The output is text, and so are all
+    /// elements in it.
     Output,
 }
 
 impl Kind {
-    /// Whether the element's text is given piece by piece, before the element is complete.
+    /// Whether the element's text is emitted piece by piece, before the element is complete.
     pub(super) fn is_text(self) -> bool {
         matches!(self, Kind::Thought | Kind::Response | Kind::Root | Kind::Control)
     }
@@ -72,14 +73,14 @@ const CORE: [&str; 12] = [
 /// The elements that control actions.
 const CONTROL: [&str; 6] = ["else", "foreach", "if", "parallel", "rollback", "then"];
 
-/// The elements in which tools' output usually stands. A model that copies such an element into its
-/// reply doesn't mean to call anything.
+/// The elements that usually hold the output of tools. A model that copies such an element into its
+/// reply doesn't intend a call.
 const OUTPUT: [&str; 5] =
     ["action-result", "function_results", "thread-result", "tool_response", "tool_result"];
 
-/// The names whose tags are markup in a reply: those of the protocol, of the pump's own payloads,
-/// of the agent's own payload, and of its peers' payloads. A name that is added twice keeps its
-/// first meaning.
+/// The names whose tags are markup in a reply: the names of the protocol, of the pump's own
+/// payloads, of the agent's own payload, and of its peers' payloads. A name that is added twice
+/// keeps its first kind.
 ///
 /// ```
 /// use pumphouse::reply::{Kind, Markup};
@@ -91,7 +92,7 @@ const OUTPUT: [&str; 5] =
 /// ```
 #[derive(Clone, Debug)]
 pub struct Markup {
-    /// The names, sorted by bytes. So the names that an incomplete name may become are a range.
+    /// The names, sorted by bytes, so that all names with the same beginning form a range.
     names: Vec<Name>,
 }
 
@@ -159,19 +160,19 @@ impl Markup {
         self.with("tool_call", Kind::ToolCall)
     }
 
-    /// Makes the blocks around actions, and `<rollback>`, markup.
+    /// Makes the tags of the blocks around actions and the tag `<rollback>` markup.
     #[must_use]
     pub fn control(self) -> Markup {
         CONTROL.into_iter().fold(self, |markup, name| markup.with(name, Kind::Control))
     }
 
-    /// Adds a further name of elements in which tools' output stands.
+    /// Adds a further name of elements that hold the output of tools.
     #[must_use]
     pub fn output(self, name: &str) -> Markup {
         self.with(name, Kind::Output)
     }
 
-    /// What a name means. None if tags of this name are text.
+    /// The kind of a name. None if tags of this name are text.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let place = self.names.binary_search_by(|it| (*it.text).cmp(name)).ok()?;

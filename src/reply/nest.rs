@@ -7,12 +7,12 @@ pub(super) struct Nest {
     pub(super) depth: usize,
     pub(super) string: bool,
     escape: bool,
-    /// Whether the text has a character that JSON can't have at its place.
+    /// Whether the text has a character at a place where JSON doesn't allow it.
     loose: bool,
 }
 
 impl Nest {
-    /// The brackets that this text leaves open. The text begins with a bracket.
+    /// Counts the brackets that `text` leaves open. The text begins with a bracket.
     pub(super) fn of(text: &[u8]) -> Nest {
         let mut nest = Nest { depth: 1, ..Nest::default() };
         text.iter().skip(1).for_each(|byte| nest.step(*byte));
@@ -42,8 +42,7 @@ impl Nest {
         }
     }
 
-    /// Takes a blank line. If the text has turned out not to be JSON, its brackets don't count any
-    /// more.
+    /// Handles a blank line: forgets the open brackets if the text has turned out not to be JSON.
     pub(super) fn blank(&mut self) {
         if self.loose {
             *self = Nest::default();

@@ -1,4 +1,4 @@
-//! The parser of a reply: its state between chunks, and how it turns text into events.
+//! The parser of a reply: keeps its state between chunks, and turns text into events.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use crate::reply::tag::{self, Step, Tag};
 use crate::reply::text::Frame;
 use crate::xml::Place;
 
-/// The function that gets the events in order.
+/// The function that receives the events, in order.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 
 /// Parses one reply, whose text comes in chunks of any size.
 ///
 /// [`ReplyLimits`](crate::limits::ReplyLimits) bound how much text the parser keeps. Text between
-/// elements is given without being copied.
+/// elements is passed on without being copied.
 #[derive(Debug)]
 pub struct Parser {
     pub(super) config: Arc<Config>,
     pub(super) shape: Shape,
     pub(super) state: ParserState,
-    /// Text that was read but not given yet: a tag, an element or JSON that isn't complete.
+    /// Text that was read but not emitted yet: a tag, an element or JSON that isn't complete.
     pub(super) held: String,
     /// The place where `held` begins.
     pub(super) at: Place,
     pub(super) code: CodeContext,
-    /// The open thoughts, responses and own roots, the outermost first.
+    /// The open thoughts, responses, own roots and control blocks, the outermost first.
     pub(super) frames: Vec<Frame>,
     /// For each group of names that close each other: how many elements of the group are open.
     pub(super) open: Vec<u32>,
@@ -43,24 +43,24 @@ pub struct Parser {
     pub(super) bare: usize,
     /// How many bytes the open tags of the elements in `frames` have.
     pub(super) tags: usize,
-    /// How many open tags were refused, since they stood too deep, and still have no close tag.
+    /// How many open tags were refused as too deep and aren't closed yet.
     pub(super) too_deep: usize,
-    /// How many ids were made up so far, for calls without one.
+    /// How many ids were generated so far, for calls without an id.
     pub(super) ids: u64,
-    /// An element or JSON that is text where it stands. The parser follows it to its end, to report
-    /// it as ignored.
+    /// A call or payload that is text because of its place, such as in code. The parser follows it
+    /// to its end, to report it as ignored.
     pub(super) mention: Option<Box<Mention>>,
-    /// For each group of names: how many open tags were taken as text, and still have no close tag.
+    /// For each group of names: how many open tags were taken as text and aren't closed yet.
     pub(super) spoken: Vec<u32>,
     /// Within a tool's output: the index of the element's name.
     pub(super) output: Option<usize>,
 }
 
-/// What the parser is reading.
+/// The kind of text that the parser is reading.
 #[derive(Debug)]
 pub(super) enum ParserState {
     Text,
-    /// A text that may become a tag, and where it stands.
+    /// A text that may become a tag, and the spot of the tag.
     Tag(Tag, Spot),
     /// A close tag that may stand in a code span.
     Ambiguity(Ambiguity),
@@ -98,7 +98,7 @@ impl Parser {
         }
     }
 
-    /// Takes a chunk, and gives the events that are certain by now to `sink`.
+    /// Parses a chunk, and passes the events that are certain by now to `sink`.
     pub fn feed(&mut self, chunk: &str, sink: &mut dyn FnMut(Event<'_>)) {
         let mut rest = chunk;
         while !rest.is_empty() {
@@ -112,8 +112,9 @@ impl Parser {
         }
     }
 
-    /// Ends the reply. Open thoughts, responses and own roots are closed. An incomplete call or
-    /// payload isn't run: it is reported as broken, or as `cut` in the last event.
+    /// Ends the reply. Open thoughts, responses, own roots and control blocks are closed. An
+    /// incomplete call or payload isn't run: the parser reports it as broken, or as `cut` in the
+    /// last event.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
         while let ParserState::Ambiguity(ambiguity) = self.state {
             self.decide(ambiguity, sink);
@@ -177,8 +178,8 @@ impl Parser {
         &self.config.markup.at(place).text
     }
 
-    /// Whether an incomplete close tag is that of the innermost open element. The tag must have
-    /// `</` and at least one letter.
+    /// Whether an incomplete close tag is the beginning of the innermost open element's close tag.
+    /// The incomplete tag must have `</` and at least one letter.
     fn is_closing(&self, tag: Tag, held: &str) -> bool {
         let Some(frame) = self.frames.last() else { return false };
         let begun = held.strip_prefix("</").map_or("", str::trim_ascii_end);
@@ -250,8 +251,8 @@ impl Parser {
                     return &rest[at + 1..];
                 }
                 Step::Comment | Step::Section => {
-                    // Where a tag would be text, such as in a code span, so is a comment or a
-                    // section.
+                    // In a place where a tag would be text, such as a code span, a comment or a
+                    // section is text as well.
                     match step {
                         _ if spot.why.is_some() => return self.not_a_tag(rest, at + 1, sink),
                         _ => {}
@@ -270,8 +271,8 @@ impl Parser {
         ""
     }
 
-    /// Gives the text that was held back, and the first `at` bytes of `rest`, as text. Returns the
-    /// other bytes of `rest`.
+    /// Emits the held text and the first `at` bytes of `rest` as text. Returns the remaining bytes
+    /// of `rest`.
     fn not_a_tag<'c>(&mut self, rest: &'c str, at: usize, sink: Sink<'_>) -> &'c str {
         let (now, later) = rest.split_at(rest.floor_char_boundary(at));
         let mut held = std::mem::take(&mut self.held);
@@ -319,7 +320,7 @@ impl Parser {
         later
     }
 
-    /// Whether an open tag is text where it stands, although its name is markup.
+    /// Whether an open tag is text because of its place, although tags of its name are markup.
     fn is_mention(&self, tag: Tag, spot: Spot) -> bool {
         self.config.reading != Reading::First && !tag.closes && spot.why.is_some()
     }
@@ -439,8 +440,8 @@ impl Parser {
         later
     }
 
-    /// Handles an element that isn't complete where the next element begins. The first element is
-    /// broken, and the next one is read.
+    /// Handles an element that isn't complete when the next element begins. Reports the incomplete
+    /// element as broken, and starts to read the next one.
     fn next_begins(&mut self, capture: &Capture, sink: Sink<'_>) {
         let mut held = std::mem::take(&mut self.held);
         let (source, next) = held.split_at(capture.body.tag);
@@ -504,7 +505,7 @@ impl Parser {
         later
     }
 
-    /// Gives an event, and moves the parser's place after the event's source.
+    /// Emits an event, and moves the parser's place behind the event's source.
     pub(super) fn emit(&mut self, what: What<'_>, source: &str, sink: Sink<'_>) {
         sink(Event { what, source, place: self.at });
         self.at = place::behind(self.at, source);
@@ -523,7 +524,7 @@ impl Parser {
         self.at = place::behind(self.at, source);
     }
 
-    /// An element in the form in which events have it.
+    /// Makes the [`Element`] for an event.
     pub(super) fn element<'e>(&'e self, frame: &'e Frame, body: Body<'e>) -> Element<'e> {
         Element {
             name: self.name(frame.name),

@@ -1,5 +1,5 @@
 //! Repairs elements that a model wrote. An element that isn't well-formed is repaired if its
-//! meaning is plain.
+//! meaning is unambiguous.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ pub(super) struct Mended<'a> {
 /// Makes a complete element well-formed.
 ///
 /// # Errors
-/// What is wrong with the element as it was written, if it can't be repaired.
+/// If the element can't be repaired: the first error of the element as it was written.
 pub(super) fn element(source: &str) -> Result<Mended<'_>, xml::Error> {
     let read = |text: &str| xml::read(text, Profile::Wire, &XmlLimits::INSIDE).map(drop);
     let error = match read(source) {
@@ -40,7 +40,7 @@ struct Mender<'a> {
 }
 
 impl<'a> Mender<'a> {
-    /// Repairs the whole source. None if its meaning isn't plain.
+    /// Repairs the whole source. None if its meaning is ambiguous.
     fn mend(&mut self) -> Option<()> {
         while !self.rest.is_empty() {
             let at = self.rest.find(['<', '&']).unwrap_or(self.rest.len());

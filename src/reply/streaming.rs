@@ -128,16 +128,16 @@ pub struct Property {
     /// The property's type. None means `string`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The only value of the property. Only that of the property `type` is used.
+    /// The only value that the property may have. It is used only for the property `type`.
     #[serde(rename = "const")]
     pub constant: Option<String>,
 }
 
-/// Why a `streaming_config` can't be used.
+/// The error of a `streaming_config` that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamingError {
-    /// What is wrong and where, and what would be right.
+    /// The error, its place, and the allowed values, in words.
     pub message: String,
 }
 
@@ -174,7 +174,7 @@ impl Streaming {
         document.streaming_config.sound()
     }
 
-    /// Checks the values for what their types can't express.
+    /// Checks rules that the types of the values can't express.
     pub(crate) fn sound(self) -> Result<Streaming, StreamingError> {
         if self.tool_batch_size == 0 {
             return Err(error("tool_batch_size is 0: nothing would ever start; 1 is no batching"));

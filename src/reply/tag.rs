@@ -1,9 +1,9 @@
-//! A tag that arrives byte by byte, and its content once it is complete.
+//! Reads a tag that arrives byte by byte, and the tag's content once it is complete.
 
 use crate::reply::event::Attribute;
 use crate::reply::names::{Kind, Markup};
 
-/// How far a tag was read. The first byte that it takes is the one after `<`.
+/// The state of reading a tag. The first byte to read is the byte after `<`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     stage: Stage,
@@ -20,7 +20,7 @@ enum Stage {
     Name,
     /// After the name of a close tag.
     End,
-    /// Within `<!--` or `<![CDATA[`, and how many bytes of that were read after the `!`.
+    /// Within `<!--` or `<![CDATA[`. The value is the number of bytes that were read after the `!`.
     Comment(u8),
     Section(u8),
     Attributes {
@@ -36,13 +36,13 @@ enum Stage {
     },
 }
 
-/// What is known of a tag after a byte.
+/// The result of reading one byte of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The text may still become a tag.
     More,
-    /// The tag has the name with this index. The caller decides whether such a tag counts here. The
-    /// byte isn't taken yet.
+    /// The tag has the name with this index. The caller decides whether such a tag is markup here.
+    /// The byte isn't taken yet.
     Name(usize),
     /// The text isn't a tag whose name is markup. The byte isn't taken.
     Not,
@@ -62,7 +62,7 @@ impl Tag {
         Tag { stage: Stage::Start, names: (0, markup.len()), length: 0, closes: false }
     }
 
-    /// Whether the tag's name is complete and counts as markup here.
+    /// Whether the tag's name is complete, and the tag is markup here.
     pub(super) fn is_named(&self) -> bool {
         !matches!(self.stage, Stage::Start | Stage::Name | Stage::Comment(_) | Stage::Section(_))
     }
@@ -73,12 +73,12 @@ impl Tag {
     }
 
     /// The index of the tag's name once the name is known. Before that, the index of the first name
-    /// that it may become.
+    /// that the tag's name may become.
     pub(super) fn name(&self) -> usize {
         self.names.0
     }
 
-    /// The quotation mark, if the tag was read up to within a quoted value.
+    /// The quotation mark of the attribute value that is being read. None outside quoted values.
     pub(super) fn quote(&self) -> Option<u8> {
         match self.stage {
             Stage::Quoted(quote) => Some(quote),
@@ -86,7 +86,7 @@ impl Tag {
         }
     }
 
-    /// Takes the tag as markup, and goes on after its name.
+    /// Accepts the tag as markup, and continues after its name.
     pub(super) fn welcome(&mut self) {
         self.stage =
             if self.closes { Stage::End } else { Stage::Attributes { value: false, slash: false } };
@@ -115,7 +115,7 @@ impl Tag {
             (Stage::End, _) if space => Stage::End,
             (Stage::End, _) => return Step::Torn,
             (Stage::Attributes { slash, .. }, b'>') => return Step::Whole { empty: slash },
-            // A condition may have a `<`.
+            // The condition of a control block may have a `<`.
             (Stage::Quoted(_), b'<') if markup.at(self.names.0).kind == Kind::Control => self.stage,
             (Stage::Attributes { .. } | Stage::Quoted(_), b'<') => return Step::Torn,
             (Stage::Attributes { value: true, .. }, b'"' | b'\'') => Stage::Quoted(byte),
@@ -166,7 +166,7 @@ fn bracket(depth: u32, string: bool, escape: bool, byte: u8) -> Stage {
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     pub(super) attributes: Vec<Attribute>,
-    /// What wasn't quite right, in words.
+    /// The repairs that were made, in words.
     pub(super) repairs: Vec<String>,
     /// The name of an attribute that stands in the tag twice, with different values.
     pub(super) twice: Option<String>,
@@ -245,8 +245,8 @@ fn value<'a>(name: &str, rest: &'a str, repairs: &mut Vec<String>) -> (&'a str, 
     (value, after)
 }
 
-/// Decodes the five named entities of XML and numeric ones. Any other `&` stays as it is, with a
-/// note in `repairs`.
+/// Decodes the five named entities of XML and numeric entities. Any other `&` stays as it is, with
+/// a note in `repairs`.
 pub(super) fn entities(text: &str, repairs: &mut Vec<String>) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,6 @@
 //! Text and the elements around it: thoughts, responses, and the root element of the agent's own
-//! payload. This part of the parser decides which tags count where, and gives text piece by piece.
+//! payload. This part of the parser decides in which places a tag is markup, and emits text piece
+//! by piece.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;
@@ -9,7 +10,7 @@ use crate::reply::parser::{Parser, Sink};
 use crate::reply::{place, tag};
 use crate::xml::Place;
 
-/// An open thought, response or root of the agent's own payload.
+/// An open thought, response, root of the agent's own payload, or control block.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) name: usize,
@@ -26,16 +27,19 @@ pub(super) struct Frame {
 }
 
 impl Parser {
-    /// Whether a tag of this name counts at this place. None: the tag is text. `Some(None)`: the
-    /// tag may be markup, as far as its place matters. `Some(Some(why))`: the tag is text; if its
-    /// element is complete, it is reported as ignored for this reason.
+    /// Decides whether a tag of this name is markup at its place. Returns:
+    ///
+    /// - `None` if the tag is text.
+    /// - `Some(None)` if the tag may be markup.
+    /// - `Some(Some(why))` if the tag is text, but its element is reported as ignored, for this
+    ///   reason, once the element is complete.
     pub(super) fn welcomes(&self, name: usize, closes: bool, spot: Spot) -> Option<Option<Why>> {
         if self.config.reading == Reading::First {
             return self.welcomed(name, closes, spot.fresh).then_some(None);
         }
         let kind = self.config.markup.at(name).kind;
         let top = self.frames.last();
-        // The close tag of the innermost element may count even in text that looks like a code
+        // The close tag of the innermost element may be markup even in text that looks like a code
         // span, and on an indented line.
         let is_awaited = || {
             let group = self.config.markup.at(name).group;
@@ -81,8 +85,8 @@ impl Parser {
         }
     }
 
-    /// Whether a block of this name may begin here: `then` and `else` stand right within `if`. An
-    /// open one of them ends where the other one begins.
+    /// Whether a control block of this name may begin here. `then` and `else` begin only directly
+    /// within `if`, or after another branch of the `if`, which they close.
     fn is_control(&self, name: usize) -> bool {
         let mut around = self.frames.iter().rev().skip_while(|it| self.is_branch(it.name));
         !self.is_branch(name) || around.next().is_some_and(|it| self.name(it.name) == "if")
@@ -114,7 +118,7 @@ impl Parser {
         }
     }
 
-    /// Gives a piece of text.
+    /// Emits a piece of text.
     pub(super) fn say(&mut self, text: &str, sink: Sink<'_>) {
         match self.mention.take() {
             Some(mention) => self.say_mention(mention, text, sink),
@@ -148,7 +152,7 @@ impl Parser {
     }
 
     /// Reports that a text crossed its limit. The text collected so far is discarded, and the text
-    /// that follows is collected. All of the text is still given in events.
+    /// that follows is collected. Events still emit all of the text.
     fn too_much(&mut self, max: usize, sink: Sink<'_>) {
         let name = self.frames.last().map_or("text", |it| self.name(it.name)).to_owned();
         let reason = format!("too long a text: text_bytes_max is {max}; what is kept begins anew");
@@ -212,7 +216,7 @@ impl Parser {
         };
         self.tags += source.len();
         if kind == Kind::Control && !fresh {
-            // The block begins all the same, so that nothing in it runs.
+            // The block is opened all the same, so that the agent can refuse all that stands in it.
             let element = self.element(&frame, Body::Empty);
             sink(Event {
                 what: What::Ignored { element, why: Why::Line },
@@ -242,7 +246,7 @@ impl Parser {
         }
     }
 
-    /// Why one more element can't be opened. None if it can.
+    /// Returns why one more element can't be opened. None if it can.
     fn too_deep(&self, source: &str) -> Option<String> {
         let limits = &self.config.limits;
         if self.frames.len() >= limits.depth_max {

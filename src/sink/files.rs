@@ -49,20 +49,20 @@ impl Files {
         Ok(Files { path: Template::parse(path.as_ref())?, max_size: MAX_SIZE, keep: KEEP })
     }
 
-    /// The size in bytes that a file may reach before a new one is begun; 10 MiB by default. A
-    /// longer line has a file to itself.
+    /// Sets the size in bytes that a file may reach before a new file is begun; 10 MiB by default.
+    /// A line that is longer has a file to itself.
     #[must_use]
     pub fn max_size(self, bytes: u64) -> Files {
         Files { max_size: bytes, ..self }
     }
 
-    /// How many older files stay, as `.1`, `.2` and so on; 5 by default.
+    /// Sets how many older files stay, as `.1`, `.2` and so on; 5 by default.
     #[must_use]
     pub fn keep(self, files: usize) -> Files {
         Files { keep: files, ..self }
     }
 
-    /// Resolves the path from this folder.
+    /// Makes the path relative to this folder.
     pub(crate) fn within(self, folder: &Path) -> Files {
         Files { path: self.path.within(folder), ..self }
     }
@@ -208,7 +208,7 @@ impl Disk {
         while let Some(path) = self.unsynced.first() {
             match File::open(path) {
                 Ok(it) => it.sync_data()?,
-                // The file was removed since.
+                // The file was removed after it was written.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -231,14 +231,15 @@ impl Open {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
             if last != *b"\n" {
-                // A power cut has cut the last line. Its item is written again, in a new line.
+                // A power cut has cut the last line. The item of that line is written again, on a
+                // new line.
                 to.add(b"\n")?;
             }
         }
         Ok(to)
     }
 
-    /// Appends a line. After an error, the file is cut back to its size before.
+    /// Appends a line. After an error, the file is truncated to its previous size.
     fn add(&mut self, line: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(line) {
             self.file.set_len(self.size)?;
@@ -249,8 +250,8 @@ impl Open {
     }
 }
 
-/// Renames a file and its older ones: `path` becomes `path.1`, `path.1` becomes `path.2`, and so on
-/// up to `keep`, whose file is replaced. With a `keep` of 0, the file itself is removed.
+/// Renames a file and the older files: `path` becomes `path.1`, `path.1` becomes `path.2`, and so
+/// on. The file with the number `keep` is replaced. With a `keep` of 0, the file itself is removed.
 fn rotate(path: &Path, keep: usize) -> io::Result<()> {
     let numbered = |number: usize| {
         let mut name = path.as_os_str().to_owned();

@@ -11,7 +11,7 @@ use crate::id::ThreadId;
 use crate::log::Entry;
 use crate::model::{DroppedEvents, EventQueue, ProviderEvent};
 
-/// One thing that a sink gets.
+/// An item that a sink gets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
@@ -21,8 +21,8 @@ pub enum Item {
     Live(Showing),
     /// Live payloads were dropped because the sink didn't take them in time.
     Dropped {
-        /// The thread of the payloads. None for the payloads of all threads that aren't counted one
-        /// by one.
+        /// The thread of the payloads. None for the payloads of all threads without a count of
+        /// their own.
         thread: Option<ThreadId>,
         /// How many payloads were dropped.
         count: u64,
@@ -36,7 +36,8 @@ pub enum Item {
         /// How many events were dropped.
         count: u64,
     },
-    /// The number of entries that were skipped: those written while the sink was away.
+    /// Entries were skipped because they were written while the sink was away. The value is the
+    /// number of these entries.
     Skipped(u64),
 }
 
@@ -112,8 +113,8 @@ impl Waiting {
         }
     }
 
-    /// Queues the live payloads that were shown before the log went beyond a position, and the
-    /// events that came from providers so far.
+    /// Queues the live payloads that were shown before the log grew beyond a position, and the
+    /// events of providers that have come so far.
     pub(super) fn take_live(&mut self, position: u64) {
         self.take_shown(position);
         let (dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
@@ -138,8 +139,8 @@ impl Waiting {
         self.items.extend(items);
     }
 
-    /// Drops all items that wait. Queues the number of skipped entries, and the numbers of dropped
-    /// events of providers.
+    /// Drops all items that wait. Then queues items with the number of skipped entries and the
+    /// numbers of dropped events of providers.
     pub(super) fn skip(&mut self, entries: u64) {
         let (mut dropped, events) = self.events.as_ref().map(|it| it.take()).unwrap_or_default();
         let waiting = self.items.drain(..).filter_map(|item| match item {
@@ -158,7 +159,7 @@ impl Waiting {
         }
     }
 
-    /// Drops the live payloads that wait: they were sent already, or would be late.
+    /// Drops the live payloads that wait, because they were sent already or would come too late.
     pub(super) fn forget_live(&mut self) {
         self.items.retain(|it| !matches!(it, Item::Live(_)));
     }

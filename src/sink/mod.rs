@@ -1,12 +1,17 @@
 //! Sinks: destinations of a pump's entries and live payloads. A sink writes files, sends to a
 //! WebSocket, or passes them to the program itself.
 //!
-//! A sink follows the log, and gets each entry at least once, in the order of the log. A sink of a
-//! file or a WebSocket keeps its position in a file beside the log, so it also gets the entries
-//! that were written while it was away; `buffer_on_disconnect: false` skips those. A sink can also
-//! get raw events, those of providers' streams; a sink of raw events alone gets no entries. The
-//! number of waiting live payloads, such as a reply while an agent writes it, is bounded: the
-//! oldest are dropped first, and an item says how many were dropped. `docs/sinks.md` is the manual.
+//! A sink follows the log, and gets each entry at least once, in the order of the log. A sink of
+//! files or a WebSocket keeps its position in a file beside the log, so it also gets the entries
+//! that were written while it was away. With `buffer_on_disconnect: false`, a WebSocket doesn't get
+//! those entries.
+//!
+//! A sink can also get raw events, which are the events of providers' streams. A sink of raw events
+//! alone gets no entries.
+//!
+//! The number of waiting live payloads, such as the pieces of a reply that an agent is writing, is
+//! bounded. The oldest payloads are dropped first, and an item says how many were dropped.
+//! `docs/sinks.md` is the manual.
 
 mod item;
 mod path;
@@ -58,12 +63,12 @@ pub struct Sink {
     lag: Arc<AtomicU64>,
 }
 
-/// What a sink gets.
+/// The kinds of items that a sink gets.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkSelection {
     pub(crate) entries: bool,
     pub(crate) live: bool,
-    /// The providers' events, if the sink gets them.
+    /// The source of providers' events, if the sink gets such events.
     pub(crate) events: Option<ProviderEvents>,
 }
 
@@ -86,13 +91,13 @@ enum Destination {
     Channel(channel::Sender),
 }
 
-/// What is wrong with a sink.
+/// An error in the settings of a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoSink {
     /// The setting that is wrong, such as `url` or `path`.
     pub setting: &'static str,
-    /// What is wrong with it, and what to do.
+    /// The error, and what to do about it.
     pub text: String,
 }
 
@@ -153,12 +158,13 @@ impl Sink {
         Sink { selection: SinkSelection::only_raw(events), ..self }
     }
 
-    /// Sets what the sink gets.
+    /// Sets the kinds of items that the sink gets.
     pub(crate) fn selection(self, selection: SinkSelection) -> Sink {
         Sink { selection, ..self }
     }
 
-    /// Makes the sink begin after a position of the log, which the program has kept itself.
+    /// Makes the sink begin after this position of the log. The program itself has kept the
+    /// position.
     #[must_use]
     pub fn after(self, position: u64) -> Sink {
         Sink { after: Some(position), ..self }
@@ -243,8 +249,8 @@ impl Sink {
     }
 }
 
-/// Passes the log to a target until the pump is drained, and then passes on the entries that are
-/// left.
+/// Passes the entries of the log to a target until the pump is drained, and then the entries that
+/// are left.
 async fn follow(
     pump: &Pump,
     log: Arc<dyn Log>,

@@ -12,13 +12,13 @@ const THREAD: &str = "{thread_id}";
 const NAME_BYTES_MAX: usize = 120;
 /// How many digits of the id's digest stand at the end of an escaped id that was cut.
 const DIGEST_DIGITS: usize = 16;
-/// What replaces the placeholder for items that have no thread.
+/// The text that replaces the placeholder for items that have no thread.
 const NO_THREAD: &str = "-";
 
 /// A path that may have `{thread_id}` in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
-    /// The folder where the path starts.
+    /// The folder that the path is relative to.
     folder: PathBuf,
     /// The parts around `{thread_id}`.
     parts: Vec<String>,
@@ -45,7 +45,7 @@ impl Template {
         Ok(Template { folder: PathBuf::new(), parts })
     }
 
-    /// Resolves the path from this folder.
+    /// Makes the path relative to this folder.
     pub(super) fn within(self, folder: &Path) -> Template {
         Template { folder: folder.to_owned(), ..self }
     }

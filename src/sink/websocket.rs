@@ -65,15 +65,15 @@ impl WebSocket {
         Ok(WebSocket { url, attempts: ATTEMPTS, buffers: true })
     }
 
-    /// How many attempts to reach the peer may fail before the sink waits for the next entry of the
-    /// log; 3 by default.
+    /// Sets how many attempts to reach the peer may fail before the sink waits for the next entry
+    /// of the log; 3 by default.
     #[must_use]
     pub fn reconnect_attempts(self, attempts: u32) -> WebSocket {
         WebSocket { attempts, ..self }
     }
 
-    /// Whether a peer that was unreachable gets the entries that were written meanwhile; true by
-    /// default. With false, the peer gets only their number.
+    /// Sets whether a peer that was unreachable gets the entries that were written meanwhile; true
+    /// by default. With false, the peer gets only the number of these entries.
     #[must_use]
     pub fn buffer_on_disconnect(self, buffers: bool) -> WebSocket {
         WebSocket { buffers, ..self }
@@ -135,8 +135,8 @@ impl Target for Client {
     }
 
     async fn send(&mut self) -> Result<Sent, Unreachable> {
-        // The connection is taken out, so it isn't used again after an error, or if this future is
-        // dropped.
+        // The connection is taken out of its field, so that it isn't used again after an error or
+        // if this future is dropped.
         let mut connection = match self.connection.take() {
             Some(it) => it,
             None => {
@@ -232,8 +232,8 @@ async fn connect(url: &Url) -> Result<Connection, tungstenite::Error> {
     Ok(connection)
 }
 
-/// Replaces the error of a wrong certificate, or of a peer without TLS, by one that says what to
-/// do.
+/// Replaces the error of a wrong certificate, or of a peer without TLS, by an error that says what
+/// to do.
 fn explained(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
     match inner.and_then(tls_trust::explained) {

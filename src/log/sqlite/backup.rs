@@ -1,10 +1,10 @@
 //! Backups: a copy of a log in another file, made while the log may be written to.
 //!
-//! SQLite copies the pages, some at a time, within one read transaction. So the copy is the file as
-//! it was when the transaction began. With a transaction for each step, the copy would begin again
-//! after every commit, and never end while a writer is busy. `VACUUM INTO` has one transaction as
-//! well, but it builds every index again and can't report progress. The price of one transaction is
-//! that the write-ahead log grows by all that is written meanwhile.
+//! SQLite copies the pages in steps, within one read transaction. So the copy is the file as it was
+//! when the transaction began. With a transaction for each step, the copy would start over after
+//! every commit, and never end while a writer is busy. `VACUUM INTO` uses one transaction as well,
+//! but it builds every index again and can't report progress. One transaction has a price: the
+//! write-ahead log grows by all commits that are written meanwhile.
 //!
 //! The copy is made under another name, synced and verified, and only then moved to its path. So
 //! the file at that path is a complete log at any time.
@@ -30,10 +30,10 @@ use crate::log::{Boxed, Error, ready};
 
 /// Pages (4 MiB) that are copied at a time. Between two steps the backup can be cancelled.
 const PAGES_AT_ONCE: i32 = 1_024;
-/// How soon a step is tried again if another connection was in the way.
+/// The wait before a step is retried because another connection blocked it.
 const BUSY_WAIT: Duration = Duration::from_millis(10);
 
-/// What happens to a file that exists at the copy's path already.
+/// How a file that exists at the copy's path already is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive, since a file can only stay or be replaced.
 pub enum Existing {
@@ -83,7 +83,7 @@ pub(super) fn start(
     Box::pin(async move {
         let report = answered.recv_async().await.unwrap_or(Err(Error::Closed))?;
         let lock = match lock {
-            // A log may have been made there meanwhile.
+            // A log may have been made at the path meanwhile.
             None => is_free(&log, &to, existing)?,
             lock => lock,
         };
@@ -93,8 +93,8 @@ pub(super) fn start(
     })
 }
 
-/// Checks that a copy may be put at a path. If a log with a lock file is there that no process
-/// writes to, its lock is taken and returned.
+/// Checks that a copy may be put at a path. If the path has a lock file, but no process writes to
+/// the log there, takes the log's lock and returns it.
 fn is_free(log: &Path, to: &Path, existing: Existing) -> Result<Option<Lock>, Error> {
     let refuse = |why: &str| Err(Error::Io(format!("{}: {why}", to.display()).into()));
     files::spare(log, to)?;
@@ -156,8 +156,8 @@ impl Half {
 impl Drop for Half {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // After a rename there is no such file any more. After a hard link, this removes the first
-        // of two names.
+        // After a rename, this path has no file any more. After a hard link, this removes the first
+        // of the file's two names.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -199,7 +199,7 @@ impl Work {
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut to = Connection::open_with_flags(&self.half, flags).map_err(trouble)?;
-        // No syncs while copying: an unfinished copy is removed, and a complete one is synced once.
+        // Copying doesn't sync: an unfinished copy is removed, and a complete copy is synced once.
         to.pragma_update(None, "synchronous", "OFF").map_err(trouble)?;
         to.pragma_update(None, "journal_mode", "OFF").map_err(trouble)?;
         let copying = Backup::new(&from.db, &mut to).map_err(trouble)?;
@@ -220,8 +220,8 @@ impl Work {
         Ok(())
     }
 
-    /// Marks the copy as a file without a write-ahead log, so that readers make no files beside it,
-    /// and syncs it.
+    /// Marks the copy as a database without a write-ahead log, so that readers make no files beside
+    /// it. Then syncs the copy.
     fn settle(&self) -> Result<(), Error> {
         /// The offset of two bytes in SQLite's header: the versions of the format for writing and
         /// reading. Both are 2 with a write-ahead log, and 1 without one.

@@ -14,7 +14,7 @@ use crate::log::{Error, Identity};
 /// How many findings about pages are reported at most.
 const PAGES_MAX: usize = 100;
 
-/// Finds where a log ends. Returns an error if the log's tables were changed or its last commit
+/// Finds the end of a log. Returns an error if the log's tables were changed or its last commit
 /// isn't sound.
 pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     for (kind, name, what) in reader.sql(schema::differences(&reader.db))? {
@@ -56,8 +56,8 @@ pub(super) fn tip(reader: &mut Reader) -> Result<Tip, Error> {
     Ok(Tip { head, position: tip_position, thread: tip_thread, name })
 }
 
-/// Verifies the whole file. Damage that the checks meet becomes a finding in the report. If a page
-/// couldn't be read, everything is read once more.
+/// Verifies the whole file. The report lists the damage as findings. If a page couldn't be read,
+/// the whole file is verified once more.
 pub(super) fn verify(reader: &mut Reader, expect: Option<Head>) -> Result<Report, Error> {
     let report = look(reader, expect)?;
     if report.findings.iter().all(|it| it.wrong != Wrong::Page) {
@@ -136,7 +136,7 @@ impl Reader {
     }
 }
 
-/// Checks every commit, some in each transaction, so that a writer isn't blocked for long.
+/// Checks every commit, a few in each transaction, so that a writer isn't blocked for long.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
@@ -155,7 +155,7 @@ fn some_commits(reader: &mut Reader, verifier: &mut Verifier) -> Result<bool, Er
     Ok(any)
 }
 
-/// Does some work in one read transaction. Otherwise, each query would take its own locks.
+/// Runs `work` in one read transaction. Otherwise, each query would take its own locks.
 pub(super) fn at_once<T>(
     reader: &mut Reader,
     work: impl FnOnce(&mut Reader) -> Result<T, Error>,
@@ -237,7 +237,7 @@ fn entries(
     after: u64,
     last: u64,
 ) -> Result<(), Error> {
-    /// How many entries of a commit are in memory at once.
+    /// The most entries of a commit that are in memory at once.
     const AT_ONCE: i64 = 1_024;
     let condition = format!("position > ?1 AND position <= ?2 ORDER BY position LIMIT {AT_ONCE}");
     let mut after = after.cast_signed();
@@ -281,8 +281,8 @@ fn entry(reader: &mut Reader, verifier: &mut Verifier, row: Raw) -> Result<(), E
     Ok(())
 }
 
-/// Whether a thread has an entry with this number before a position, as its own or as one that it
-/// shares as a fork.
+/// Whether a thread has an entry with this number before a position. The entry may be the thread's
+/// own, or one that the thread shares as a fork.
 fn reaches(reader: &mut Reader, thread: i64, seq: u64, before: u64) -> Result<bool, Error> {
     let (mut thread, mut hops) = (thread, 0);
     loop {
@@ -337,7 +337,7 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
             "there is not one row that says which log this is, or a commit before it".to_owned();
         verifier.wrong(Wrong::Identity, None, None, what);
     }
-    // If a writer continued meanwhile, later commits cover these rows.
+    // If a writer has appended commits meanwhile, those commits cover these rows.
     if last.unwrap_or(0).cast_unsigned() != head {
         return Ok(());
     }
@@ -352,7 +352,7 @@ fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> 
     Ok(())
 }
 
-/// Checks that the entries of each thread have numbers without a gap, and that their positions rise
+/// Checks that the entries of each thread are numbered without gaps, and that their positions rise
 /// with the numbers.
 fn sequences(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let mut last: Option<(i64, u64, u64)> = None;

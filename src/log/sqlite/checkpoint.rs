@@ -27,15 +27,15 @@ const SYNC_WAIT: Duration = Duration::from_secs(1);
 /// to copy it. A page that is written many times before that, such as an index page, is copied only
 /// once.
 const CHECKPOINT_PAGES: i64 = 32_768;
-/// The length in pages (256 MiB) at which the writer waits for the copy, so that the write-ahead
-/// log doesn't grow without bound.
+/// The length of the write-ahead log, in pages (256 MiB), at which the writer waits for the copy.
+/// This bounds the length.
 const PAGES_MAX: i64 = 65_536;
 /// Pages (1 MiB) that the write-ahead log may always have, even if the disk is nearly full.
 const PAGES_LEAST: i64 = 256;
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4_096;
-/// The write-ahead log may take this part, one quarter, of its own size and the free room on the
-/// disk together. The other parts are for the database file, which grows with each copy.
+/// A divisor: the write-ahead log may take one quarter of the sum of its own size and the free disk
+/// space. The rest is for the database file, which grows with each copy.
 const PART_OF_ROOM: u64 = 4;
 /// Pages (1 MiB) after which the free disk space is measured again.
 pub(super) const MEASURE_PAGES: i64 = 256;
@@ -46,18 +46,18 @@ const LOOK_WAIT: Duration = Duration::from_millis(400);
 /// beginning only when all of it is copied. A copy that runs during steady writing never quite
 /// reaches the end.
 const PAGES_LEFT: i64 = 32;
-/// The longer the write-ahead log is, the more pages the writer copies itself: [`PAGES_LEFT`], and
-/// one more for each this many pages beyond the length at which copying begins. With large commits,
-/// there are never as few as [`PAGES_LEFT`] left.
+/// The writer copies more than [`PAGES_LEFT`] pages itself when the write-ahead log is long: one
+/// page more for each `PART_BEYOND` pages beyond the length at which copying begins. This is for
+/// large commits, which never leave as few as [`PAGES_LEFT`] pages.
 const PART_BEYOND: i64 = 8;
-/// After so many quick copies in a row, each of at least one page, the file is most likely synced:
-/// see [`Settling`].
+/// After this many quick copies in a row, each of at least one page, the database file is most
+/// likely synced: see [`Settling`].
 const QUICK_COPIES: u32 = 4;
 /// A copy that takes less than this many microseconds is quick. A copy of a few pages with its
 /// syncs takes half as long.
 const QUICK_US: u64 = 2_000;
-/// After this many copies the file counts as settled even if no copy was quick. On a slow disk no
-/// copy is.
+/// After this many copies the database file counts as settled even if no copy was quick. On a slow
+/// disk, no copy is quick.
 const COPIES_MAX: u32 = 32;
 /// Pages (4 MiB) by which the write-ahead log must grow before the writer copies its end again.
 /// This matters when a reader keeps the log from starting from its beginning.
@@ -96,11 +96,12 @@ impl Checkpointer {
 
     /// Asks for a copy. While a copy is being made, at most one further request is kept.
     pub(super) fn request(&self) {
-        // Full: a copy is requested already. Disconnected: the log is poisoned, and says so itself.
+        // An error needs no treatment. `Full` means that a copy is requested already.
+        // `Disconnected` means that the log is poisoned, which the log itself reports.
         let _ = self.requests.try_send(());
     }
 
-    /// Stops the thread, after the copy that it may be making.
+    /// Stops the thread. A copy that is under way is finished first.
     pub(super) fn stop(self) {
         drop(self.requests);
         let _ = self.thread.join();
@@ -152,8 +153,8 @@ impl CheckpointThread {
         }
     }
 
-    /// Copies, unless another copy is in the way. Returns false if the copy failed for good, which
-    /// poisons the log.
+    /// Copies the write-ahead log, unless another copy is under way. Returns false if the copy
+    /// failed for good, which poisons the log.
     fn checkpoint(&mut self) -> bool {
         match self.checkpoint_and_settle() {
             Err(error) if retry(&error) == Retry::Never => {
@@ -211,7 +212,7 @@ impl Settling {
     }
 }
 
-/// Syncs what was written to the write-ahead log since the last time. A failure poisons the log.
+/// Syncs the write-ahead log, if it was written to since the last sync. A failure poisons the log.
 ///
 /// SQLite has its locks on other files, so closing the write-ahead log here drops no lock.
 pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
@@ -223,19 +224,20 @@ pub(super) fn sync(path: &Path, shared: &Shared) -> Result<(), Error> {
     synced.map_err(|it| shared.poison(&format!("syncing the write-ahead log failed: {it}")))
 }
 
-/// Copies as much as the readers allow. Returns whether another copy was in the way.
+/// Copies as much of the write-ahead log as its readers allow. Returns whether another copy was
+/// under way.
 pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
     db.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |row| row.get(0))
 }
 
 /// Waits a while for readers, then copies the whole write-ahead log and truncates it. Returns
-/// whether that succeeded.
+/// whether the copy succeeded.
 pub(super) fn truncate(db: &Connection) -> rusqlite::Result<bool> {
     let is_busy: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     Ok(!is_busy)
 }
 
-/// The length of the write-ahead log, in pages.
+/// The length of the write-ahead log, and the part of it that isn't copied, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wal {
     pub(super) pages: i64,
@@ -396,8 +398,9 @@ mod tests {
         assert_eq!(due(6_144, 6_144), Due::All);
     }
 
-    /// Whether the file is settled after each of some copies. A copy is given by the pages that
-    /// were copied before and after it, all pages, and the time it took.
+    /// Returns, for each of some copies, whether the file is settled after it. Each copy is given
+    /// as four numbers: the pages that were copied before it and after it, all pages of the
+    /// write-ahead log, and the time that the copy took.
     fn settled(copies: &[(i64, i64, i64, u64)]) -> Vec<bool> {
         let mut settling = Settling::default();
         let copied = |&(from, to, pages, took_us)| {

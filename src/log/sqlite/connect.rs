@@ -14,8 +14,8 @@ use crate::log::sqlite::files::{Db, FileLock};
 use crate::log::sqlite::schema;
 use crate::log::{Durability, Error};
 
-/// The size to which SQLite truncates the write-ahead log. It is more than writing alone needs: if
-/// the file is truncated and grows again, commits are delayed by 0.1 s.
+/// The size to which SQLite truncates the write-ahead log. The size is larger than writing alone
+/// needs, because a file that is truncated and grows again delays commits by 0.1 s.
 pub(super) const WAL_BYTES_KEPT: u32 = 320 << 20;
 /// How long a statement waits for other programs that have locked the file.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -27,8 +27,8 @@ const STATEMENTS_MAX: usize = 64;
 pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let wal = beside(path, "-wal");
-    // SQLite would remove this write-ahead log, and with it entries that were acknowledged but not
-    // copied into the database file.
+    // Without a database file, SQLite would remove this write-ahead log, and with it entries that
+    // were acknowledged but not copied into the database file.
     if !path.exists() && std::fs::metadata(&wal).is_ok_and(|it| it.len() > 0) {
         let text = format!(
             "{} isn't there, but {} is, which has entries of it: put the file back, or move the \
@@ -52,9 +52,8 @@ pub(super) fn writing(path: &Path) -> Result<Db, Error> {
     Ok(db)
 }
 
-/// Sets whether the write-ahead log is left as it is when the connection is closed. If not, the
-/// last connection that is closed copies and removes the write-ahead log, and doesn't report a
-/// failure.
+/// Sets whether closing the connection leaves the write-ahead log as it is. Otherwise the last
+/// connection that is closed copies and removes the write-ahead log, and doesn't report a failure.
 pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
 }
@@ -63,7 +62,7 @@ pub(super) fn keeps_its_log(db: &Connection, keeps: bool) -> rusqlite::Result<()
 /// closed.
 pub(super) fn leave_as_it_was(db: &Connection, path: &Path) {
     if std::fs::metadata(beside(path, "-wal")).is_ok_and(|it| it.len() == 0) {
-        // If this fails, an empty file is left.
+        // If this fails, the empty file remains.
         let _ = keeps_its_log(db, false);
     }
 }
@@ -78,15 +77,15 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
         db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
         db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
         // SQLite must not copy the write-ahead log by itself. The writer and the checkpointer
-        // thread do it, and notice failures.
+        // thread copy it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;
         // If a long read made the write-ahead log grow, its file is truncated once the log starts
         // from its beginning again.
         db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         db.pragma_update(None, "cache_size", -65_536)?;
         // The triggers protect the log from other programs. This connection only inserts, never
-        // with REPLACE, and SQLite checks UNIQUE here, too. Without the triggers, a row takes two
-        // thirds of the time.
+        // with REPLACE, and SQLite checks UNIQUE here, too. Inserting a row without the triggers
+        // takes two thirds of the time.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(mode)
     };
@@ -98,8 +97,8 @@ pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Resu
     Ok(())
 }
 
-/// Opens a connection for reading. A process may write to the file meanwhile, or the directory may
-/// be read-only.
+/// Opens a connection for reading. Another process may write to the file meanwhile. The directory
+/// may be read-only.
 pub(super) fn reading(path: &Path) -> Result<Db, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = opened(path, || Connection::open_with_flags(path, flags))?;
@@ -121,7 +120,7 @@ pub(super) fn reading(path: &Path) -> Result<Db, Error> {
 }
 
 /// Opens a file that nobody writes to and that has no write-ahead log. SQLite makes no file beside
-/// it, so this also works in a directory that can't be written to.
+/// it, so opening it also works in a directory that can't be written to.
 pub(super) fn unchanging(path: &Path) -> Result<Db, Error> {
     let rest = std::fs::metadata(beside(path, "-wal")).map_or(0, |it| it.len());
     if rest > 0 {
@@ -170,11 +169,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a log. However the process ends, the system then frees the lock.
+    /// Takes the lock of a log. When the process ends in any way, the system frees the lock.
     ///
     /// There are two locks. The first is on a file beside the log, which has the id of the process
     /// that holds the lock. On systems other than Linux this is the only lock. The second is on the
-    /// log's file itself, so it works whatever name the log is opened by.
+    /// log's file itself, so it works under every name of the file.
     pub(super) fn take(path: &Path) -> Result<Lock, Error> {
         let beside = beside(path, "-lock");
         let trouble =
@@ -185,7 +184,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // The process's id only makes the error more helpful.
+                // An error is ignored, since the process's id only makes the message more helpful.
                 let _ = file.read_to_string(&mut text);
                 let process = text.trim().parse().ok();
                 return Err(Error::Locked { path: path.to_owned(), process });
@@ -212,8 +211,8 @@ impl Lock {
 }
 
 /// Unlocks the file explicitly. A child process that is just being started has copies of our open
-/// files until it runs its own program. If we only closed the file, the child would still hold the
-/// lock.
+/// descriptors until it runs its own program. If the file were only closed, the child would still
+/// hold the lock.
 impl Drop for Lock {
     fn drop(&mut self) {
         // If this fails, the lock is freed when the process ends.
@@ -222,8 +221,8 @@ impl Drop for Lock {
 }
 
 /// A file beside the log. It tells the next process that a write failed, so that the write-ahead
-/// log can't be trusted. A power cut may lose this file. After a power cut, however, the next
-/// process reads what the disk really has.
+/// log can't be trusted. A power cut may lose this file, which does no harm: after a power cut, the
+/// next process reads what is really on the disk.
 #[derive(Debug)]
 pub(super) struct Mark(PathBuf);
 
@@ -249,7 +248,8 @@ impl Mark {
     }
 }
 
-/// Options for making a file. On Unix, only its owner may read it, since it may contain messages.
+/// Options for making a file. On Unix, only the file's owner may read it, since it may contain
+/// messages.
 pub(super) fn own() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

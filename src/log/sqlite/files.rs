@@ -1,11 +1,11 @@
 //! Identifies the files of a log by device and inode number instead of by name, so that a link
 //! can't get around a check. Also has the lock that lets one process at a time write to a file,
-//! whatever its names are.
+//! even if the file has several names.
 //!
 //! On Linux the lock is on the log's file itself, by `flock`. SQLite has POSIX locks on the same
 //! file, and the system drops all POSIX locks when the process closes any descriptor of the file.
 //! So one descriptor is opened for `flock`, and closed only when no connection of this process has
-//! the file open. For this purpose the connections are counted. On Linux the two kinds of locks
+//! the file open. To know when, this module counts the connections. On Linux the two kinds of locks
 //! ignore each other. On other systems they may not, and only the lock on the file beside the log
 //! is used.
 
@@ -25,7 +25,7 @@ use crate::log::sqlite::whole;
 /// The suffixes of the files beside a log.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-lock", "-failed", "-journal"];
 
-/// Identifies a file, whatever its name is: by its device and its inode number.
+/// Identifies a file by its device and its inode number, independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileId(u64, u64);
 
@@ -80,8 +80,8 @@ pub(super) struct Files {
     wal: Resolved,
 }
 
-/// What is at a path: the file or link itself, and the file that a link leads to. Both matter,
-/// since SQLite looks for the files beside a log by the log's path.
+/// The identities that a path resolves to: the file or link itself, and the file that a link leads
+/// to. Both matter, since SQLite looks for the files beside a log by the log's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resolved {
     itself: Option<FileId>,
@@ -99,12 +99,12 @@ impl Resolved {
     }
 }
 
-/// Which of the log's files was removed, renamed or replaced.
+/// A file of the log that was removed, renamed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingFile {
     /// The database file.
     File,
-    /// The write-ahead log only. Its content can still be copied.
+    /// Only the write-ahead log. Its content can still be copied.
     Wal,
 }
 
@@ -114,8 +114,7 @@ impl Files {
         Ok(Files { path: path.to_owned(), file: Resolved::of(path)?, wal })
     }
 
-    /// Returns which of the files is gone, if one is. A file that can't be checked counts as being
-    /// there.
+    /// Returns the file that is missing, if one is. A file that can't be checked counts as present.
     pub(super) fn missing(&self) -> Option<MissingFile> {
         let is_moved = |path: &Path, was| Resolved::of(path).is_ok_and(|is| is != was);
         if is_moved(&self.path, self.file) {
@@ -124,7 +123,7 @@ impl Files {
         is_moved(&beside(&self.path, "-wal"), self.wal).then_some(MissingFile::Wal)
     }
 
-    /// The error's text for a file that is gone.
+    /// The error's text for a missing file.
     pub(super) fn missing_text(&self, gone: MissingFile) -> String {
         let path = match gone {
             MissingFile::File => self.path.clone(),
@@ -134,7 +133,7 @@ impl Files {
     }
 }
 
-/// What this process has open of one file.
+/// The connections and the lock of this process on one file.
 #[derive(Default)]
 struct OpenFile {
     connections: usize,
@@ -165,7 +164,7 @@ pub(super) struct Db {
     counted: Counted,
 }
 
-/// A connection's part in the count of its file. `None` if the file isn't known.
+/// Counts one connection to a file until it is dropped. `None` if the file isn't known.
 struct Counted(Option<FileId>);
 
 impl Db {
@@ -182,7 +181,7 @@ impl Db {
         })
     }
 
-    /// Closes the connection. Returns the error if that failed.
+    /// Closes the connection. Returns an error if closing failed.
     pub(super) fn close(self) -> rusqlite::Result<()> {
         let Db { db, counted } = self;
         let closed = db.close().map_err(|(_, error)| error);
@@ -222,8 +221,8 @@ impl Drop for Counted {
 pub(super) struct FileLock(Option<FileId>);
 
 impl FileLock {
-    /// Takes the lock. `None` if this or another process has it already. Where a system has no such
-    /// lock, this succeeds without one.
+    /// Takes the lock. `None` if this or another process has the lock already. If the system has no
+    /// such locks, this succeeds without a lock.
     pub(super) fn take(path: &Path) -> io::Result<Option<FileLock>> {
         if !cfg!(target_os = "linux") {
             return Ok(Some(FileLock(None)));

@@ -9,13 +9,14 @@ use crate::log::entry::Noted;
 use crate::log::sqlite::read::{BELOW, COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::schema;
 
-/// Some marks, each with the last position before its commit. Also the number and the last position
-/// of the commit to continue after. None if there are no more commits.
+/// Some marks, each with the last position before its commit. The second value says where to
+/// continue: it is the number and the last position of the last commit that was read, or `None` if
+/// there are no more commits.
 type Walked = (Vec<(u64, MarkRow)>, Option<(i64, u64)>);
 
 impl Reader {
-    /// Walks over all commits, some in each transaction, and collects the marks of a thread and its
-    /// descendants.
+    /// Walks over all commits, a few in each transaction, and collects the marks of a thread and
+    /// its descendants.
     pub(super) fn marks(&mut self, root: &ThreadId) -> Result<Vec<Noted>, Error> {
         let Some(number) = self.number(root)? else { return Ok(Vec::new()) };
         let branch = {

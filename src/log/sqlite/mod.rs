@@ -72,7 +72,7 @@ struct Handle {
 impl SqliteLog {
     /// Opens a log, or makes a new one if there is no file or an empty one.
     ///
-    /// If an entry that is read doesn't fit its digest, reading it is an error.
+    /// Reading an entry that doesn't match its digest is an error.
     ///
     /// # Errors
     /// If another process writes to the file; if the file isn't a log, is damaged, or was written
@@ -121,7 +121,8 @@ impl SqliteLog {
         drop(reader);
         schema::upgrade(&db).map_err(|error| schema::opening(&path, &error))?;
         if durability == Durability::Normal {
-            // The write-ahead log may be new. If each commit syncs it, SQLite syncs its name, too.
+            // The write-ahead log may be a new file, whose name must survive a power cut. SQLite
+            // itself syncs the name only if each commit is synced.
             sync_directory(&path)?;
         }
         let (readers, threads) = Readers::start(&path, &shared.closing, Digests::Checked)?;
@@ -159,7 +160,7 @@ impl SqliteLog {
 
     /// Opens a log for reading. Another process may write to it meanwhile.
     ///
-    /// Entries are returned even if they don't fit their digests, so that people can look at a
+    /// Entries are returned even if they don't match their digests, so that people can look at a
     /// damaged log. [`Log::verify`] finds the damage.
     ///
     /// # Errors
@@ -192,9 +193,9 @@ impl SqliteLog {
     }
 
     /// Copies the log into another file, and verifies the copy. The log may be written to
-    /// meanwhile. The copy holds what the log held when the copying began, and the report's head is
-    /// the head of the copy. The file appears at its path only once it is complete and verified.
-    /// `watch` is called with the progress.
+    /// meanwhile. The copy has the log's contents as of the beginning of the copying. The report's
+    /// head is the head of the copy. The file appears at its path only once it is complete and
+    /// verified. `watch` is called with the progress.
     ///
     /// If the future is dropped before it is ready, the unfinished copy is removed.
     ///
@@ -345,7 +346,7 @@ impl Log for SqliteLog {
                 page.extend(rest);
             } else if page.is_empty() && !rest.is_empty() {
                 // The first half is empty, but the second isn't: the entries were appended between
-                // the two reads, or some are missing.
+                // the two reads, or some entries are missing.
                 page = part(after, upto, limit).await?;
             }
             Ok(page)
@@ -414,15 +415,15 @@ impl Drop for SqliteLog {
     }
 }
 
-/// Copies the write-ahead log into the database file and syncs it. This is done when a log is
-/// opened whose last write failed in the process before: the operating system may treat the
-/// write-ahead log as written though it isn't on the disk. Later commits would follow the lost part
-/// of the write-ahead log, and be lost with it.
+/// Copies the write-ahead log into the database file, and syncs that file. This is done when a log
+/// is opened after a failed write of an earlier process. After such a failure, the operating system
+/// may treat the write-ahead log as written although parts of it aren't on the disk. Without the
+/// copy, later commits would follow a lost part of the write-ahead log, and be lost with it.
 fn trust(db: &rusqlite::Connection, path: &Path) -> Result<(), Error> {
     let copied = || -> rusqlite::Result<bool> {
-        // SQLite doesn't copy pages again that were copied before. If another process has the file
-        // open, it may have copied some pages, perhaps without the disk having them. So the copy
-        // counts only if no page was copied before.
+        // SQLite doesn't copy a page twice. Another process that has the file open may have copied
+        // some pages already, and the disk may not have them. So the copy counts only if no page
+        // was copied before.
         Ok(checkpoint::wal(db)?.copied() == 0 && checkpoint::truncate(db)?)
     };
     if copied().map_err(|error| schema::opening(path, &error))? {

@@ -2,9 +2,9 @@
 //! starts.
 //!
 //! Marks decide which handlers run again, and a damaged mark must not make a handler run twice. The
-//! chain covers the marks, so the chain is recomputed from the first open entry on. All older
-//! entries were consumed, and only `verify` checks their commits. An entry's own digest is checked
-//! when the entry is read.
+//! chain covers the marks, so the chain is recomputed from the first open entry on. All entries
+//! before it were consumed, and only `verify` checks their commits. An entry's own digest is
+//! checked when the entry is read.
 
 use rusqlite::Rows;
 
@@ -17,8 +17,8 @@ use crate::log::sqlite::read::{COMMITS_AT_ONCE, Reader};
 use crate::log::sqlite::row::{THREADS, Thread};
 use crate::log::sqlite::schema;
 
-/// Where a walk over the commits is: the last commit that was read, and where its entries and
-/// threads end.
+/// The cursor of a walk over the commits: the last commit that was read, with the last position and
+/// the last thread number that it covers.
 #[derive(Clone, Copy)]
 struct CommitCursor {
     number: u64,
@@ -43,7 +43,7 @@ fn next_entry(rows: &mut Rows<'_>) -> rusqlite::Result<Option<EntryNumbers>> {
 }
 
 impl Reader {
-    /// Walks over all commits, some in each transaction, and collects the open entries.
+    /// Walks over all commits, a few in each transaction, and collects the open entries.
     pub(super) fn open_entries(&mut self) -> Result<Vec<Open>, Error> {
         let identity = schema::identity(&self.db, &self.path)?;
         let genesis = chain::genesis(&identity);
@@ -69,8 +69,8 @@ impl Reader {
         Ok(open)
     }
 
-    /// Reads some commits with their entries and marks. Returns where they end, or `None` if there
-    /// were none.
+    /// Reads the next few commits with their entries and marks. Returns the cursor after them, or
+    /// `None` if there are no more commits.
     fn some_open(
         &self,
         opens: &mut OpenEntries,
@@ -100,7 +100,8 @@ impl Reader {
         Ok(Some(end))
     }
 
-    /// Recomputes the chain of all commits after `at`. Returns an error if the chain doesn't fit.
+    /// Recomputes the chain of all commits after `at`. Returns an error if a commit's chain
+    /// differs.
     fn prove(&self, mut at: CommitCursor) -> Result<(), Error> {
         loop {
             self.go_on()?;
@@ -144,7 +145,7 @@ impl Reader {
         let mut rows = find.query([after.cast_signed(), last.cast_signed()])?;
         while let Some(row) = rows.next()? {
             let digest = row.get_ref(0)?.as_bytes().ok().and_then(|it| it.try_into().ok());
-            // A digest of another length is read as zeros, which don't fit the chain.
+            // A digest of another length is read as zeros, so that the chain differs.
             link.entry(&digest.unwrap_or_default());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The writer's queue of batches, and which of them the next commit takes.
+//! The writer's queue of batches. Chooses the batches of the next commit.
 
 use std::collections::VecDeque;
 
@@ -14,21 +14,21 @@ use crate::log::sqlite::write::Command;
 /// Once a commit has this many entries, no further batch is added to it. The longer wait would
 /// outweigh the syncs that are saved.
 const GROUP_ENTRIES_MAX: usize = 16_384;
-/// Once the bodies of a commit have this many bytes, no further batch is added, for the same reason
-/// and to bound SQLite's memory.
+/// Once the bodies of a commit have this many bytes, no further batch is added to it. This bounds
+/// the wait as well, and SQLite's memory.
 const GROUP_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// While the priority lane is in use, a commit may have fewer entries, since a batch of that lane
 /// has to wait for the commit under way. This is the smallest bound.
 const GROUP_ENTRIES_IN_HURRY: usize = 8;
 /// About how many microseconds one entry takes, with a page to write and to sync. While the
-/// priority lane is in use, a commit has at most so many entries that they take as long as its
-/// sync. If a sync is slow, fewer entries wouldn't make the wait much shorter.
+/// priority lane is in use, the entries of a commit may take about as long as its sync. If a sync
+/// is slow, fewer entries wouldn't make the wait much shorter.
 const ENTRY_US: usize = 20;
 
 /// A batch's lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precedence {
-    /// The priority lane: ahead of batches that aren't being written yet.
+    /// The priority lane: the batch overtakes the batches that wait for a commit.
     Ahead,
     Behind,
 }
@@ -39,11 +39,11 @@ pub(super) struct QueuedBatch {
     pub(super) answer: Sender<Result<Receipt, Error>>,
 }
 
-/// What the writer does next.
+/// The writer's next action.
 pub(super) enum Next {
     /// Commit these batches together.
     Group(Vec<QueuedBatch>),
-    /// Close the log, and tell the caller that asked for it. `None` if nobody asked, but every
+    /// Close the log, and tell the caller of `close`. `None` if the log is closed because every
     /// handle is gone.
     Close(Option<Sender<Result<(), Error>>>),
 }
@@ -59,7 +59,7 @@ pub(super) struct Queue {
     close: Option<Option<Sender<Result<(), Error>>>>,
     /// Whether the last commit had batches of the priority lane only.
     was_ahead: bool,
-    /// When the priority lane was used last.
+    /// The time of the last use of the priority lane, in microseconds.
     ahead_us: Option<u64>,
 }
 
@@ -104,9 +104,9 @@ impl Queue {
         }
     }
 
-    /// Takes the batches of the next commit. Those of the priority lane come first. As long as
-    /// there are such batches, every second commit has only those. The other commits take further
-    /// batches, up to a bound.
+    /// Takes the batches of the next commit. Batches of the priority lane come first. As long as
+    /// there are such batches, every second commit has no others. The commits in between also take
+    /// other batches, up to a bound.
     fn group(&mut self, shared_us: u64, now_us: u64) -> Vec<QueuedBatch> {
         let mut group = std::mem::take(&mut self.ahead);
         if !group.is_empty() {
@@ -147,8 +147,9 @@ mod tests {
         QueuedBatch { job: Job::seal(batch(&[], &[id]), &Origins::default()), answer }
     }
 
-    /// The commits that the queue makes of batches with one entry each, all sent at once. The
-    /// letter `a` stands for a batch in the priority lane, `b` for another.
+    /// Sends batches of one entry each, all at once, and returns the commits that the queue makes
+    /// of them. In `batches`, the letter `a` stands for a batch in the priority lane, and `b` for a
+    /// batch in the other lane.
     fn groups(batches: &str, shared_us: u64) -> Vec<String> {
         let (commands, inbox) = flume::bounded(512);
         let (closed, _) = flume::bounded(1);

@@ -43,7 +43,7 @@ type Query = Box<dyn FnOnce(Result<&mut Reader, Error>) + Send>;
 pub(super) enum ReadRequest {
     /// Run a query and answer it.
     Query(Query),
-    /// End the reader that gets this.
+    /// Stop the reader that receives this message.
     Stop,
 }
 
@@ -71,7 +71,7 @@ impl Readers {
         Ok((Readers { read_requests }, threads))
     }
 
-    /// Has a reader run a query. If the reader finds damage, the query runs once more.
+    /// Sends a query to a reader. If the reader finds damage, it runs the query once more.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Reader) -> Result<T, Error> + Send + 'static,
@@ -98,14 +98,14 @@ impl Readers {
         }
     }
 
-    /// A handle with which the writer ends the readers.
+    /// A sender with which the writer stops the readers.
     pub(super) fn read_requests(&self) -> Sender<ReadRequest> {
         self.read_requests.clone()
     }
 }
 
-/// Does some work, and once more if it found damage. SQLite also reports damage if the disk failed
-/// to read once.
+/// Runs `work`, and runs it once more if it reports damage. SQLite reports damage also when the
+/// disk failed a single read.
 pub(super) fn twice<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let first = work();
     let Err(Error::Damaged { path, .. }) = &first else { return first };
@@ -148,7 +148,7 @@ pub(super) struct Reader {
     pub(super) shares: bool,
 }
 
-/// What a reader does with an entry that doesn't fit its digest.
+/// How a reader treats an entry that doesn't match its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Digests {
     /// Reading the entry is an error, so that nothing acts on it.
@@ -164,8 +164,8 @@ impl Reader {
         Reader { db, path: path.to_owned(), names, threads, words, stop, digests, space, shares }
     }
 
-    /// Returns an error if the log is being closed. Long walks over the log check this between
-    /// their steps, and end.
+    /// Returns an error if the log is being closed. Long walks over the log call this between their
+    /// steps, so that they end early.
     pub(super) fn go_on(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
@@ -290,7 +290,7 @@ impl Reader {
     }
 
     /// Reads raw rows of entries by a condition and its numbers. Text that a body shares with
-    /// earlier ones is filled in.
+    /// earlier bodies is filled in.
     pub(super) fn rows(
         &mut self,
         condition: &str,
@@ -307,8 +307,8 @@ impl Reader {
         Ok(rows)
     }
 
-    /// Makes an entry from its row. If digests are checked, an entry that doesn't fit its digest is
-    /// an error.
+    /// Makes an entry from its row. If digests are checked, an entry that doesn't match its digest
+    /// is an error.
     fn fitting(&mut self, row: Raw) -> Result<Entry, Error> {
         let thread = row.thread;
         let entry = self.entry(row)?;
@@ -408,8 +408,8 @@ impl Reader {
     ) -> Result<Vec<Arc<Entry>>, Error> {
         let mut number = self.known(id)?;
         let mut upto = upto.min(i64::MAX.cast_unsigned());
-        // The parts of a thread's history, each with the bounds of what to read: first the thread's
-        // own part, then that of the thread that it was forked from, and so on.
+        // The parts of a thread's history, each with the range of numbers to read: first the
+        // thread's own part, then the part of the thread that it was forked from, and so on.
         let mut parts = Vec::new();
         loop {
             let fork = self.thread_of(number)?.fork;
@@ -522,7 +522,7 @@ impl Reader {
 pub(super) const CLIENT_ID: &str = "SELECT position FROM entries
     WHERE \"from\" = ?1 AND client_id = ?2 AND client_id IS NOT NULL AND flags & 1";
 
-/// Converts a count to a number with a sign, as SQLite has them.
+/// Converts a count to a signed integer, which is the only kind that SQLite has.
 pub(super) fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

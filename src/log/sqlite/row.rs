@@ -35,12 +35,12 @@ pub(super) struct Raw {
     pub(super) body: Bytes,
     /// Whether the row has a value that no log writes.
     pub(super) odd: bool,
-    /// Whether text that the body shares with an earlier one is missing.
+    /// Whether text that the body shares with an earlier body is missing.
     pub(super) lacks: bool,
 }
 
-/// A cache of the senders and receivers of recent rows, so that each of these few strings is in
-/// memory once.
+/// A cache of the senders and receivers of recent rows, so that each of these few strings is kept
+/// in memory only once.
 #[derive(Default)]
 pub(super) struct Words(Vec<Arc<str>>);
 
@@ -61,7 +61,8 @@ impl Words {
 }
 
 impl Raw {
-    /// Reads a row as it is. A wrong value sets `odd`, or makes the row differ from its digest.
+    /// Reads a row without checks. A wrong value sets `odd`, or makes the entry differ from its
+    /// digest.
     pub(super) fn of(row: &Row<'_>, kept: &mut Words) -> rusqlite::Result<Raw> {
         let odd = Cell::new(false);
         let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
@@ -145,6 +146,7 @@ pub(super) fn text(value: ValueRef<'_>) -> String {
 }
 
 fn optional(value: ValueRef<'_>) -> Option<&str> {
-    // Bytes that aren't UTF-8 become a replacement character, which doesn't fit the digest.
+    // Bytes that aren't UTF-8 become a replacement character, so that the entry doesn't match its
+    // digest.
     value.as_bytes_or_null().ok()?.map(|it| std::str::from_utf8(it).unwrap_or("\u{fffd}"))
 }

@@ -12,7 +12,7 @@ use crate::log::{Error, Identity};
 /// The application's number in the file's header: `PUMP` in ASCII.
 const APPLICATION_ID: i64 = 0x5055_4d50;
 
-/// The tables and indexes. They need no SQLite newer than 3.40, so that other people's tools can
+/// The tables and indexes. SQLite 3.40 is enough to read them, so that other people's tools can
 /// read the file.
 const TABLES: &str = r#"
 CREATE TABLE log (
@@ -79,7 +79,7 @@ CREATE TABLE shares (
 "#;
 
 /// For each table, a condition that finds rows that REPLACE would delete. REPLACE fires no DELETE
-/// trigger, so a trigger refuses the INSERT.
+/// trigger, so an INSERT trigger with this condition refuses the statement.
 const TAKEN: [(&str, &str); 6] = [
     ("log", "EXISTS (SELECT 1 FROM log)"),
     (
@@ -164,7 +164,8 @@ fn sql() -> String {
     sql
 }
 
-/// The statement that makes the view, with these words for flags and this expression for a body.
+/// The statement that makes the view, with the given words for flags and the given expression for a
+/// body.
 fn messages(words: &[(Flags, &str)], body: &str) -> String {
     let word = |(flag, word): &(Flags, &str)| {
         format!("CASE WHEN e.flags & {} THEN '{word} ' ELSE '' END", flag.bits())
@@ -181,7 +182,7 @@ pub(super) enum FileKind {
     Log,
 }
 
-/// Finds out what kind of file this is, without changing it.
+/// Determines the kind of a file, without changing it.
 pub(super) fn inspect(db: &Connection, path: &Path) -> Result<FileKind, Error> {
     let number = |pragma| number(db, pragma).map_err(|error| opening(path, &error));
     let (application, format) = (number("application_id")?, number("user_version")?);
@@ -252,7 +253,8 @@ pub(super) fn identity(db: &Connection, path: &Path) -> Result<Identity, Error> 
 /// The columns that [`commit`] reads.
 pub(super) const COMMIT: &str = "number, writer, last_position, last_thread, chain, marks";
 
-/// Reads a commit from a row of these columns. A value of the wrong length is read as zeros.
+/// Reads a commit from a row with the columns of [`COMMIT`]. A value of the wrong length is read as
+/// zeros.
 pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let writer = row.get_ref(1)?.as_bytes().unwrap_or_default();
@@ -270,12 +272,12 @@ pub(super) fn commit(row: &rusqlite::Row<'_>) -> rusqlite::Result<CommitRow> {
     })
 }
 
-/// How many flags had words in the first logs of format 1. Later versions added the others one by
-/// one.
+/// The number of flags that had words in the first logs of format 1. Later versions added words one
+/// by one.
 const WORDS_LEAST: usize = 6;
 /// The indexes that the first logs of format 1 don't have.
 const YOUNGER: [&str; 2] = ["entries_states", "threads_parent"];
-/// The table that no log of format 1 has. The names of its triggers begin with its name.
+/// The table that logs of format 1 don't have. The names of its triggers begin with its name.
 const SECOND: &str = "shares";
 
 /// An object in a file's schema: its kind, its name, and the statement that makes it.
@@ -285,21 +287,22 @@ struct Object {
     sql: String,
 }
 
-/// Whether a file has one of our objects as this version makes it.
+/// The result of comparing one of our objects with the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectStatus {
     AsMade,
-    /// As an older version made it, or missing because an older version didn't make it. The data is
-    /// the same.
+    /// The object is as an older version made it, or missing because an older version didn't make
+    /// it. The data is the same.
     Older,
     Otherwise(&'static str),
 }
 
-/// An object that isn't as we make it: its kind, its name, and what is wrong with it.
+/// A difference between an object and our statement for it: the object's kind, its name, and the
+/// difference in words.
 type Difference = (String, String, &'static str);
 
-/// Finds every table, index, trigger and view that isn't as this or an older version makes it, and
-/// every trigger that isn't ours.
+/// Finds each of our tables, indexes, triggers and views that is missing or was changed, and every
+/// trigger that isn't ours. An object as an older version made it isn't reported.
 pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> {
     // The format is read first, since a pump may upgrade the file meanwhile.
     let (made, format, theirs) = (expected_objects()?, number(db, "user_version")?, objects(db)?);
@@ -318,8 +321,8 @@ pub(super) fn differences(db: &Connection) -> rusqlite::Result<Vec<Difference>> 
     Ok(wrong)
 }
 
-/// Upgrades a file of an older version. Its old view is made again, since it holds no data, and
-/// missing objects are added. After that the file has today's format.
+/// Upgrades a file of an older version to today's format: replaces an old view, which has no data,
+/// and adds missing objects.
 pub(super) fn upgrade(db: &Connection) -> rusqlite::Result<()> {
     let (theirs, format) = (objects(db)?, number(db, "user_version")?);
     let older = expected_objects()?

@@ -20,12 +20,12 @@ pub(super) struct Shared {
     /// The log's files as they were when it was opened.
     pub(super) files: OnceLock<Files>,
     pub(super) full: AtomicBool,
-    /// Whether something was written since the last sync, in a log whose appends don't sync.
+    /// Whether commits were written since [`checkpoint::sync`] last synced the write-ahead log.
     pub(super) unsynced: AtomicBool,
     /// Whether the pages that were copied into the database file are most likely synced.
     pub(super) is_settled: AtomicBool,
-    /// Whether the log is being closed. If so, the writer no longer waits for a full disk, and long
-    /// reads end.
+    /// Whether the log is being closed. From then on, the writer no longer waits for a full disk,
+    /// and long reads end.
     pub(super) closing: Arc<AtomicBool>,
     #[cfg(test)]
     pub(super) trouble: crate::log::sqlite::write::simulated_disk_errors::Trouble,
@@ -39,9 +39,9 @@ impl Shared {
         if self.full.load(Ordering::Relaxed) { Health::Full } else { Health::Well }
     }
 
-    /// Checks that the log's files are still at their paths. If they aren't, the log takes no more
-    /// appends. If only the write-ahead log is gone, its pages are copied into the database file,
-    /// since SQLite still has it open.
+    /// Checks that the log's files are still at their paths. If a file is missing, the log takes no
+    /// more appends. If only the write-ahead log is missing, its pages are copied into the database
+    /// file, which is possible because SQLite still has it open.
     pub(super) fn look(&self, db: &Connection) -> Result<(), Error> {
         let Some((files, gone)) = self.files.get().and_then(|it| Some((it, it.missing()?))) else {
             return Ok(());
@@ -52,7 +52,7 @@ impl Shared {
         let (why, _) = self.take_no_more(&files.missing_text(gone));
         tracing::error!(%why, "nothing more is accepted");
         if gone == MissingFile::Wal {
-            // If the copy fails, nothing is worse than before.
+            // A failure is ignored, since it makes nothing worse.
             let _ = checkpoint::passive(db);
         }
         Err(Error::Poisoned(why))
@@ -76,15 +76,15 @@ impl Shared {
 
     pub(super) fn poison(&self, why: &str) -> Error {
         let (why, is_first) = self.take_no_more(why);
-        // The mutex is free again here, so no caller waits for a disk that fails.
+        // The mutex is unlocked again here, so no caller waits for a failing disk.
         if let Some(mark) = self.mark.get().filter(|_| is_first) {
             mark.make();
         }
         Error::Poisoned(why)
     }
 
-    /// Poisons the log for this reason. Returns the reason that counts, which is the first one, and
-    /// whether this was the first.
+    /// Poisons the log. If the log is poisoned already, the first reason stays. Returns the first
+    /// reason, and whether it is the given one.
     fn take_no_more(&self, why: &str) -> (Arc<str>, bool) {
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = poison.is_none();

@@ -1,6 +1,6 @@
 //! Deduplication: text that an entry's body shares with an earlier body of its thread is stored
 //! once. The entry's row has the rest of the body. Rows of the table `shares` say which text
-//! belongs between the pieces of that rest.
+//! belongs between the pieces of the rest.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -10,7 +10,7 @@ use crate::log::sqlite::row::Raw;
 
 /// The largest body that may share text or be shared from. This bounds the work for one entry.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The most shares of one entry, for the same reason.
+/// The most shares of one entry. This bounds the work for one entry, too.
 pub(super) const SHARES_MAX: usize = 16;
 
 /// A piece of shared text: `length` bytes of the source's row, from `start` on, belong after the
@@ -26,7 +26,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// A share from a row, if a log could have written it.
+    /// Makes a share from a row. `None` if no log writes such a row.
     fn of([at, source, start, length]: [i64; 4]) -> Option<Share> {
         let bytes = |number| usize::try_from(number).ok().filter(|it| *it <= BODY_BYTES_MAX);
         let length = bytes(length).filter(|it| *it > 0)?;
@@ -50,8 +50,8 @@ pub(super) fn keep(db: &Connection, entry: u64, shares: &[Share]) -> rusqlite::R
 }
 
 impl Reader {
-    /// Fills in the text that bodies share with earlier ones. If some of it is missing, the body is
-    /// left as it is in the row, and `lacks` is set.
+    /// Fills in the text that bodies share with earlier bodies. If some of this text is missing,
+    /// the body is left as it is in the row, and `lacks` is set.
     pub(super) fn complete(&mut self, rows: &mut [Raw]) -> Result<(), Error> {
         if rows.is_empty() || !self.find_table()? {
             return Ok(());
@@ -83,7 +83,7 @@ impl Reader {
 
 fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     let mut next = db.prepare_cached("SELECT min(entry) FROM shares WHERE entry >= ?1")?;
-    // A range of positions without shares. It saves a query for each entry in the range.
+    // A range of positions that have no shares. Entries in this range need no query.
     let mut whole = 0..0;
     for row in rows {
         let position = row.position.cast_signed();
@@ -102,7 +102,7 @@ fn complete(db: &Connection, rows: &mut [Raw]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The whole body of an entry with shares. `None` if something is missing or wrong.
+/// Puts together the whole body of an entry with shares. `None` if something is missing or wrong.
 fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     let mut find = db.prepare_cached(
         "SELECT at, source, start, length FROM shares WHERE entry = ?1 ORDER BY at LIMIT ?2",
@@ -128,7 +128,7 @@ fn body(db: &Connection, row: &Raw) -> rusqlite::Result<Option<Vec<u8>>> {
     Ok(Some(whole))
 }
 
-/// Appends a source's bytes to a body. Returns false if the source doesn't have them.
+/// Appends a share's bytes to a body. Returns false if the source doesn't have these bytes.
 fn extend(
     db: &Connection,
     thread: i64,

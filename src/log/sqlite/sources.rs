@@ -1,5 +1,5 @@
 //! A cache of recent bodies, in which the writer looks for text that a new body repeats. If a body
-//! was evicted, text that repeats it is stored once more. Nothing else depends on the cache.
+//! was evicted, text that repeats it is stored a second time. Nothing else depends on the cache.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,12 +15,13 @@ use crate::log::sqlite::shared_text::{BODY_BYTES_MAX, SHARES_MAX, Share};
 /// The shortest text that is shared. A share costs a row in the file, and a query when the body is
 /// read.
 const CONTENT_BYTES_MIN: usize = 512;
-/// How many bodies of a thread are cached. Few are enough: an agent's turn repeats what the agent
-/// has just said.
+/// How many bodies of a thread are cached. Few are enough, because an agent's turn repeats text
+/// that the agent sent shortly before.
 const BODIES_MAX: usize = 16;
-/// How many bytes the bodies of all threads may have. Beyond that, the cache is emptied.
+/// The most bytes of all cached bodies. A larger cache is emptied.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A text is searched for by this many of its first bytes, so that long text needs no preparation.
+/// A search for a text looks for only this many of its first bytes, so that a long text needs no
+/// long preparation.
 const BEGINNING_BYTES: usize = 32;
 /// How many places with the same first bytes are compared. This bounds the search in a body that is
 /// full of such places.
@@ -34,7 +35,7 @@ pub(super) struct Sources {
 }
 
 /// A body in the cache, as the entry's row has it: without the text that it shares with earlier
-/// ones.
+/// bodies.
 struct Source {
     position: u64,
     body: Vec<u8>,
@@ -50,8 +51,8 @@ struct Stretch {
 }
 
 impl Sources {
-    /// Splits an entry's body into shares, in order, and the rest. If the rest is long enough, it
-    /// is added to the cache.
+    /// Splits an entry's body into shares, in order, and the rest. A rest that is long enough is
+    /// added to the cache.
     pub(super) fn part<'a>(
         &mut self,
         thread: u64,
@@ -82,7 +83,7 @@ impl Sources {
     /// there is always some of the body's own text.
     fn find(&self, thread: u64, body: &[u8]) -> Vec<Stretch> {
         let Some(sources) = self.threads.get(&thread) else { return Vec::new() };
-        // A longer body may contain the whole content of this one.
+        // A body in the cache may contain the whole content of this body.
         if let Some(here) = content(body) {
             let content = &body[here.clone()];
             let beginning = Finder::new(&content[..BEGINNING_BYTES]);
@@ -124,9 +125,9 @@ impl Sources {
     }
 }
 
-/// The range of a body without the tags around it, if that is long enough. Repeated text has other
-/// tags around it. The range doesn't begin or end in the middle of a character, since a tag
-/// doesn't.
+/// The range of a body without the tags around it. `None` if the range is too short. The tags are
+/// left out because repeated text has other tags around it. The range begins and ends between
+/// characters, because tags do.
 fn content(body: &[u8]) -> Option<Range<usize>> {
     let (mut start, mut end) = (0, body.len());
     while body[start..end].starts_with(b"<") && body[start..end].ends_with(b">") {
@@ -136,7 +137,7 @@ fn content(body: &[u8]) -> Option<Range<usize>> {
     (end - start >= CONTENT_BYTES_MIN).then_some(start..end)
 }
 
-/// The places in a body at which a text stands. `beginning` finds the text's first bytes.
+/// Finds the places in a body at which a text occurs. `beginning` finds the text's first bytes.
 fn places(body: &[u8], beginning: &Finder<'_>, content: &[u8]) -> impl Iterator<Item = usize> {
     let begins = beginning.find_iter(body).take(PLACES_MAX);
     begins.filter(move |at| body[*at..].starts_with(content))

@@ -35,11 +35,11 @@ use crate::name::Name;
 const THREADS_MAX: usize = 65_536;
 /// How many numbers of payload names are cached between commits.
 const NAMES_MAX: usize = 16_384;
-/// How soon a copy is tried again if another copy was in the way.
+/// The wait before a copy is retried because another copy is under way.
 const COPY_WAIT: Duration = Duration::from_millis(2);
-/// The error's text if copying fails.
+/// The text of the error for a failed copy.
 pub(super) const CHECKPOINT_FAILED: &str = "copying the write-ahead log failed";
-/// How soon a commit is tried again if the disk is full or another program holds the file.
+/// The wait before a commit is retried because the disk is full or another program holds the file.
 const RETRY_TIME: Duration = Duration::from_millis(250);
 
 /// A message to the writer.
@@ -48,7 +48,7 @@ pub(super) enum Command {
     Close(Sender<Result<(), Error>>),
 }
 
-/// Where the log ends: its last commit, and the last numbers of entries, threads and names.
+/// The end of the log: its last commit, and the last numbers of entries, threads and names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tip {
     pub(super) head: Head,
@@ -64,7 +64,7 @@ pub(super) struct Writer {
     pub(super) writer: Uuid,
     pub(super) tip: Tip,
     pub(super) shared: Arc<Shared>,
-    /// How long recent commits took.
+    /// The durations of recent commits.
     pub(super) commits: Commits,
     pub(super) caches: Caches,
     /// Handles to end the readers, so that the writer is the last to close the file.
@@ -88,8 +88,8 @@ pub(super) struct Caches {
     sources: Sources,
 }
 
-/// The outcome of a commit for each of its batches: the position of its first entry, or why it was
-/// refused.
+/// The outcome of a commit for each of its batches: the position of the batch's first entry, or the
+/// reason why the batch was refused.
 type Outcomes = Vec<Result<u64, Error>>;
 
 impl Writer {
@@ -135,8 +135,8 @@ impl Writer {
                     let _ = connect::keeps_its_log(&self.db, false);
                     Ok(())
                 }
-                // What can't be copied now stays in the write-ahead log: another process reads it,
-                // or the disk is full.
+                // Pages that can't be copied now stay in the write-ahead log, because another
+                // process reads it or the disk is full.
                 Ok(false) | Err(_) => checkpoint::sync(&self.path, &self.shared),
             },
         };
@@ -188,7 +188,8 @@ impl Writer {
             }
             std::thread::park_timeout(RETRY_TIME);
         };
-        // If the file was removed or renamed, nobody would find the batch in it again.
+        // The batch is refused if the file was removed or renamed, since nobody would find the
+        // batch again.
         if let Err(gone) = self.shared.look(&self.db) {
             return refuse(group, &gone);
         }
@@ -273,7 +274,8 @@ impl Writer {
     fn checkpoint_if_due(&mut self) -> rusqlite::Result<()> {
         let wal = checkpoint::wal(&self.db)?;
         if wal.pages < self.ended_at {
-            // The write-ahead log has started from its beginning since.
+            // The write-ahead log has started from its beginning since the writer last copied its
+            // end.
             self.ended_at = 0;
         }
         if !(self.looked_at..self.looked_at + checkpoint::MEASURE_PAGES).contains(&wal.pages) {
@@ -284,7 +286,7 @@ impl Writer {
         match checkpoint::due(wal, is_settled, self.ended_at, self.bounds) {
             Due::Nothing => {}
             Due::InBackground => self.checkpointer.request(),
-            // If the other copy is in the way, the next commit tries again.
+            // If the checkpointer thread is copying, the next commit tries again.
             Due::End if checkpoint::passive(&self.db)? => {}
             Due::End => {
                 self.ended_at = wal.pages;
@@ -325,17 +327,17 @@ impl Writer {
     }
 }
 
-/// How long recent commits took. The shortest time counts as the fixed cost of a commit.
+/// The durations of recent commits. The shortest time counts as the fixed cost of a commit.
 #[derive(Default)]
 pub(super) struct Commits {
     least_us: Option<u64>,
-    /// The shortest time of the [`Commits::LATE`] commits before those of `least_us`.
+    /// The shortest time of the previous [`Commits::LATE`] commits.
     before_us: Option<u64>,
     count: u32,
 }
 
 impl Commits {
-    /// The number of commits after which a new shortest time is begun.
+    /// The number of commits after which `least_us` starts afresh, so that old times are forgotten.
     const LATE: u32 = 64;
 
     fn add(&mut self, took_us: u64) {
@@ -369,7 +371,7 @@ fn refuse(group: Vec<QueuedBatch>, why: &Error) {
     }
 }
 
-/// Whether and when it helps to try again after an error.
+/// Whether and when to retry after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     Never,
@@ -396,8 +398,8 @@ struct SqlRecords<'a> {
     insert: CachedStatement<'a>,
     thread_tip: CachedStatement<'a>,
     client_id: CachedStatement<'a>,
-    /// An error of SQLite that came up within the rules of `admit`. They can't return it, since
-    /// they don't know SQLite.
+    /// An error of SQLite that occurred within the rules of `admit`. The rules can't return such an
+    /// error, since they don't know SQLite.
     failure: Option<rusqlite::Error>,
 }
 

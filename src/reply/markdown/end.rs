@@ -1,5 +1,5 @@
-//! The end of a line in a Markdown text: what the line is now known to be, and which blocks stay
-//! open for the next line.
+//! Handles the end of a line in a Markdown text: determines the line's kind, and the blocks that
+//! stay open for the next line.
 
 use super::{Blocks, Container, Fence, Leaf, Line, Stage};
 use crate::reply::html::{End, Region};
@@ -70,7 +70,7 @@ impl Blocks {
         }
     }
 
-    /// Handles the mark of an item that has nothing after it.
+    /// Handles a list marker with nothing after it.
     fn end_mark(&mut self, mark: u8, width: u32) {
         let is_rule = self.line.rule.1 >= 3 && self.line.rule.0 == mark;
         if is_rule || mark == b'-' && self.is_underline() && self.line.rule.1 == 1 {

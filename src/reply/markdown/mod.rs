@@ -1,6 +1,6 @@
 //! The blocks of a Markdown text by the rules of `CommonMark`: quotes and lists, and the blocks in
-//! them. The text is read byte by byte. The first characters of a line decide what the line is.
-//! Until they have decided, the parser waits for more characters.
+//! them. The text is read byte by byte. The first characters of a line determine its kind. While
+//! the kind is still open, the parser keeps the pending characters in the line's [`Stage`].
 
 mod end;
 
@@ -13,8 +13,9 @@ const DEPTH_MAX: usize = 32;
 #[derive(Clone, Copy, Debug)]
 enum Container {
     Quote,
-    /// An item of a list. `need` is how many columns its text is further right than the text of the
-    /// container around it. `is_empty` says that the item has no text yet.
+    /// An item of a list. `need` is the number of columns by which the item's text is indented,
+    /// relative to the text of the container around it. `is_empty` says that the item has no text
+    /// yet.
     Item {
         need: u32,
         is_empty: bool,
@@ -37,32 +38,33 @@ pub(super) struct Fence {
     pub(super) count: usize,
 }
 
-/// How far a line was read.
+/// The state of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Only blanks and the marks of containers so far.
+    /// Only spaces, tabs and the markers of containers so far.
     Lead,
-    /// This many `#` of a heading.
+    /// This many `#`, which may begin a heading.
     Hashes(usize),
-    /// Backticks or tildes.
+    /// Backticks or tildes, which may begin a fence.
     Marks(Fence),
     /// After at least three backticks: a fence, unless another backtick stands on the line. The
-    /// second value says whether a `|` stands there.
+    /// second value says whether a `|` stands on the line.
     Opening(usize, bool),
-    /// After the marks of a fence.
+    /// After the backticks or tildes of a fence.
     Info,
-    /// `=` below a paragraph, which make it a heading, and whether blanks follow.
+    /// `=` below a paragraph, which make the paragraph a heading. The value says whether spaces or
+    /// tabs follow.
     Underline(bool),
-    /// Marks of a horizontal rule, and whether blanks were among them.
+    /// Characters that may become a thematic break, and whether spaces or tabs stand among them.
     Rule(u8, bool),
     Digits(usize, bool),
-    /// The mark of a list's item: its character, its width, and whether it may end a paragraph.
+    /// A list marker: its character, its width, and whether it may end a paragraph.
     Mark(u8, u32, bool),
-    /// Blanks after the mark of an item. The last value is the column where the mark ended.
+    /// Spaces or tabs after a list marker. The last value is the column at which the marker ended.
     Padding(u8, u32, bool, u32),
     /// In a fence.
     Code,
-    /// Marks that may end a fence, and whether blanks follow.
+    /// Backticks or tildes that may end a fence: their number, and whether spaces or tabs follow.
     Closing(usize, bool),
     Text,
 }
@@ -71,20 +73,20 @@ enum Stage {
 struct Line {
     stage: Stage,
     column: u32,
-    /// Where the text of the innermost container begins.
+    /// The column at which the text of the innermost container begins.
     start: u32,
-    /// Whether a blank that comes next belongs to the mark of a quote.
+    /// Whether a space or tab that comes next belongs to the marker of a quote.
     eats: bool,
-    /// The column of the mark that is being read.
+    /// The column of the marker that is being read.
     mark: u32,
     /// How many of the open containers continue in this line.
     matched: usize,
-    /// For what may be a horizontal rule: the mark, how many there are, and how many containers are
-    /// around it.
+    /// A possible thematic break: its character, how many of them were read, and how many
+    /// containers are around it.
     rule: (u8, usize, usize),
     /// Whether a tag that is markup stands on the line.
     is_tagged: bool,
-    /// Whether a mark of a list or a quote stands on the line.
+    /// Whether the marker of a list or a quote stands on the line.
     is_marked: bool,
     html: Option<Start>,
     /// A tag that begins an HTML block if it stands alone on the line. `Region::None` means that
@@ -122,8 +124,8 @@ pub(super) struct Blocks {
     leaf: Leaf,
     line: Line,
     pub(super) is_blank_before: bool,
-    /// Only blank lines were read so far, and no tag that is markup. Blank lines at the beginning
-    /// of a text don't count as blank lines before something.
+    /// Only blank lines were read so far, and no tag that is markup. Such blank lines at the
+    /// beginning of a text don't set `is_blank_before`.
     is_bare: bool,
     pub(super) inline: Inline,
     /// The last byte was a carriage return.
@@ -153,7 +155,7 @@ impl Blocks {
         self.inline = Inline::default();
     }
 
-    /// Whether the line so far has only blanks and marks of containers.
+    /// Whether the line so far has only spaces, tabs and the markers of containers.
     pub(super) fn is_begin(&self) -> bool {
         self.line.stage == Stage::Lead
     }
@@ -190,13 +192,13 @@ impl Blocks {
         }
     }
 
-    /// Whether a tag that is indented like code is code by the rules of `CommonMark`: it stands
-    /// after a blank line, after indented code, or after the mark of a list or a quote.
+    /// Whether a tag that is indented like code is code by the rules of `CommonMark`: the tag
+    /// stands after a blank line, after indented code, or after the marker of a list or a quote.
     pub(super) fn is_indented_code(&self) -> bool {
         self.is_blank_before || self.goes_on() || self.line.is_marked
     }
 
-    /// Whether the line before was indented code, too.
+    /// Whether this line may continue the indented code of the line before.
     fn goes_on(&self) -> bool {
         self.leaf == Leaf::Indented && self.all()
     }
@@ -235,7 +237,7 @@ impl Blocks {
         self.line.matched == self.depth
     }
 
-    /// Decides what the text before `byte` is, if `byte` can't continue what the parser waits for.
+    /// Decides the meaning of the pending characters before `byte`, if `byte` can't continue them.
     pub(super) fn settle(&mut self, byte: u8) {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n');
         match self.line.stage {
@@ -372,7 +374,7 @@ impl Blocks {
         self.line.column = if byte == b'\t' { (column / 4 + 1) * 4 } else { column + 1 };
     }
 
-    /// Takes the first byte after a line's blanks and marks of containers.
+    /// Takes the first byte after a line's spaces, tabs and container markers.
     fn first(&mut self, byte: u8) {
         let is_quote = byte == b'>' && self.indent() < 4;
         let (all, indent) = (self.all(), self.indent());
@@ -474,7 +476,7 @@ impl Blocks {
         self.line.stage = Stage::Info;
     }
 
-    /// Begins a list's item, if it may begin here. The item's mark has `width` columns, and ended
+    /// Begins a list item, if one may begin here. The item's marker has `width` columns, and ended
     /// at column `end`.
     fn item(&mut self, width: u32, may_end: bool, end: u32) {
         if !may_end && self.all() && self.leaf == Leaf::Paragraph {

@@ -1,4 +1,4 @@
-//! Backups: a copy is complete, sound and of one moment, or there is none.
+//! Backups: a backup either makes a complete and sound copy of one moment, or leaves no copy.
 
 use std::sync::mpsc::sync_channel;
 
@@ -12,7 +12,7 @@ fn backup(log: &SqliteLog, to: &Path, existing: Existing) -> Result<Report, Erro
     wait(log.backup(to, existing, |_| {}))
 }
 
-/// The names in a folder that begin with the copy's name.
+/// The names of the files in a folder that begin with the copy's name.
 fn copies(directory: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(directory.path()).unwrap();
     let name = |it: std::io::Result<std::fs::DirEntry>| it.unwrap().file_name();
@@ -54,7 +54,7 @@ fn a_backup_ends_beside_a_writer_who_never_stops() {
     let (step, stepped) = sync_channel(0);
     let writer = log.clone();
     let copy = directory.path().join("copy.log");
-    // Each step waits until the writer has written once more.
+    // Each step of the backup waits until the writer has written once more.
     let copying = log.backup(&copy, Existing::Keep, move |copied: Copied| {
         let _ = step.send(copied);
     });

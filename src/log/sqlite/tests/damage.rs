@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use super::*;
 use crate::log::conformance::{batch, wait};
 
-/// A killed process leaves the file and the beginning of its write-ahead log, up to any byte.
+/// A process that is killed leaves the database file and a part of its write-ahead log, which may
+/// be cut after any byte.
 #[test]
 fn what_a_killed_process_leaves_is_a_whole_log() {
     let (directory, path) = place();

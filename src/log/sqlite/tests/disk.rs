@@ -94,7 +94,7 @@ fn what_could_not_be_trusted_waits_for_whoever_knows_it_copied() {
     assert!(!checkpoint::passive(&checkpointer).unwrap());
     log.shared.poison("a test");
     drop((checkpointer, log));
-    // The other connection only has the file open, like a program that follows the log.
+    // `reader` only has the file open, like a program that follows the log.
     let refused = SqliteLog::open(&path, Durability::Normal);
     assert!(matches!(&refused, Err(Error::Io(why)) if why.contains("end whoever reads it")));
     drop(reader);
@@ -146,7 +146,8 @@ fn where_room_is_short_the_write_ahead_log_stays_short() {
     assert!(wait(log.verify(None)).unwrap().is_sound());
 }
 
-/// Waits up to a second until the log is poisoned, and does nothing meanwhile.
+/// Waits up to two seconds until the log is poisoned, without using the log meanwhile. Returns the
+/// reason.
 #[cfg(unix)]
 fn poisoned(log: &SqliteLog) -> String {
     for _ in 0..200 {
@@ -182,7 +183,7 @@ fn a_log_that_isnt_where_it_was_takes_no_more() {
         let refused = wait(log.append(batch(&[], &["a/4"])));
         assert!(matches!(refused, Err(Error::Poisoned(_))), "{refused:?}");
         assert!(matches!(wait(log.close()), Err(Error::Poisoned(_))));
-        // The same happens while nothing is written.
+        // A log that isn't written to is poisoned as well.
         let (_directory, path) = place();
         let log = SqliteLog::open(&path, Durability::Full).unwrap();
         way(&path);

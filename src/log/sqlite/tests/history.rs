@@ -23,8 +23,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(prop_oneof![1 => open, 3 => append], 1..24)
 }
 
-/// Makes the batch of a step. It is mostly right and sometimes wrong, so that refusals are compared
-/// as well.
+/// Makes the batch of a step. The batch is mostly valid and sometimes invalid, so that refusals are
+/// compared as well.
 fn batch_of(step: &Step, opened: &mut Vec<String>, lasts: &dyn Fn(&str) -> u64) -> Batch {
     let mut batch = Batch::default();
     match step {

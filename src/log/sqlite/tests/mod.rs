@@ -1,5 +1,5 @@
-//! Tests of what only a log in a file can do: survive, be damaged, be full, or be locked by another
-//! process.
+//! Tests for a log in a file, which can survive a restart, be damaged, be full, or be locked by
+//! another process.
 
 mod backup;
 mod damage;
@@ -67,7 +67,7 @@ pub(super) fn history(log: &dyn Log) -> Head {
     keep(log, Batch { threads, entries: vec![note("f/3")], ..batch(&[], &[]) }).head
 }
 
-/// A closed log with that history, and its head.
+/// A closed log with the commits of [`history`], and its head.
 pub(super) fn written() -> (TempDir, PathBuf, Head) {
     let (directory, path) = place();
     let log = open(&path);
@@ -237,7 +237,7 @@ fn the_write_ahead_log_begins_anew_beside_steady_writing() {
     let log = SqliteLog::open(&path, Durability::Full).unwrap();
     keep(&log, batch(&["a"], &[]));
     let append = |seq| log.append(long(seq, shared_text::BODY_BYTES_MAX + 1));
-    // The writer always has something to do, up to 320 MiB.
+    // The writer always has batches to write, 320 MiB in all.
     let mut waiting: VecDeque<_> = (1..=8).map(append).collect();
     for seq in 9..=5_000 {
         wait(waiting.pop_front().unwrap()).unwrap();
@@ -254,8 +254,8 @@ fn what_normal_writes_is_synced_each_second_though_a_reader_is_in_the_way_of_cop
     keep(&log, batch(&["a"], &[]));
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
-    // From here on a copy is requested after each append, and the reader keeps it from copying
-    // anything.
+    // From here on, a copy is requested after each append, but the reader keeps the copy from
+    // copying any page.
     (1..=160).for_each(|seq| drop(keep(&log, long(seq, 1 << 20))));
     let is_synced = || {
         std::thread::park_timeout(Duration::from_millis(1));

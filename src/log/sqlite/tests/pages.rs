@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A thread with 2,000 entries, and a fork in its middle that has 3,000 with the shared ones.
+/// Appends a thread with 2,000 entries, and a fork of it that has 3,000 entries, 1,500 of them
+/// shared.
 fn long(log: &dyn Log) {
     let entries: Vec<Draft> = (1..=2_000).map(|seq| note(&format!("a/{seq}"))).collect();
     keep(log, Batch { entries, ..batch(&["a"], &[]) });

@@ -1,4 +1,4 @@
-//! Text that is stored once is read in every body that has it.
+//! Text that several bodies share is stored once, and is read in each of them.
 
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn count(path: &Path) -> i64 {
     db.query_row("SELECT count(*) FROM shares", [], |row| row.get(0)).unwrap()
 }
 
-/// The same turn, but its response comes after the entry that repeats it.
+/// A turn like [`turn`], but with the response after the entry that repeats it.
 fn last_turn(thread: &str, first: u64, bytes: usize) -> Vec<Draft> {
     let mut turn = turn(thread, first, bytes);
     turn.swap(1, 2);

@@ -1,4 +1,4 @@
-//! A changed log is noticed, and nobody changes a log by accident.
+//! Changes of a log are noticed, and the log's triggers prevent accidental changes.
 
 use rusqlite::Connection;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::log::Wrong;
 use crate::log::conformance::wait;
 
-/// Changes a log's file by SQL, with its triggers out of the way.
+/// Changes a log's file by SQL. Drops the triggers before, and makes them again afterwards.
 pub(super) fn change(path: &Path, sql: &str) {
     let db = Connection::open(path).unwrap();
     let triggers: Vec<(String, String)> = db

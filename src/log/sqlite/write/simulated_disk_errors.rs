@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-/// What goes wrong with the next commits.
+/// The simulated disk errors of the next commits.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// How many pages the disk has room for; 0 stands for no limit.
+    /// The most pages that the disk has room for; 0 stands for no limit.
     pub(crate) pages_max: AtomicU32,
     /// Whether commits fail as if a sync had failed.
     pub(crate) sync: AtomicBool,
-    /// How many bytes the disk has left, with those of the write-ahead log; 0 stands for no limit.
+    /// The size of the write-ahead log plus the free room on the disk, in bytes; 0 stands for no
+    /// limit.
     pub(crate) room: AtomicU64,
 }
 
