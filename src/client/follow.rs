@@ -39,7 +39,8 @@ impl<'a> Follow<'a> {
         Follow { client, thread, after: following.after, last: following.last }
     }
 
-    /// Waits for the thread's next entry or live payload. `None` once the connection has ended.
+    /// Waits for the thread's next entry or live payload. Returns `None` once the connection has
+    /// ended.
     ///
     /// # Errors
     /// If the connection breaks, or if the pump ends it with a fault.
@@ -74,7 +75,7 @@ impl<'a> Follow<'a> {
         self.after
     }
 
-    /// Whether all entries have come that the thread had when the following began.
+    /// Whether the client has received all entries that the thread had when the following began.
     #[must_use]
     pub fn has_caught_up(&self) -> bool {
         self.after >= self.last

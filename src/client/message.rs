@@ -65,8 +65,8 @@ pub struct Message {
     pub to: Option<String>,
     /// The thread that the message belongs to.
     pub thread: Option<ThreadId>,
-    /// The message's entry in the log. Direct answers of the pump, such as [`Accepted`], and live
-    /// payloads have none.
+    /// The message's entry in the log. `None` for direct answers of the pump, such as [`Accepted`],
+    /// and for live payloads.
     pub entry: Option<EntryId>,
     /// The entry that caused the message.
     pub cause: Option<EntryId>,

@@ -55,8 +55,7 @@ pub use message::{Incoming, Message, Shown};
 pub use push::Push;
 pub use resume::Resuming;
 
-/// How many answers the client remembers that it found by following a thread, and that the pump may
-/// still send directly.
+/// The most answers that `Client::found` remembers.
 const FOUND_MAX: usize = 64;
 /// The size of the read buffer.
 const READ_BYTES: usize = 64 * 1024;
@@ -82,7 +81,7 @@ pub struct Client {
     /// The identity under which the pump knows this client.
     identity: Option<String>,
     /// The entries of answers that [`ask`](Client::ask) found by following a thread. If the pump
-    /// also sends such an answer directly, the client drops it.
+    /// also sends such an answer directly, the client drops the second copy.
     found: VecDeque<EntryId>,
     is_over: bool,
 }
@@ -294,7 +293,7 @@ impl Client {
         }
     }
 
-    /// Waits for the next message. `None` once the pump has closed the connection.
+    /// Waits for the next message. Returns `None` once the pump has closed the connection.
     ///
     /// # Errors
     /// If the connection breaks, or if a message comes that pumps don't send.

@@ -244,9 +244,12 @@ impl Resuming {
         Ok(client)
     }
 
-    /// Decides which message to return. Returns None for an entry that was returned before, for an
-    /// answer in a followed thread, which also comes by following, and for a refusal after which
-    /// the client connects again.
+    /// Decides whether to return a message to the caller. Returns None for:
+    ///
+    /// - an entry that was returned before;
+    /// - a direct answer in a followed thread, because the same entry also comes by following;
+    /// - a refusal after which the client connects again;
+    /// - the pump's agreement to follow a thread again after a lost connection.
     fn take(&mut self, incoming: Incoming) -> Option<Incoming> {
         match incoming {
             Incoming::Accepted { accepted, .. } => {
@@ -257,8 +260,8 @@ impl Resuming {
                 let push = self.refused()?;
                 Some(Incoming::UnknownThread { push, error })
             }
-            // The pump is stopping. The client tries again, since this pump or another will take
-            // its place.
+            // The pump is stopping. The client connects again, since this pump or a successor is
+            // expected back.
             Incoming::Refused { huh, .. } if huh.code == Code::Stopping.to_string() => {
                 self.client = None;
                 None
@@ -276,8 +279,8 @@ impl Resuming {
                     return None;
                 };
                 let at = self.follows.values_mut().find(|it| it.number == push)?;
-                // The caller hears only of the first agreement, not of those after a lost
-                // connection.
+                // The caller gets only the first agreement, not the agreements after lost
+                // connections.
                 let begun = std::mem::replace(&mut at.begun, true);
                 (!begun).then_some(Incoming::Following { push, following })
             }
@@ -287,7 +290,7 @@ impl Resuming {
                     return Some(Incoming::Message(message));
                 };
                 match (message.shown, &message.entry) {
-                    // This message also comes by following, and is returned only then.
+                    // This entry also comes by following, and is returned only then.
                     (Shown::Sent, Some(_)) => return None,
                     (Shown::Followed, Some(entry)) if entry.seq <= at.after => return None,
                     (Shown::Followed, Some(entry)) => at.after = entry.seq,
@@ -299,8 +302,8 @@ impl Resuming {
         }
     }
 
-    /// Removes the oldest pending request, which was refused, and returns its number. If it was a
-    /// request to follow a thread, the client no longer follows the thread.
+    /// Removes the oldest pending request, which was refused, and returns its number. If the
+    /// request was to follow a thread, the client no longer follows the thread.
     fn refused(&mut self) -> Option<u64> {
         if let Some(PendingRequest::Following(number)) = self.pending.front().copied() {
             self.pending.pop_front();

@@ -29,15 +29,15 @@ const PAUSE_US: u64 = 50_000;
 
 /// A source of connections, such as a TCP listener.
 pub(super) trait Source: Send + Sync + 'static {
-    /// A connection as the system gives it.
+    /// A connection as the operating system returns it.
     type Accepted: Send + 'static;
-    /// A connection over which messages can go.
+    /// A byte stream that carries messages.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The address that the source listens at, for traces.
     fn place(&self) -> String;
 
-    /// Waits for the next connection. The text says where the connection comes from.
+    /// Waits for the next connection. The returned text says where the connection comes from.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Accepted, String)>> + Send;
 
     /// Prepares a connection for messages, for example by a TLS handshake. This may wait for the
@@ -45,11 +45,11 @@ pub(super) trait Source: Send + Sync + 'static {
     fn open(&self, came: Self::Accepted) -> impl Future<Output = io::Result<Opened<Self>>> + Send;
 }
 
-/// A connection that messages can go over.
+/// A connection that is ready for messages.
 pub(super) struct Opened<S: Source + ?Sized> {
     pub(super) stream: S::Stream,
-    /// The identity of a client that sends no token; `None` if it needs one. An error says why the
-    /// client can't be served.
+    /// The client's identity if it sends no token. `None` if the client must send a token. An error
+    /// says why the client can't be served.
     pub(super) who: Result<Option<Identity>, Fault>,
     /// The address that the connection comes from, if that is known.
     pub(super) peer: Option<IpAddr>,
@@ -90,7 +90,7 @@ pub(super) async fn serve<S: Source>(source: S, tokens: Tokens, pump: Pump) -> R
     }
     // The listener is closed here, so that the system refuses new connections at once.
     drop(source);
-    // If this is an error, the pump is gone.
+    // An error means that the pump is gone.
     drop(stage.wait_for(|it| *it == Stage::Drained).await);
     reception.connected.mailboxes().iter().for_each(|it| it.order(Order::Stop));
     reception.left.closed().await;
@@ -133,19 +133,19 @@ impl Connected {
     }
 }
 
-/// What the door needs for every connection.
+/// The state that a door needs to admit connections.
 struct Reception {
     port: Tokio,
     connected: Arc<Connected>,
-    /// Closed when all connections have ended, since each of them holds a receiver.
+    /// This channel closes when all connections have ended, since each of them holds a receiver.
     left: watch::Sender<()>,
     pump: Pump,
     shared: Arc<DoorShared>,
 }
 
 impl Reception {
-    /// Ends connections whose clients read nothing while too many bytes wait for all clients. Runs
-    /// as long as it is polled.
+    /// While too many bytes wait for all clients, ends connections whose clients read nothing.
+    /// Never returns.
     async fn look_after_slow_readers(&self) -> Infallible {
         let unread = self.pump.unread();
         loop {
@@ -157,8 +157,8 @@ impl Reception {
         }
     }
 
-    /// Tells all connections to check their tokens whenever the list of tokens was read again. Runs
-    /// as long as it is polled.
+    /// Tells all connections to check their tokens each time the list of tokens has been read
+    /// again. Never returns.
     async fn look_after_tokens(&self) -> Infallible {
         let mut changes = self.shared.tokens.changes();
         loop {
@@ -192,7 +192,7 @@ impl Reception {
     }
 
     /// Serves a connection in a task, or tells its client that too many connections are open. If
-    /// `farewells_max` connections are being refused or replaced already, the connection is closed
+    /// `farewells_max` connections are being refused or evicted already, the connection is closed
     /// without an answer.
     fn receive<S: Source>(&self, source: &Arc<S>, came: S::Accepted, peer: &str, number: u64) {
         let limits = &self.shared.limits;
@@ -238,7 +238,7 @@ impl Reception {
     }
 }
 
-/// A connection that has a place and is about to be served.
+/// A connection that is about to be served, or to be refused with an answer.
 struct Guest<S> {
     source: Arc<S>,
     mailbox: Arc<Mailbox>,
@@ -303,13 +303,13 @@ impl<S: Source> Guest<S> {
     }
 }
 
-/// The machine that an address belongs to, as counts of refusals name it.
+/// Returns the name of the address's machine in the counts of refusals.
 fn sender(peer: &str) -> String {
     let address = peer.parse::<SocketAddr>();
     address.map_or_else(|_| peer.to_owned(), |it| machine(it.ip()).to_string())
 }
 
-/// Refuses an identity with the name of a listener.
+/// Returns a fault if the identity has the name of a listener.
 fn checked(who: Identity, pump: &Pump) -> Result<Identity, Fault> {
     pump.speaking_as(who.clone()).checked_name().map(|()| who)
 }
@@ -347,7 +347,7 @@ fn enter(count: &AtomicUsize, max: usize) -> Option<()> {
 impl Drop for Seat {
     fn drop(&mut self) {
         let sessions = &self.connected.sessions;
-        // A connection that ends to make room for another has given up its place already.
+        // An evicted connection has given up its place already, and counts among the farewells.
         let has_place = self.number.is_some_and(|it| sessions.remove(&it).is_some());
         let count = match has_place {
             true => &self.connected.count,

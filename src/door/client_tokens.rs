@@ -63,7 +63,7 @@ impl Tokens {
     /// only its owner and its group may read it.
     ///
     /// # Errors
-    /// If the file can't be used, or with every line that is wrong.
+    /// If the file can't be used, or if it has wrong lines. The error lists every wrong line.
     pub fn read(path: impl AsRef<Path>) -> Result<Tokens, Wrong> {
         let (key, path) = (clock::random_bytes(), path.as_ref());
         let tokens = Tokens::of(key, known_in(path, &key)?);
@@ -74,7 +74,7 @@ impl Tokens {
     /// `#` are skipped.
     ///
     /// # Errors
-    /// With every line that is wrong. The error never quotes a token.
+    /// If the text has wrong lines. The error lists every wrong line, and never quotes a token.
     pub fn parse(text: &str) -> Result<Tokens, Wrong> {
         let key = clock::random_bytes();
         Ok(Tokens::of(key, parsed(text, &key)?))
@@ -100,7 +100,7 @@ impl Tokens {
             check(identity).map_err(|why| Wrong::of(path, why))?;
         }
         // A door without tokens trusts its clients. So while the door is open, an empty list must
-        // stay empty, and another list must not become empty.
+        // stay empty, and a list with tokens must not become empty.
         match (self.is_empty(), known.is_empty()) {
             (false, true) => return Err(Wrong::of(path, NONE_LEFT.to_owned())),
             (true, false) => return Err(Wrong::of(path, NONE_BEFORE.to_owned())),
@@ -192,8 +192,7 @@ fn parsed(text: &str, key: &[u8; 32]) -> Result<Known, Wrong> {
     }
 }
 
-/// Parses the token of a line. `names` has the names of earlier lines and the numbers of these
-/// lines.
+/// Parses the token of a line. `names` maps each name of an earlier line to that line's number.
 fn taken<'a>(
     text: &'a str,
     line: usize,
@@ -254,7 +253,7 @@ pub(super) fn is_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a file of secrets. It must be a regular file with safe permissions, and no link.
+/// Reads a file of secrets. It must be a regular file with safe permissions, and not a link.
 fn text_of(path: &Path) -> Result<String, String> {
     let named = fs::symlink_metadata(path).map_err(|error| error.to_string())?;
     if named.file_type().is_symlink() {
@@ -306,7 +305,7 @@ pub(super) fn check_access(_: &fs::Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a list of tokens.
+/// The error of a list of tokens that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wrong {

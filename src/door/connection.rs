@@ -39,7 +39,8 @@ pub(super) struct Connection<S> {
     pub(super) port: Tokio,
     pub(super) follows: Follows,
     /// Pushes that wait for the log or for another push, and the pushes that came after them. They
-    /// may get ready in any order. The connection posts them in the order in which they came.
+    /// may become ready in any order. The connection passes them to the pump in the order in which
+    /// they came.
     pub(super) waiting: FuturesOrdered<PendingPush>,
 }
 
@@ -263,7 +264,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Reads once. An empty slice means that the client has closed its side.
+/// Reads once, and passes the bytes to `take`. An empty slice means that the client has closed its
+/// side.
 fn read<S: AsyncRead + Unpin>(
     stream: &mut S,
     context: &mut Context<'_>,

@@ -15,8 +15,8 @@ use crate::wire::{Code, Fault};
 pub(super) struct Follows {
     pump: Pump,
     all: Vec<FollowedThread>,
-    /// Whether the follows are to end, each with the last entry that the log had when this field
-    /// was set.
+    /// Whether the follows are ending. Each ends with the last entry that the log had when this
+    /// field was set.
     ending: bool,
 }
 
@@ -35,7 +35,7 @@ struct FollowedThread {
     updates: BoxStream<'static, Result<FollowUpdate, Fault>>,
 }
 
-/// What the stream of a followed thread yields.
+/// An item of a followed thread's stream.
 enum FollowUpdate {
     /// Following is allowed. The number is that of the thread's last entry so far.
     Begun(u64),
@@ -51,8 +51,8 @@ impl Follows {
         self.all.is_empty()
     }
 
-    /// Begins to follow a thread. The session hears later whether the client may follow the thread.
-    /// Fails if the connection follows too many threads.
+    /// Begins to follow a thread. The session is told later whether the client may follow the
+    /// thread. Fails if the connection follows too many threads.
     pub(super) fn begin(
         &mut self,
         number: u64,
@@ -107,10 +107,10 @@ impl Follows {
         }
     }
 
-    /// Passes entries to the session as long as it has room. Returns whether there were any.
+    /// Passes entries to the session as long as it has room. Returns true if it passed any.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, session: &mut Session) -> bool {
-        // Another thread comes first each time, so that no thread always takes the room from the
-        // others.
+        // Each call begins with another thread, so that no thread always uses up the session's
+        // room.
         if self.all.len() > 1 {
             self.all.rotate_left(1);
         }
@@ -165,7 +165,7 @@ impl FollowedThread {
     }
 }
 
-/// The entries that the thread has, and then all that come later.
+/// Returns a stream of the thread's entries: first the recorded ones, then later ones as they come.
 fn entries(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.next().await;
@@ -174,7 +174,7 @@ fn entries(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fa
     stream::unfold(follow, next).boxed()
 }
 
-/// The entries that the thread has now.
+/// Returns a stream of the entries that the thread has now. The stream ends after the last of them.
 fn logged(follow: engine::Follow) -> BoxStream<'static, Result<FollowUpdate, Fault>> {
     let next = |mut follow: engine::Follow| async move {
         let next = follow.logged().await.transpose()?;

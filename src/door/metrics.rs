@@ -187,7 +187,7 @@ async fn serve(
         Arc::<[Gauge]>::from(gauges),
     ));
     let serving = axum::serve(watchers, routes).with_graceful_shutdown(async move {
-        // If this is an error, the pump is gone.
+        // An error means that the pump is gone.
         drop(drained.wait_for(|it| *it == Stage::Drained).await);
     });
     tracing::info!(%address, "a door for metrics is open");
@@ -226,7 +226,7 @@ async fn show(
     ([(CONTENT_TYPE, FORMAT)], page.0)
 }
 
-/// The metrics as text.
+/// Returns the pump's metrics as text.
 fn text(metrics: &engine::Metrics, tasks: usize) -> MetricsText {
     let mut page = MetricsText(String::with_capacity(4_096));
     page.one("uptime_seconds", "gauge", "Seconds since the pump started.", {

@@ -23,7 +23,7 @@ pub(super) struct Mailbox {
     silence: AtomicU64,
 }
 
-/// What the door tells a connection to do.
+/// An order of the door to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Close, since the pump has nothing more to tell.

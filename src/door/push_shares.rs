@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::Limits;
 
-/// The most pushes that a connection takes before other connections have their turn. Taking so many
-/// lasts some tenths of a millisecond.
+/// The most pushes that a connection takes before other connections have their turn. That many take
+/// some tenths of a millisecond.
 const IN_TURN: usize = 32;
-/// How many pushes the connections with unanswered pushes take in one round, in which each has one
-/// turn. If there are up to four, each takes `IN_TURN`. If there are more than this number, each
-/// takes one. So a connection with a single push never waits long.
+/// The number of pushes that a door takes in one round. In a round, each connection with unanswered
+/// pushes has one turn. Up to four such connections take `IN_TURN` pushes each. More than 64 take
+/// one push each. So a connection with a single push never waits long.
 const IN_ROUND: usize = 128;
 
 /// The numbers of unanswered pushes, and of their bytes, of all connections of a door.

@@ -43,7 +43,7 @@ pub(super) struct DoorShared {
     pub(super) unread: Arc<UnreadBytes>,
 }
 
-/// What a session asks its connection to do with the pump.
+/// A request of a session to its connection, which passes it to the pump.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Push this message. The number identifies the push within the session.
@@ -118,7 +118,8 @@ enum Input {
     Done,
 }
 
-/// A push or another request that waits for its own answer, or for the answer to an earlier one.
+/// A request that waits for its own answer or for the answer to an earlier request. Most are
+/// pushes.
 #[derive(Default)]
 struct Slot {
     /// The length of the push.
@@ -193,7 +194,7 @@ impl Session {
         self.who.as_ref()
     }
 
-    /// The client's identity, or else its machine, as counts of refusals name it.
+    /// The client's name in the counts of refusals: its identity, or else its machine.
     pub(super) fn sender(&self) -> Cow<'_, str> {
         match (&self.who, self.peer) {
             (Some(who), _) => Cow::Borrowed(&*who.name),
@@ -218,8 +219,8 @@ impl Session {
         }
     }
 
-    /// Returns the next step. `None` if more bytes must arrive or be sent first, or if there is no
-    /// room.
+    /// Returns the next step. Returns `None` if more bytes must arrive or be sent first, or if
+    /// there is no room for another push.
     pub(super) fn next(&mut self) -> Option<Step> {
         while self.input != Input::Done && self.has_room() {
             let frame = match self.splitter.next() {
@@ -322,18 +323,18 @@ impl Session {
                 }
                 None => self.tell(&entry),
             },
-            // The door refuses the next message, and says why.
+            // No answer is sent here: the next push is refused, with the reason.
             PushEvent::Lost(_) => {}
             PushEvent::Settled => self.unsettled = self.unsettled.saturating_sub(1),
         }
     }
 
-    /// Answers a request that the thread is followed from now on.
+    /// Answers a request to follow a thread: the thread is followed from now on.
     pub(super) fn follow(&mut self, number: u64, following: Following) {
         self.answer(number, Answer::Following(following));
     }
 
-    /// Answers a request that the thread is no longer followed.
+    /// Answers a request to stop following a thread: the thread is no longer followed.
     pub(super) fn unfollow(&mut self, number: u64, unfollow: Unfollow) {
         self.answer(number, Answer::Unfollowed(Unfollowed { thread: unfollow.thread }));
     }
@@ -379,8 +380,8 @@ impl Session {
         self.splitter.framing().unwrap_or(Framing::Element)
     }
 
-    /// Whether more bytes may be queued for the client. They may if no bytes wait for it, or if few
-    /// enough bytes wait for it and for all clients together.
+    /// Whether more bytes may be queued for the client. They may if no bytes wait for this client.
+    /// They also may if few enough bytes wait for it, and few enough for all clients together.
     pub(super) fn has_outbound_room(&self) -> bool {
         let waiting = self.egress.len() + self.held_bytes;
         waiting == 0
@@ -402,9 +403,9 @@ impl Session {
         self.part.turn()
     }
 
-    /// Whether to read from the client. Messages that have arrived must be taken first. Other
-    /// connections can make room at any time, so a session that read whenever there is room would
-    /// buffer more and more bytes.
+    /// Whether to read from the client. A session reads only after it has taken all messages that
+    /// have arrived. Otherwise, it would buffer more and more bytes, since other connections can
+    /// make room at any time.
     pub(super) fn wants_bytes(&self) -> bool {
         self.could_read() && !self.lacks_place()
     }

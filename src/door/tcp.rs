@@ -159,7 +159,7 @@ impl Source for Listening {
 
     async fn accept(&self) -> io::Result<((TcpStream, IpAddr), String)> {
         let (stream, peer) = self.listener.accept().await?;
-        // Answers are batched already, so waiting for more gains nothing.
+        // Answers are batched already, so Nagle's algorithm would only delay them.
         drop(stream.set_nodelay(true));
         // A client that vanished must not keep its place forever.
         let alive = TcpKeepalive::new().with_time(ALIVE_AFTER).with_interval(ALIVE_EVERY);

@@ -46,8 +46,8 @@ pub struct Tls {
     seen: Arc<Mutex<[Look; 2]>>,
 }
 
-/// The state of a file: the time of its last change, its length and its permissions. `None` if it
-/// isn't there.
+/// The state of a file: the time of its last change, its length and its permissions. `None` if
+/// there is no such file.
 type Look = Option<(SystemTime, u64, Permissions)>;
 
 impl Tls {
@@ -93,8 +93,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Reads the files again if they have changed since the last time. Returns whether they have. A
-    /// file that can't be used causes one error, and the next only after the file has changed.
+    /// Reads the files again if they have changed since they were last read. Returns true if they
+    /// have. An unusable file causes an error once, and again only after the file has changed.
     ///
     /// # Errors
     /// If one of the files can't be used. In that case the old certificate and key stay in use.
@@ -184,14 +184,15 @@ fn bytes(path: &Path) -> Result<(Vec<u8>, fs::Metadata), String> {
     Ok((bytes, opened))
 }
 
-/// How long a certificate is still valid.
+/// Whether a certificate stays valid for longer than [`WARN_BEFORE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasts {
     Long,
     NotLong,
 }
 
-/// How long the certificate is still valid, or why it isn't valid now.
+/// Returns whether the certificate stays valid for longer than [`WARN_BEFORE`], or why it isn't
+/// valid now.
 fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
     let [first, between @ ..] = chain else { return Ok(Lasts::Long) };
     let mut roots = RootCertStore::empty();
@@ -217,7 +218,7 @@ fn check_time(chain: &[CertificateDer<'static>]) -> Result<Lasts, String> {
             return Err("it is not valid yet: look at this machine's clock".into());
         }
         Some(CertificateError::BadEncoding) => return Err("it is no certificate".into()),
-        // Whether the issuer and the name are right is for clients to judge.
+        // Clients judge whether the issuer and the name are right.
         _ => {}
     }
     match at(now + WARN_BEFORE) {

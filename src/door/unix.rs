@@ -228,7 +228,8 @@ impl Source for Listening {
     }
 }
 
-/// A user's name if it may be an identity's name. Otherwise, its number, such as `uid-1000`.
+/// Returns the user's name if it may be an identity's name. Otherwise, returns the user's number,
+/// such as `uid-1000`.
 fn name_of(uid: Uid) -> Arc<str> {
     let user = User::from_uid(uid).ok().flatten();
     let name = user.map(|it| it.name).filter(|it| is_name(it).is_ok());

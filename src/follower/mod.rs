@@ -21,13 +21,12 @@ use crate::log::{Entry, Error, Log};
 pub(crate) use position::NoPosition;
 pub(crate) use position::{FROM_BEGINNING, KeptPosition, check, file_beside};
 
-/// How many entries are read at a time.
+/// Entries read per page.
 const PAGE: usize = 256;
 /// How long a follower that has sent everything waits before it reads the log again, in
 /// microseconds, unless the target wakes it.
 const LOOK_EVERY_US: u64 = 200_000;
-/// How long a follower waits for an unreachable target, in microseconds: after the first failure,
-/// and at most.
+/// The first and the longest wait for an unreachable target, in microseconds.
 const AWAY_US: (u64, u64) = (500_000, 30_000_000);
 /// The error of a target that is unreachable. The text says why.
 #[derive(Debug)]
@@ -55,8 +54,8 @@ pub(crate) trait Target: Send + 'static {
     /// Takes the next entry, to send it later.
     fn take(&mut self, entry: Arc<Entry>) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Takes other things, such as live payloads, to send them after the entries up to this
-    /// position.
+    /// Takes items that aren't entries, such as live payloads. The target sends them after the
+    /// entries up to this position.
     fn take_live(&mut self, _position: u64) {}
 
     /// Whether the target has taken something that it hasn't sent yet.
@@ -66,7 +65,7 @@ pub(crate) trait Target: Send + 'static {
     /// if nothing waits.
     ///
     /// # Errors
-    /// The target is unreachable.
+    /// If the target is unreachable.
     fn send(&mut self) -> impl Future<Output = Result<Sent, Unreachable>> + Send;
 
     /// Drops everything that the target has taken and not sent. `_entries` is the number of entries
@@ -77,7 +76,7 @@ pub(crate) trait Target: Send + 'static {
     /// into a file.
     ///
     /// # Errors
-    /// The target is unreachable.
+    /// If the target is unreachable.
     fn settle(&mut self) -> impl Future<Output = Result<(), Unreachable>> + Send {
         async { Ok(()) }
     }
@@ -126,7 +125,7 @@ pub(crate) struct Follower<T> {
     read: u64,
     /// The position up to which everything is sent.
     sent: u64,
-    /// How many attempts in a row the target was unreachable.
+    /// The number of failed attempts in a row.
     failures: u32,
     /// The first and the longest wait for an unreachable target, in microseconds.
     away_us: (u64, u64),
@@ -183,7 +182,7 @@ impl<T: Target> Follower<T> {
     }
 
     /// Makes one step after another until `stopped` is ready. `stopped` interrupts the waits
-    /// between steps, but no step.
+    /// between steps, but not a step.
     async fn follow(&mut self, port: &Tokio, stopped: &(impl Future<Output = ()> + Clone)) {
         let mut away_us = self.away_us.0;
         loop {
@@ -227,8 +226,8 @@ impl<T: Target> Follower<T> {
         }
     }
 
-    /// Reads a page of entries, unless the target still has something to send, and has the target
-    /// send. Returns true if there may be more to send now.
+    /// Reads a page of entries if the target has nothing left to send. Then lets the target send.
+    /// Returns true if there may be more to send now.
     async fn step(&mut self) -> Result<bool, StepError> {
         let sent = self.read_and_send().await;
         if let Err(StepError::Target(Unreachable(reason))) = &sent {
@@ -285,7 +284,7 @@ impl<T: Target> Follower<T> {
         Ok(())
     }
 
-    /// Whether so many attempts have failed that the follower waits for a new entry.
+    /// Whether enough attempts have failed that the follower waits for a new entry.
     fn is_to_rest(&self) -> bool {
         let most = self.target.attempts_max();
         self.failures > 0 && most.is_some_and(|it| self.failures.is_multiple_of(it.max(1)))

@@ -14,10 +14,10 @@ use crate::log::{Error, Log};
 /// The shortest time between two writes of a position, in microseconds.
 const KEEP_EVERY_US: u64 = 1_000_000;
 
-/// What to do about a position's file that can't be read.
+/// The advice about a position file that can't be read.
 pub(crate) const FROM_BEGINNING: &str = "remove it, and the whole log is sent again";
 
-/// The content of a position's file.
+/// The content of a position file.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredPosition {
     /// The UUID of the log.
@@ -28,7 +28,7 @@ struct StoredPosition {
 /// Why a follower has no position to begin at.
 #[derive(Debug)]
 pub(crate) enum NoPosition {
-    /// The position's file can't be used. The text says why, and what to do.
+    /// The position file can't be used. The text says why, and what to do.
     File(String),
     /// The log can't be read.
     Log(Error),
@@ -43,7 +43,7 @@ impl fmt::Display for NoPosition {
     }
 }
 
-/// The path of a follower's position: the log's path with `-NAME.json`.
+/// Returns the path of a follower's position file: the log's path with `-NAME.json` appended.
 pub(crate) fn file_beside(log: &Path, name: &str) -> PathBuf {
     let mut file = log.as_os_str().to_owned();
     file.push(format!("-{name}.json"));
@@ -60,11 +60,11 @@ pub(crate) struct KeptPosition {
 }
 
 impl KeptPosition {
-    /// Reads the position for this log from the file. Without a file, or if the file is for another
-    /// log, the position is the log's beginning.
+    /// Reads the position for this log from the file. If there is no file, or the file is for
+    /// another log, the position is the log's beginning.
     ///
     /// # Errors
-    /// The file can't be read or holds no position, or the log can't be read.
+    /// If the file can't be read or holds no position, or if the log can't be read.
     pub(crate) async fn read(
         log: &dyn Log,
         file: Option<PathBuf>,
@@ -81,11 +81,11 @@ impl KeptPosition {
         Ok(KeptPosition { log: uuid, file, kept, kept_us: 0 })
     }
 
-    /// Reads the position for this log from the file. Without a file, or if the file is for another
-    /// log, the position is `first`, which is kept at once.
+    /// Reads the position for this log from the file. If there is no file, or the file is for
+    /// another log, the position is `first`. If `file` is a path, `first` is written there at once.
     ///
     /// # Errors
-    /// The file can't be read or holds no position, or the log can't be read.
+    /// If the file can't be read or holds no position, or if the log can't be read.
     pub(crate) async fn read_or(
         log: &dyn Log,
         file: Option<PathBuf>,
@@ -96,7 +96,7 @@ impl KeptPosition {
         if there.is_some_and(|it| it.log == uuid) {
             return KeptPosition::read(log, file).await;
         }
-        // No position is kept yet, not even 0.
+        // `u64::MAX` means that no position is kept yet, so that `keep` writes any `first`, even 0.
         let mut position = KeptPosition { log: uuid, file, kept: u64::MAX, kept_us: 0 };
         position.keep(first);
         position.kept = first;
@@ -119,7 +119,7 @@ impl KeptPosition {
         self.is_behind(position) && clock::now_us() >= self.kept_us.saturating_add(KEEP_EVERY_US)
     }
 
-    /// Whether there is a file, and the last kept position is another than `position`.
+    /// Whether there is a file, and the last kept position differs from `position`.
     pub(crate) fn is_behind(&self, position: u64) -> bool {
         self.file.is_some() && self.kept != position
     }
@@ -142,12 +142,12 @@ impl KeptPosition {
     }
 }
 
-/// Checks that a position's file can be read, if there is one. `advice` says what to do otherwise.
+/// Checks that a position file can be read, if there is one. `advice` says what to do otherwise.
 pub(crate) fn check(file: &Path, advice: &str) -> Result<(), String> {
     kept_file::read::<StoredPosition>(file, "position", advice).map(drop)
 }
 
-/// Reads a position's file. Returns None if there is no file.
+/// Reads a position file. Returns None if there is no file.
 fn position_in(file: &Path) -> Result<Option<StoredPosition>, String> {
     kept_file::read(file, "position", FROM_BEGINNING)
 }

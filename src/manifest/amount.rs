@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::limits::Allowance;
 use crate::listeners::agent::settings::Keep;
 
-/// A number of bytes, with a binary or decimal unit or without: `65536`, `64 KiB`, `2 MB`.
+/// Parses a number of bytes, with a binary or decimal unit or without: `65536`, `64 KiB`, `2 MB`.
 pub(super) fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
     let end = text.find(|it: char| !(it.is_ascii_digit() || it == '_')).unwrap_or(text.len());
@@ -24,19 +24,19 @@ pub(super) fn bytes(text: &str) -> Option<usize> {
     number.checked_mul(unit)
 }
 
-/// A time with its unit: `30s`, `1.5 h`, `2m 30s`.
+/// Parses a time with its unit: `30s`, `1.5 h`, `2m 30s`.
 pub(super) fn time(text: &str) -> Option<Duration> {
     let has_unit = text.ends_with(|it: char| it.is_ascii_alphabetic());
     let parsed = text.parse::<jiff::SignedDuration>().ok().filter(|_| has_unit)?;
     Duration::try_from(parsed).ok()
 }
 
-/// A whole number, or `unlimited`.
+/// Parses a whole number, or `unlimited`.
 pub(super) fn allowance(text: &str) -> Option<u64> {
     text.replace('_', "").parse::<Allowance>().ok().map(|it| it.0)
 }
 
-/// How much stays in view: `10` messages, or `4000 tokens`.
+/// Parses how much stays in view: `10` messages, or `4000 tokens`.
 pub(super) fn keep(text: &str) -> Option<Keep> {
     let within = |it: u64| (1..=u64::from(u32::MAX)).contains(&it).then_some(it);
     let number = |it: &str| it.trim_end().replace('_', "").parse().ok().and_then(within);
@@ -46,12 +46,12 @@ pub(super) fn keep(text: &str) -> Option<Keep> {
     }
 }
 
-/// A finite number, with a fraction or without.
+/// Parses a finite number, with a fraction or without.
 pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|it: &f64| it.is_finite())
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub(super) fn count(text: &str) -> Option<usize> {
     text.replace('_', "").parse().ok()
 }

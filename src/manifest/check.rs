@@ -211,7 +211,7 @@ fn word(node: &Node, scalar: &Scalar, kind: &Kind) -> Result<(), Mistake> {
     let fits = match kind {
         Kind::Text | Kind::Words(_) => !text.is_empty(),
         Kind::Flag => matches!(scalar.kind, Plain::Flag(_)),
-        // A number without quotes is hardly meant as the name of a file.
+        // A number without quotes probably isn't meant as a file's name.
         Kind::Path => !text.is_empty() && scalar.kind == Plain::Text,
         Kind::Name => is_name(text),
         Kind::Word(words) => words.iter().any(|it| it.0 == text),

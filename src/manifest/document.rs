@@ -18,7 +18,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Reads a file that is no manifest into a type of the caller's.
+    /// Reads a file that isn't a manifest into a type that the caller chooses.
     ///
     /// # Errors
     /// All unset variables, repeated keys and unknown keys. Of the values that the type refuses,
@@ -36,7 +36,7 @@ impl Document {
         twice(&root, "", &mut mistakes);
         let findings = Findings::of(file);
         let read = T::deserialize(At { node: &root, path: String::new(), findings: &findings });
-        // An unset variable is one mistake; what serde says of the same value is left out.
+        // An unset variable is one mistake. Serde's mistake about the same value is left out.
         let found = findings.all();
         let is_new = |it: &Mistake| mistakes.iter().all(|known| known.place != it.place);
         let found: Vec<Mistake> = found.into_iter().filter(is_new).collect();

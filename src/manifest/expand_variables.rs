@@ -1,4 +1,5 @@
-//! `${VAR}` and `${VAR:-default}` in values, filled in once, when the manifest is read.
+//! Replaces `${VAR}` and `${VAR:-default}` in values by variables' values, once, when the manifest
+//! is read.
 //!
 //! The value of a variable isn't scanned again. `$${` stands for `${`.
 
@@ -36,8 +37,8 @@ fn expand_in(node: &mut Node, by: (Environment<'_>, bool), wrong: &mut Vec<Mista
 }
 
 fn fill(scalar: &mut Scalar, text: String) {
-    // An optional value is left out in quotes, too, because YAML requires the quotes in `{key:
-    // "${LLM_KEY:-}"}`.
+    // An optional value that is empty counts as absent even in quotes, because YAML requires the
+    // quotes in `{key: "${LLM_KEY:-}"}`.
     let is_left_out = text.is_empty() && is_optional(&scalar.source);
     if scalar.is_plain || is_left_out {
         scalar.kind = kind_of(&text);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::limits::{Allowance, Amount, Bound, Limits};
 
-/// What a value may be.
+/// The kinds of values.
 pub(super) enum Kind {
     /// A text that isn't empty.
     Text,
@@ -59,7 +59,7 @@ pub(super) enum Kind {
 
 /// A value that has keys.
 pub(super) struct Map {
-    /// The name of the value that has these keys, for an error.
+    /// The name of the value that has these keys, for errors.
     pub(super) what: &'static str,
     pub(super) keys: Vec<Key>,
     /// Keys of which exactly one must be there. Empty if there is no such rule.
@@ -156,7 +156,7 @@ const WHO: &[(&str, &str)] = &[
     ("none", "Nobody."),
 ];
 
-/// The keys of `meta`, which say who may ask `describe` for what.
+/// The keys of `meta`: for each kind of request to `describe`, who may send it.
 fn meta() -> Map {
     let who = |name: &'static str, text, example| key(name, Kind::Word(WHO), text, example);
     Map {

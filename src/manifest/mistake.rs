@@ -8,7 +8,7 @@ use crate::schema::nearest;
 /// How many characters of a word a mistake repeats.
 const ECHO_MAX: usize = 40;
 
-/// One thing that is wrong.
+/// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mistake {
@@ -101,7 +101,7 @@ impl fmt::Display for Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,
-    /// The further files of the manifest: its pod files, and those that it includes.
+    /// The further files of the manifest: its pod files and its included files.
     files: Vec<String>,
     all: Vec<Mistake>,
 }
@@ -113,7 +113,7 @@ impl Mistakes {
         Mistakes { file: file.to_owned(), files: Vec::new(), all }
     }
 
-    /// These mistakes, of which some are in the manifest's further files.
+    /// Sets the manifest's further files. Some of these mistakes are in them.
     pub(super) fn with_files(self, files: Vec<String>) -> Mistakes {
         Mistakes { files, ..self }
     }

@@ -1,4 +1,4 @@
-//! A pump as a file: builder calls, written in YAML.
+//! Manifests: a pump described by a YAML file, whose keys stand for calls of the builder.
 //!
 //! ```yaml
 //! name: sums
@@ -61,13 +61,13 @@ pub(crate) const DATA: &str = "data";
 /// A manifest that was read and has no mistakes.
 #[non_exhaustive]
 pub struct Manifest {
-    /// The file.
+    /// The path of the manifest.
     pub file: PathBuf,
     /// The name of the pump. None without the key `name`.
     pub name: Option<String>,
     /// The folder of the log. None without the key `data`.
     pub data: Option<PathBuf>,
-    /// What an acknowledged message survives. None without the key `durability`.
+    /// The failures that an acknowledged message survives. None without the key `durability`.
     pub durability: Option<Durability>,
     /// The identities that may connect, with their tokens.
     pub tokens: Option<Tokens>,
@@ -80,20 +80,20 @@ pub struct Manifest {
     pub schemas: Vec<Schema>,
     /// The manifest's models, with the names by which its listeners choose them.
     pub models: Models,
-    /// Where spans for OpenTelemetry go. None without the key `otel`.
+    /// The settings for OpenTelemetry. None without the key `otel`.
     pub otel: Option<Otel>,
     /// The sinks, which get copies of entries and live payloads.
     pub sinks: Vec<Sink>,
-    /// What tells triggers of entries and times.
+    /// The source that tells triggers of entries and times.
     pub trigger_source: TriggerSource,
     /// Sinks of the type `return`, which the program that embeds the pump reads.
     pub returns: Vec<Return>,
-    /// Who may ask `describe` for what. None without the key `meta`, which adds the listener
-    /// `describe`.
+    /// The permissions to ask the listener `describe`. None without the key `meta`, which adds this
+    /// listener.
     pub meta: Option<Allow>,
     /// The provider files of the manifest's models, in the order of the models.
     pub providers: Vec<UsedProvider>,
-    /// What is probably wrong in provider files, although the pump can run with them.
+    /// Warnings about provider files. The pump can run in spite of them.
     pub warnings: Vec<Mistakes>,
     /// The limits of the pump.
     pub limits: Limits,
@@ -169,7 +169,8 @@ pub struct UsedProvider {
     events: ProviderEvents,
 }
 
-/// Where spans for OpenTelemetry go, and what they hold.
+/// The settings for OpenTelemetry: the collector that gets spans and metrics, and the spans'
+/// content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Otel {
@@ -184,7 +185,7 @@ pub struct Otel {
 }
 
 impl Otel {
-    /// A collector without further headers, which gets metrics and spans, and no content.
+    /// Sends metrics and spans to a collector, without further headers and without content.
     #[must_use]
     pub fn at(endpoint: &str) -> Otel {
         let (endpoint, headers) = (endpoint.to_owned(), Vec::new());
@@ -202,10 +203,10 @@ impl Otel {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,
-    /// The further files of the manifest: its pod files, and those that it includes.
+    /// The further files of the manifest: its pod files and its included files.
     files: Vec<String>,
     listeners: BTreeMap<String, Place>,
-    /// The places of the keys of triggers, by the names of their workflows and the keys.
+    /// Maps the name of a workflow and a key of its trigger to the place of this key.
     triggers: BTreeMap<(String, &'static str), Place>,
 }
 
@@ -215,8 +216,8 @@ impl Places {
         self.listeners.contains_key(listener)
     }
 
-    /// Gives each complaint of a builder its place in the manifest: that of its listener, or else
-    /// line 1, column 1.
+    /// Returns a builder's complaints as mistakes. Each has the place of its listener, or else line
+    /// 1, column 1.
     #[must_use]
     pub fn find(&self, complaints: &Complaints) -> Mistakes {
         let place = |it: Option<&str>| self.listeners.get(it?).copied();
@@ -227,8 +228,8 @@ impl Places {
         Mistakes::new(&self.file, all.collect()).with_files(self.files.clone())
     }
 
-    /// Gives each trigger that doesn't fit the organism its place in the file of its workflow, or
-    /// else line 1, column 1.
+    /// Returns the triggers that don't fit the organism as mistakes. Each has its place in the file
+    /// of its workflow, or else line 1, column 1.
     #[must_use]
     pub fn find_triggers(&self, wrong: &[WrongTrigger]) -> Mistakes {
         let all = wrong.iter().map(|it| {

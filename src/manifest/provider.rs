@@ -40,7 +40,7 @@ pub(crate) fn is_file(text: &str) -> bool {
 /// Reads a provider file from the disk.
 ///
 /// # Errors
-/// The file can't be read, is over `manifest_bytes_max`, or has mistakes.
+/// If the file can't be read, is over `manifest_bytes_max`, or has mistakes.
 pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Described, Mistakes> {
     let bytes = bytes_of(file).map_err(|error| {
         let text = format!("the provider file can't be read: {error}");
@@ -50,7 +50,8 @@ pub(crate) fn read(file: &Path, environment: Environment<'_>) -> Result<Describe
     parse(file, &bytes, environment)
 }
 
-/// Reads a file, but at most one byte more than a manifest may have.
+/// Reads a file up to one byte more than a manifest may have, so that the caller recognises a
+/// larger file.
 pub(super) fn bytes_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MANIFEST_BYTES_MAX).unwrap_or(u64::MAX);
@@ -85,7 +86,7 @@ fn parse(file: &Path, bytes: &[u8], environment: Environment<'_>) -> Result<Desc
     }
 }
 
-/// A warning for each path that finds nothing in the sample stream of the provider's wire.
+/// Returns a warning for each path that finds nothing in the sample stream of the provider's wire.
 fn unmatched(provider: &Provider, document: &Document) -> Option<Mistakes> {
     let wire = provider.wire()?;
     let all = provider.unmatched().into_iter().map(|it| {

@@ -1,5 +1,5 @@
-//! Turns a checked tree into a [`Manifest`], and finds the mistakes that only several values
-//! together show.
+//! Turns a checked tree into a [`Manifest`]. Finds the mistakes that show only when several values
+//! are compared.
 
 mod agent;
 mod doors;
@@ -87,7 +87,7 @@ impl Manifest {
             root.set_model(agent, model, environment);
         }
         expand(&mut root, environment, &mut mistakes);
-        // An unset variable is one mistake; what the check finds at its place is left out.
+        // An unset variable is one mistake. The check's mistakes at the same place are left out.
         let unset: Vec<_> = mistakes.iter().map(|it| it.place).collect();
         let mut found = Vec::new();
         check::check(&root, "", &ORGANISM, "listeners: [{use: calculate}]", &mut found);
@@ -162,7 +162,7 @@ struct Reader<'a> {
     prices: Option<Prices>,
     /// The payloads that the manifest declares.
     schemas: Vec<Schema>,
-    /// The events of providers' streams, as the manifest's models add them.
+    /// The events of providers' streams, which the manifest's models add.
     events: ProviderEvents,
     /// The feeds that the manifest declares outside its agents.
     common_feeds: feeds::CommonFeeds,
@@ -182,7 +182,7 @@ struct Reader<'a> {
     settable: RefCell<SettableFeeds>,
     /// The provider files of the models.
     providers: RefCell<Vec<UsedProvider>>,
-    /// What is probably wrong in the provider files.
+    /// The warnings about the provider files.
     warnings: RefCell<Vec<Mistakes>>,
     mistakes: RefCell<Vec<Mistake>>,
 }
@@ -202,8 +202,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The parts of the manifest that have no mistakes. The mistakes of other parts are added to
-    /// `mistakes`.
+    /// Builds the manifest from the parts that have no mistakes. Adds the mistakes of other parts
+    /// to `mistakes`.
     fn manifest(&self, root: &Node) -> Manifest {
         let text = |key: &str| root.key(key).and_then(Node::text);
         if let (Some(at), None, false) =
@@ -254,8 +254,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The items of `listeners`, and the agents of pods and of included files, each with its path
-    /// in its file.
+    /// Returns the items of `listeners`, and the agents of pods and of included files. Each has its
+    /// path in its file.
     fn items<'b>(&'b self, root: &'b Node) -> Vec<(String, &'b Node)> {
         let own = root.key("listeners").map(Node::items).unwrap_or_default();
         let own = own.iter().enumerate().map(|(number, it)| (format!("listeners[{number}]"), it));
@@ -275,8 +275,8 @@ impl Reader<'_> {
         Places { file, files, listeners: named.chain(workflows).collect(), triggers }
     }
 
-    /// Names the line of the place `of` in a mistake at the place `from`, with the file if it
-    /// differs.
+    /// Returns a text such as `line 7` for the place `of`, for a mistake at the place `from`. Adds
+    /// the file's path if the two places are in different files.
     fn line(&self, of: Place, from: Place) -> String {
         if of.file == from.file {
             return format!("line {}", of.line);
@@ -329,8 +329,8 @@ impl Reader<'_> {
             Some((*item, path.clone(), self.listener(item, path, workflows)?))
         });
         let listed: Vec<_> = listed.collect();
-        // A listener with mistakes may have any payload. With such a listener, the payloads aren't
-        // known.
+        // A listener with mistakes may have any payload, so the payloads are known only if no
+        // listener has mistakes.
         let are_known = listed.len() == items.len();
         let made: Vec<(&Node, String, Listener)> = services.into_iter().chain(listed).collect();
         let mut names: BTreeMap<&str, Option<Place>> = BTreeMap::new();
@@ -344,7 +344,7 @@ impl Reader<'_> {
                 let first = first.map_or("the program".to_owned(), |it| self.line(it, at.place));
                 let text = format!("{first} has a listener `{name}` already");
                 let other = made[..number].iter().map(|it| &it.2).find(|it| it.name() == name);
-                // Payloads that depend on the listener's name are no conflict once the names
+                // Payloads that depend on the listener's name no longer conflict once the names
                 // differ.
                 let is_agent = item.key("use").and_then(Node::text) == Some(AGENT);
                 let by_name = is_agent || listener.has_own_namespace();
@@ -415,8 +415,8 @@ impl Reader<'_> {
         self.builder.factories().iter().map(Factory::name).chain([AGENT])
     }
 
-    /// The name that a listener has, or would have without its mistakes: `name`, or else its kind.
-    /// A misspelt kind is taken for the nearest one.
+    /// Returns the name that a listener has, or would have without its mistakes: `name`, or else
+    /// its kind. A misspelt kind is taken for the nearest one.
     fn meant<'b>(&'b self, item: &'b Node) -> Option<&'b str> {
         let kind = item.key("use").and_then(Node::text)?;
         let kinds = || self.kinds();
@@ -532,7 +532,7 @@ fn may_be_called(name: &str) -> bool {
     check::is_name(name) && name != "core"
 }
 
-/// Reads who may ask `describe` for what.
+/// Reads the permissions to ask `describe`.
 fn meta(node: &Node) -> Allow {
     let who = |key: &str| node.key(key).and_then(Node::text)?.parse().ok();
     Allow {
@@ -543,8 +543,8 @@ fn meta(node: &Node) -> Allow {
     }
 }
 
-/// The limits, with the values that the manifest sets. A value that is no amount leaves the
-/// default.
+/// Returns the limits, with the values that the manifest sets. A value that isn't an amount leaves
+/// the default in force.
 fn limits(root: &Node) -> Limits {
     let mut limits = Limits::default();
     if let Some(node) = root.key("limits") {

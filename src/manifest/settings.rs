@@ -60,7 +60,7 @@ impl Findings {
     }
 }
 
-/// A value of the settings, to be read.
+/// A value of the settings that is to be read.
 #[derive(Clone)]
 pub(super) struct At<'a> {
     pub(super) node: &'a Node,
@@ -75,7 +75,7 @@ pub(super) enum Wrong {
     Said(String),
     /// The value is of another kind than the type expects.
     Other { expected: String },
-    /// The word `wrong` is none of the words `right`.
+    /// The word `wrong` isn't one of the words `right`.
     Word { wrong: String, right: &'static [&'static str] },
     /// A key is missing.
     Missing(&'static str),
@@ -149,7 +149,7 @@ impl de::Error for Wrong {
     }
 }
 
-/// What serde expects, in words for an author of YAML.
+/// Describes what serde expects, in words for an author of YAML.
 fn plainly(expected: &dyn Expected) -> String {
     let whole = |min: String, max: String| format!("a whole number from {min} to {max}");
     match expected.to_string().as_str() {
@@ -179,7 +179,7 @@ impl<'a> At<'a> {
         read.map_err(|it| self.findings.keep(self, it))
     }
 
-    /// The manifest's folder and a path, as the fields of a [`Beside`].
+    /// Returns the manifest's folder and a path, as the fields of a [`Beside`].
     fn beside(&self, path: &str) -> Result<impl Iterator<Item = (&'static str, String)>, Wrong> {
         let folder = self.findings.folder.clone().into_os_string().into_string();
         let unknown = |_| Wrong::Said("the manifest's folder has a name that is no text".into());
@@ -187,7 +187,7 @@ impl<'a> At<'a> {
         Ok(Beside::KEYS.into_iter().zip(values))
     }
 
-    /// A payload that the manifest declares, as the fields of a [`DeclaredPayload`].
+    /// Returns a payload that the manifest declares, as the fields of a [`DeclaredPayload`].
     fn declared(
         &self,
         name: &str,
@@ -219,7 +219,8 @@ impl<'a> At<'a> {
         Keys { at: self.clone(), entries: entries.into_iter(), value: None }
     }
 
-    /// The keys with values that are among `fields`, each once. Adds a mistake for each other key.
+    /// Returns the keys with values that are among `fields`, each once. Adds a mistake for each
+    /// other key.
     fn known(&self, fields: &[&'static str]) -> Option<Vec<&'a Pair>> {
         let Value::Map(entries) = &self.node.value else { return None };
         let mut known: Vec<&Pair> = Vec::new();
@@ -321,7 +322,7 @@ impl<'de> Deserializer<'de> for At<'_> {
         let known = if self.node.is_null() { Some(Vec::new()) } else { self.known(fields) };
         match (known, &self.node.value) {
             (Some(known), _) => self.kept(visitor.visit_map(self.keys(known))),
-            // Serde would read a list as the fields in their order.
+            // Without this case, serde would read a list as the fields in their order.
             (None, Value::List(_)) => {
                 self.kept(Err(de::Error::invalid_type(Unexpected::Seq, &visitor)))
             }

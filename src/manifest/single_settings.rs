@@ -1,5 +1,5 @@
-//! Reads single settings of a manifest, whatever else is wrong with it. Commands that use an
-//! organism need these settings, also if another process has started it.
+//! Reads single settings of a manifest, even if the manifest has mistakes elsewhere. Commands that
+//! use an organism need these settings, also if another process has started the organism.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -30,11 +30,11 @@ impl Manifest {
         peek.text(data).ok().map(|it| beside(file, it))
     }
 
-    /// A manifest's name, and where its spans for OpenTelemetry go.
+    /// Returns a manifest's name and its settings for OpenTelemetry.
     ///
     /// # Errors
-    /// The file isn't YAML, or the endpoint or a header is no text or names a variable that isn't
-    /// set.
+    /// If the file isn't YAML. Also if the endpoint or a header isn't a text, or names a variable
+    /// that isn't set.
     #[cfg(feature = "otel")]
     pub(crate) fn otel_of(
         file: &Path,
@@ -63,8 +63,9 @@ impl Manifest {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// The address of a pump of this manifest, for clients on the same machine: that of the first
-    /// door that is a Unix socket, or TCP with a port other than 0. None without the key `doors`.
+    /// The address of a pump of this manifest, for clients on the same machine. It is the address
+    /// of the first door that is either a Unix socket or TCP with a port other than 0. None without
+    /// the key `doors`.
     ///
     /// ```
     /// use std::path::Path;
@@ -81,7 +82,8 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// The file isn't YAML, no door fits, or the first door that may fit has no readable address.
+    /// If the file isn't YAML, if no door fits, or if the first door that may fit has no readable
+    /// address.
     pub fn address_of(
         file: &Path,
         bytes: &[u8],

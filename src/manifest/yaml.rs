@@ -108,7 +108,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Node, Mistake> {
     }
 }
 
-/// The text of a manifest, without a byte order mark.
+/// Returns the text of a manifest, without a byte order mark.
 fn text_of(bytes: &[u8]) -> Result<&str, Mistake> {
     let start = Place::new(1, 1);
     if bytes.len() > MANIFEST_BYTES_MAX {
@@ -263,8 +263,8 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// The value that an alias stands for, with that value's own place. The nodes of the value
-    /// count again.
+    /// Returns the value that an alias stands for, with that value's own place. The nodes of the
+    /// value are counted again.
     fn alias(&mut self, id: usize, place: Place) -> Result<Node, Mistake> {
         let Some((node, count)) = self.anchors.get(&id) else {
             let text = "this alias stands within what it stands for";

@@ -66,8 +66,8 @@ impl Attached {
     }
 }
 
-/// Whether a media type is in a list of accepted types, in which `image/*` stands for every image.
-/// Upper and lower case are the same.
+/// Whether a media type is in a list of accepted types. In the list, `image/*` stands for every
+/// image. Case is ignored.
 ///
 /// ```
 /// use pumphouse::model::takes;
@@ -107,7 +107,7 @@ pub fn is_media_range(text: &str) -> bool {
 }
 
 /// The media type of bytes, recognized by their beginning: an image in PNG, JPEG, GIF or WebP, or a
-/// PDF. None for all else.
+/// PDF. None for anything else.
 ///
 /// ```
 /// use pumphouse::model::media_type_of;

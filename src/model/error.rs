@@ -87,8 +87,8 @@ impl Kind {
         }
     }
 
-    /// Whether a request that failed in this way may succeed later, as a rule. [`Error::retry`]
-    /// says it for a certain failure.
+    /// Whether a request that failed in this way can usually succeed later. [`Error::retry`]
+    /// answers this for a particular failure.
     #[must_use]
     pub fn may_pass(self) -> bool {
         use Kind::{Cut, Failed, RateLimited, TimedOut, Unreachable};

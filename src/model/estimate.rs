@@ -117,7 +117,7 @@ impl Tokenizer {
     /// Reads a tokenizer from a file.
     ///
     /// # Errors
-    /// The file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer.
+    /// If the file can't be read, has more than [`TOKENIZER_BYTES_MAX`], or holds no tokenizer.
     pub fn read(file: impl AsRef<Path>) -> Result<Tokenizer, NoTokenizer> {
         let file = file.as_ref();
         let shown = file.display();
@@ -205,7 +205,7 @@ mod tests {
         let counted = words();
         let model: &dyn Model = &counted;
         let mut said = PromptMessage::new(Role::Assistant, "Extraordinarily long words");
-        // What is signed is mostly encrypted, so its bytes tell more than its words.
+        // Signed parts are mostly encrypted, so their bytes tell more than their words.
         said.signed.push(Signed::new(Wire::AnthropicMessages, 0, "x".repeat(400)));
         assert_eq!(model.message_tokens(&said), 3 + 100 + MESSAGE_TOKENS);
         let format = Format::new("sum", "The sum of all", serde_json::json!("any"));

@@ -51,7 +51,7 @@ impl Veil {
         }
     }
 
-    /// The piece that is held back, at the end of the reply.
+    /// Returns the piece that is still held back at the end of the reply.
     pub(super) fn rest(&mut self) -> Option<Piece> {
         self.held.take()
     }

@@ -77,9 +77,9 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + '
 
 /// A language model. Every implementation passes the suite of `tests/it/model/conformance.rs`.
 pub trait Model: Debug + Send + Sync {
-    /// Starts a turn. The future is done when the first piece of the reply is there. Until then, a
-    /// model may retry by itself: the reply then begins with a [`Piece::Tried`] for each failed
-    /// attempt. Dropping the future ends the request.
+    /// Starts a turn. The future completes when the first piece of the reply has come. Until then,
+    /// a model may retry by itself. In that case, the reply begins with a [`Piece::Tried`] for each
+    /// failed attempt. Dropping the future ends the request.
     ///
     /// # Errors
     /// The error of the last attempt, with the errors of the earlier ones in it.
@@ -106,7 +106,7 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
-    /// The most tokens of a reply whose prompt doesn't set them, if known.
+    /// The most tokens of a reply if its prompt sets no maximum. None if unknown.
     fn max_tokens(&self) -> Option<u32> {
         None
     }
@@ -162,12 +162,12 @@ pub trait Model: Debug + Send + Sync {
 /// A turn's reply while it is written. A slow reader slows the server down. Dropping the reply ends
 /// the request.
 pub trait Reply: Debug + Send {
-    /// The next piece. The last piece is a [`Piece::Stop`]. After it, and after an error, there is
-    /// none.
+    /// Returns the next piece. The last piece is a [`Piece::Stop`]. After the last piece, and after
+    /// an error, returns None.
     ///
-    /// Dropping the future before it is done loses no piece.
+    /// Dropping the future before it completes loses no piece.
     ///
     /// # Errors
-    /// Why the reply ended early.
+    /// The error that ended the reply early.
     fn next(&mut self) -> Boxed<'_, Option<Piece>>;
 }

@@ -35,7 +35,7 @@ impl Models {
     /// The model of a name.
     ///
     /// # Errors
-    /// No model has this name. The error lists the names that exist.
+    /// If no model has this name. The error lists the names that exist.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, UnknownModel> {
         let unknown = || UnknownModel { name: name.to_owned(), there: self.names().collect() };
         self.0.get(name).cloned().ok_or_else(unknown)
@@ -52,7 +52,7 @@ impl Models {
     }
 }
 
-/// No model has this name.
+/// The error of a name that no model has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownModel {

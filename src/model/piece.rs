@@ -13,8 +13,7 @@ pub enum Piece {
     /// The model that answers, if a [router](crate::model::Router) chose it. This piece comes
     /// before all that the model says.
     Answering(Answering),
-    /// Text, in the order in which it was written. Where one piece ends and the next begins has no
-    /// meaning.
+    /// Text, in the order in which it was written. The boundaries between pieces have no meaning.
     Text(String),
     /// Reasoning that a provider shows beside the text.
     Reasoning(String),
@@ -28,7 +27,7 @@ pub enum Piece {
     Signed(Signed),
     /// The tokens that the turn has used.
     Usage(Usage),
-    /// Why the reply is over: the last piece.
+    /// The reason for the reply's end. This is the last piece.
     Stop(Stop),
 }
 
@@ -136,7 +135,7 @@ impl Usage {
     }
 }
 
-/// Why a reply is over.
+/// The reason for a reply's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {

@@ -40,7 +40,7 @@ impl fmt::Debug for Sleeper {
     }
 }
 
-/// Starts to play a reply. The future is done when the first piece is there.
+/// Starts to play a reply. The future completes when the first piece has come.
 pub(super) async fn play(script: Script, sleeper: Sleeper) -> Result<Box<dyn Reply>, Error> {
     let mut play = Play::new(script, sleeper);
     if let Some(first) = play.step().await? {
@@ -129,8 +129,8 @@ impl fmt::Debug for Play {
     }
 }
 
-/// Cuts a text into pieces of at most `characters`. Other pieces stay whole, as does a text where
-/// `characters` is 0.
+/// Cuts a text into pieces of at most `characters`. Other pieces stay whole. If `characters` is 0,
+/// texts stay whole, too.
 fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     let cut = |text: String, make: fn(String) -> Piece| {
         let all: Vec<char> = text.chars().collect();
@@ -144,7 +144,8 @@ fn cut(piece: Piece, characters: usize) -> Vec<Piece> {
     }
 }
 
-/// Cuts a text to at most `left` characters, and takes the characters that it keeps off `left`.
+/// Cuts a text to at most `left` characters, and subtracts the number of kept characters from
+/// `left`.
 fn shortened(mut piece: Piece, left: &mut usize) -> Piece {
     if let Piece::Text(it) | Piece::Reasoning(it) | Piece::Refusal(it) = &mut piece {
         if let Some((end, _)) = it.char_indices().nth(*left) {

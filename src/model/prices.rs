@@ -73,7 +73,7 @@ impl Prices {
     /// Reads a table from a file.
     ///
     /// # Errors
-    /// The file can't be read, has more than [`PRICES_BYTES_MAX`] bytes, or holds no table.
+    /// If the file can't be read, has more than [`PRICES_BYTES_MAX`] bytes, or holds no table.
     pub fn read(file: impl AsRef<Path>) -> Result<Prices, NoPrices> {
         let file = file.as_ref();
         let wrong = |text: &dyn fmt::Display| NoPrices(format!("{}: {text}", file.display()));
@@ -161,7 +161,7 @@ struct Provider {
 }
 
 impl Provider {
-    /// The first row that a model's name fits. Upper and lower case are the same.
+    /// Returns the first row that a model's name fits. Case is ignored.
     fn row(&self, model: &str) -> Option<&Row> {
         let name = model.to_ascii_lowercase();
         let name = name.strip_prefix("models/").unwrap_or(&name);

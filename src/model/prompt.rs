@@ -368,7 +368,7 @@ impl FromStr for Digest {
     }
 }
 
-/// The text is no digest.
+/// The error of a text that isn't a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
 pub struct NoDigest;

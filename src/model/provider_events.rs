@@ -108,7 +108,7 @@ impl EventQueue {
         (std::mem::take(&mut state.dropped), std::mem::take(&mut state.waiting))
     }
 
-    /// Waits until an event has come since the last wait.
+    /// Waits until an event has come. Returns at once if one has come since the last wait.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;
     }

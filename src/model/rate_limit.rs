@@ -198,7 +198,7 @@ impl Model for Bounded {
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<State>,
-    /// Notified at the end of each reply, so that waiting turns look again how long to wait.
+    /// Notified at the end of each reply, so that waiting turns compute their waits again.
     changed: Notify,
 }
 
@@ -224,11 +224,12 @@ struct Ticket {
     sender: oneshot::Sender<Permit>,
 }
 
-/// How long a turn has to wait. None if it waits for the end of a reply, whenever that is.
+/// How long a turn has to wait. None if the turn waits for the end of a reply, whose time is
+/// unknown.
 type Wait = Option<Duration>;
 
 impl State {
-    /// Adds a turn to the queue, and returns whether no turn has had to wait so far.
+    /// Adds a turn to the queue. Returns true if no turn has had to wait so far.
     fn join(&mut self, ticket: Ticket) -> bool {
         let of_agent = self.tickets.entry(ticket.agent.clone()).or_default();
         if of_agent.is_empty() {
@@ -238,7 +239,8 @@ impl State {
         self.held_up == 0
     }
 
-    /// How long a request of so many tokens has to wait. The outer None says that it may begin.
+    /// Returns how long a request of `tokens` tokens has to wait. The outer None means that the
+    /// request may begin.
     fn wait(&self, tokens: u64, now_us: u64) -> Option<Wait> {
         if self.at_once.is_some_and(|most| self.under_way >= most) {
             return Some(None);

@@ -14,7 +14,7 @@ static TOTAL: AtomicUsize = AtomicUsize::new(0);
 /// takes many times its length in memory.
 static ENDS: Semaphore = Semaphore::const_new(1);
 
-/// One reply's share of the total; dropping it gives the bytes back.
+/// One reply's share of the total. Dropping it gives the bytes back.
 #[derive(Debug)]
 pub(crate) struct Part {
     total: &'static AtomicUsize,
@@ -32,8 +32,8 @@ impl Part {
     /// Records the reply's length so far, and returns whether the reply may be that long.
     ///
     /// A reply may be as long as the room that is left, with its own bytes counted as taken. So one
-    /// reply alone may reach a half of `max`, and `n` equal replies may reach an (n+1)-th each.
-    /// Some room always remains for the next reply.
+    /// reply alone may reach half of `max`, and each of `n` equal replies may reach an (n+1)-th of
+    /// `max`. Some room always remains for the next reply.
     pub(crate) fn grow_to(&mut self, bytes: usize, max: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let total = self.total.fetch_add(more, Ordering::Relaxed) + more;

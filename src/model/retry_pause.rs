@@ -11,8 +11,8 @@ use tokio::time::Sleep;
 
 use crate::clock;
 
-/// The pause before the next attempt of a request that had failed `failed_before` times before its
-/// latest failure.
+/// Returns the pause after a failed attempt. `failed_before` is the number of attempts that had
+/// failed before this one.
 pub(super) fn pause(failed_before: usize, min: Duration, max: Duration) -> Duration {
     let twice = u32::try_from(failed_before).ok().and_then(|it| 1_u32.checked_shl(it));
     let whole = min.saturating_mul(twice.unwrap_or(u32::MAX)).min(max);

@@ -58,8 +58,8 @@ pub enum Repeat {
 }
 
 impl Scripted {
-    /// A model whose replies a function makes, from the prompt and the number of the turn in its
-    /// conversation, from 1: [`Prompt::turn`].
+    /// Makes a model whose replies come from a function. The function gets the prompt and the
+    /// number of the turn in its conversation, [`Prompt::turn`], which counts from 1.
     pub fn new<S: Into<Script>>(
         answer: impl Fn(&Prompt, u64) -> S + Send + Sync + 'static,
     ) -> Scripted {
@@ -71,7 +71,7 @@ impl Scripted {
         Scripted::repeating(replies, Repeat::Never)
     }
 
-    /// A model that gives these replies, one for each turn, and goes on as `repeat` says.
+    /// A model that gives these replies, one for each turn, and then continues as `repeat` says.
     pub fn repeating<S: Into<Script>>(
         replies: impl IntoIterator<Item = S>,
         repeat: Repeat,
@@ -106,7 +106,7 @@ impl Scripted {
     /// Reads a model's replies from a file.
     ///
     /// # Errors
-    /// The file can't be read, or the first mistake, with its line.
+    /// If the file can't be read. Otherwise, the first mistake in it, with its line.
     pub fn read(file: impl AsRef<Path>) -> Result<Scripted, NoScript> {
         let file = file.as_ref();
         let text = std::fs::read_to_string(file).map_err(|it| NoScript::unread(file, &it))?;

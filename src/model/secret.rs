@@ -17,8 +17,8 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The credential of a header's value with a scheme, such as `Bearer`, before it. A server may
-    /// quote the credential without the scheme.
+    /// The credential in a header's value, without the scheme before it, such as `Bearer`. None
+    /// without a scheme. A server may quote the credential alone.
     pub(super) fn behind_scheme(&self) -> Option<Secret> {
         let (_, credential) = self.0.trim().split_once(' ')?;
         Some(Secret::new(credential.trim()))
@@ -29,8 +29,8 @@ impl Secret {
         &self.0
     }
 
-    /// A text with each occurrence of the secret replaced by `…`, even if JSON or XML escapes
-    /// characters of it. A secret of less than 6 bytes stays.
+    /// Returns a text in which each occurrence of the secret is replaced by `…`, even if some of
+    /// its characters are escaped for JSON or XML. A secret of less than 6 bytes isn't replaced.
     #[must_use]
     pub fn hidden_in(&self, text: &str) -> String {
         let Some(secret) = self.telling() else { return text.to_owned() };

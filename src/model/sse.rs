@@ -104,10 +104,11 @@ impl Decoder {
         Decoder { event_bytes_max, begun: 0, lines, reader, id: String::new(), retry: None }
     }
 
-    /// Takes bytes off `bytes` until an event is whole. None if the bytes are used up before.
+    /// Removes bytes from `bytes` until an event is complete, and returns the event. Returns None
+    /// if the bytes are used up before that.
     ///
     /// # Errors
-    /// An event is larger than the limit, or isn't UTF-8.
+    /// If an event is larger than the limit, or isn't UTF-8.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Event>, Error> {
         while !bytes.is_empty() {
             let end = memchr2(b'\r', b'\n', bytes).map_or(bytes.len(), |at| at + 1);
@@ -124,8 +125,8 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The event that the stream ended in: the blank line after it is missing. The standard drops
-    /// such an event. Only the caller can tell whether it is whole.
+    /// Returns the event in which the stream ended, without the blank line that would complete it.
+    /// The standard drops such an event. Only the caller can tell whether the event is complete.
     pub fn end(&mut self) -> Option<Event> {
         self.read(b"\n\n").ok().flatten()
     }

@@ -31,8 +31,8 @@ impl Session {
         }
     }
 
-    /// Writes the acceptance of a push: the same bytes that `enclose` writes, but faster, since
-    /// every push has one.
+    /// Writes the acceptance of a push. The bytes are those that `enclose` would write. This
+    /// function is faster, since every push has an acceptance.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
         let thread = id.thread.as_str();
@@ -73,8 +73,8 @@ impl Session {
         enclose(outside, element, &mut text);
         let framing = self.framing();
         self.egress.add(framing, |out| {
-            // The reserved room includes the line end. Otherwise, a large message would double its
-            // buffer for it.
+            // The reserved room includes the line end, which could otherwise double the buffer of a
+            // large message.
             out.reserve(text.len() + 1);
             out.extend_from_slice(text.as_bytes());
         });

@@ -7,7 +7,7 @@ use crate::wire::meta::{Follow, Unfollow};
 use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 
-/// What an envelope asks for.
+/// The request in a client's envelope.
 pub(super) enum ClientRequest {
     Push(Box<Envelope>),
     Follow(Follow),
@@ -15,7 +15,7 @@ pub(super) enum ClientRequest {
 }
 
 impl ClientRequest {
-    /// Finds out what an envelope asks for.
+    /// Parses the request in a client's envelope.
     pub(super) fn parse(envelope: Envelope) -> Result<ClientRequest, Fault> {
         let id = envelope.id.clone();
         ClientRequest::sorted(envelope).map_err(|fault| fault.of_client(id.as_deref()))

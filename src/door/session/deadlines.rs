@@ -18,7 +18,7 @@ const SLOW_AND_LARGE: &str = "the rest of a large message came at less than 64 K
 
 impl Session {
     /// Checks the deadlines and how many bytes wait. If the client is too late or too many bytes
-    /// wait, the session ends. Returns the fault, which the caller counts.
+    /// wait, the session ends. In that case, returns the fault, which the caller counts.
     pub(in crate::door) fn tick(&mut self, now_us: u64) -> Option<Fault> {
         self.now_us = now_us;
         self.rest(now_us);

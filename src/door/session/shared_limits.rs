@@ -56,8 +56,8 @@ impl Room {
         }
     }
 
-    /// Takes the permit out of the room. It belongs to a complete message, which keeps it until the
-    /// message is answered.
+    /// Takes the permit out of the room, for a message that is complete. The message keeps the
+    /// permit until it is answered.
     pub(super) fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.place.take()
     }

@@ -2,7 +2,7 @@
 
 use crate::manifest::key_table::{Key, Kind, Map, agent, key};
 
-/// What an included file may be.
+/// The kinds of included files.
 pub(in crate::manifest) const KINDS: [&str; 2] = ["Agent", "Workflow"];
 
 /// The keys of an agent's file that an agent in a manifest doesn't have.

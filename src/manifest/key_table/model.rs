@@ -184,7 +184,7 @@ fn stream() -> Key {
 }
 
 const PRICE_EXAMPLE: &str = "price: {input: 0.15, output: 0.60}";
-/// The key for what prompts may hold beside text.
+/// The key for the images and documents that prompts may hold.
 fn attachments() -> Key {
     let text = "Which media types of images and documents its prompts may hold; none unless said.";
     let example = "attachments: [image/*, application/pdf]";

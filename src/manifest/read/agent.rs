@@ -38,8 +38,8 @@ impl Reader<'_> {
     /// Reads an agent. `is_watched` says whether any trigger watches its metadata. The keys that
     /// every listener has aren't read here.
     pub(super) fn agent(&self, item: &Node, path: &str, is_watched: bool) -> Option<Listener> {
-        // The name, the model and the settings are all read, and report their mistakes, before any
-        // `?` returns.
+        // The name, the model and the settings are all read before any `?` returns, so that all
+        // their mistakes are reported.
         let name = item.key("name").and_then(|it| self.name(it, path));
         let model = match item.key("model").or(self.default_model.as_ref()) {
             Some(it) => self.mind(it, path, "model"),
@@ -54,7 +54,7 @@ impl Reader<'_> {
         Some(Agent::new(name?, model?).settings(settings).listener())
     }
 
-    /// Adds the mistake that an agent names no model, and that there is no `default_model`.
+    /// Adds the mistake that an agent names no model although there is no `default_model`.
     fn wrong_without_model(&self, item: &Node, path: &str) {
         if self.pods.agents.iter().any(|(of_pod, _)| of_pod == path) {
             let text =
@@ -65,14 +65,15 @@ impl Reader<'_> {
             };
             return self.wrong(Mistake::new(item.place, text).at(path).advice(advice));
         }
-        // A misspelt key is a mistake of its own.
+        // A misspelt key is reported as an unknown key.
         if item.keys().into_iter().all(|it| nearest(it, ["model"].into_iter()).is_none()) {
             let mistake = Mistake::new(item.place, "an agent needs the key `model`").at(path);
             self.wrong(mistake.example("model: local"));
         }
     }
 
-    /// The model that `node` names. None, with a mistake, if there is no such model.
+    /// Returns the model that `node` names. If there is no such model, adds a mistake and returns
+    /// None.
     pub(super) fn mind(&self, node: &Node, path: &str, key: &str) -> Option<Arc<dyn Model>> {
         let unknown = match self.models.get(node.text()?) {
             Ok(model) => return Some(model),
@@ -86,8 +87,8 @@ impl Reader<'_> {
         None
     }
 
-    /// The agent's name, which its payload has as well. None, with a mistake, for a name that no
-    /// payload can have.
+    /// Returns the agent's name, which its payload has as well. If no payload can have this name,
+    /// adds a mistake and returns None.
     fn name<'b>(&self, node: &'b Node, path: &str) -> Option<&'b str> {
         let name = node.text()?;
         let (text, advice) = match () {
@@ -200,8 +201,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The folder in which an agent works: `workspace`, or else the manifest's folder. None, with a
-    /// mistake, if there is no such folder.
+    /// Returns the folder in which an agent works: `workspace`, or else the manifest's folder. If
+    /// there is no such folder, adds a mistake and returns None.
     fn workspace(&self, item: &Node, path: &str) -> Option<String> {
         let own = self.folder();
         let own = if own.as_os_str().is_empty() { Path::new(".") } else { own };
@@ -221,8 +222,8 @@ impl Reader<'_> {
         None
     }
 
-    /// Reads `metadata` or `context_feeds`: the default without the key, None if the value has
-    /// mistakes.
+    /// Reads a value such as `metadata` or `context_feeds`. Returns the default if the key is
+    /// absent, and None if the value has mistakes.
     pub(super) fn surroundings<T: Default + DeserializeOwned>(
         &self,
         item: &Node,
@@ -267,8 +268,8 @@ impl Reader<'_> {
         self.sources_of_feeds(item.key("feeds"), &joined(path, "feeds"), names, known);
     }
 
-    /// Adds a mistake for each feed whose source names a listener that has no such payload, or that
-    /// has several of which none is named.
+    /// Adds a mistake for each feed whose source names a payload that its listener doesn't take.
+    /// Also adds one if the source names no payload although its listener takes several.
     fn source_payloads(&self, item: &Node, path: &str, made: &[(&Node, String, Listener)]) {
         let feeds = item.key("context_feeds").map(Node::items).unwrap_or_default();
         for (number, feed) in feeds.iter().enumerate() {
@@ -280,7 +281,7 @@ impl Reader<'_> {
                 Some((listener, payload))
             });
             let Some((listener, payload)) = named else { continue };
-            // Reserved payloads are none of a listener's `payloads`.
+            // A listener's `payloads` leave out reserved payloads.
             let is_offered =
                 |it: &&Name| !is_for_others(it) && listener.payloads().any(|name| name == *it);
             let taken = listener.takes().filter(is_offered).map(Name::local);
@@ -345,8 +346,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, or the content of the file that `file:` names. None, with a mistake, if the file
-    /// can't be read or is larger than `prompt_bytes_max`.
+    /// Returns a text, or the content of the file that `file:` names. If the file can't be read or
+    /// is larger than `prompt_bytes_max`, adds a mistake and returns None.
     fn words(&self, node: &Node, path: &str) -> Option<String> {
         let Some(at) = node.key("file") else { return node.text().map(str::to_owned) };
         let file = beside(self.file, at.text()?);
@@ -384,8 +385,8 @@ fn is_own(name: &Name) -> bool {
     word.is_some_and(|it| TAKEN.contains(&it))
 }
 
-/// The value that `words` has for the word under `key`. The default for any other word, and without
-/// the key.
+/// Returns the value that `words` has for the word under `key`. Returns the default for any other
+/// word, and if the key is absent.
 fn chosen<T: Default + Copy>(item: &Node, key: &str, words: &[(&str, T)]) -> T {
     let text = item.key(key).and_then(Node::text);
     words.iter().find(|(word, _)| text == Some(word)).map(|it| it.1).unwrap_or_default()

@@ -79,15 +79,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Maps an agent to its pod and to its own credential for a service. Agents that have neither
-    /// are left out: for them, requests to the service don't differ.
+    /// Maps each agent to its pod and to its own credential for a service. Agents with neither are
+    /// left out, because the service's own settings apply to them.
     fn of_agents(
         &self,
         agents: &[String],
         service: &str,
         organism: Option<&str>,
     ) -> BTreeMap<String, AgentSettings> {
-        // Other names are mistakes, and `..` would lead out of the folder.
+        // Other names are mistakes, and the name `..` would lead out of the folder.
         let is_sound = |it: &&String| check::is_name(it) && xml::is_name(it);
         let all = agents.iter().filter(is_sound).filter_map(|agent| {
             let auth = existing(&self.context.join(agent), service);
@@ -214,7 +214,8 @@ impl Reader<'_> {
         all
     }
 
-    /// The feed of this name that a service advertises.
+    /// Returns the feed of this name that a service advertises. If no service advertises the name,
+    /// or several services do, adds a mistake and returns None.
     fn advertised(
         &self,
         name: &str,
@@ -341,7 +342,7 @@ fn ttl(text: &str) -> Option<f64> {
 fn id_of(source: &str, path: &str, number: usize) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let last = path.trim_matches(['/', '.']).rsplit('/').next().unwrap_or_default();
-    // A reference is named by what it refers to.
+    // A reference such as `${metadata.field}` contributes the text in its braces.
     let last = last.replace(['$', '{', '}'], "");
     let word = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
     match last.is_empty() {

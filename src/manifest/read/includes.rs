@@ -34,9 +34,9 @@ pub(super) struct Includes {
     pub(super) workflows: Vec<Node>,
 }
 
-/// Reads the files that a manifest includes, and those that these import. `files` has the paths of
-/// the manifest's further files, as mistakes name them. `model` holds the name of an agent, and the
-/// name of the model that the agent gets.
+/// Reads the files that a manifest includes, and the files that these files import. `files` has the
+/// paths of the manifest's further files, as mistakes name them. `model` holds the name of an
+/// agent, and the name of the model that the agent gets.
 pub(super) fn load(
     file: &Path,
     root: &Node,
@@ -74,8 +74,8 @@ fn tools(root: &Node) -> Vec<String> {
     named.collect()
 }
 
-/// The files that a pattern matches, in the order of their names. Only its last part may be a
-/// pattern.
+/// Returns the files that a pattern matches, in the order of their names. Only the last part of
+/// `pattern` may have wildcards.
 fn matching(file: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let whole = beside(file, pattern);
     if !pattern.contains(WILD) {
@@ -118,8 +118,8 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Reads a file that isn't read yet. `at` is the place that names it. Returns the name of the
-    /// workflow in it.
+    /// Reads a file, unless it was read before. `at` is the place that names the file. Returns the
+    /// name of the file's workflow, if there is one.
     fn load(&mut self, path: &Path, at: (Place, &str), includes: &mut Includes) -> Option<String> {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if let Some((_, name)) = self.read.iter().find(|(it, _)| *it == whole) {
@@ -160,7 +160,8 @@ impl Loader<'_> {
         name
     }
 
-    /// What the file is: one of [`KINDS`].
+    /// Returns the kind of a file, which is one of [`KINDS`]. If the file has no such kind, adds a
+    /// mistake and returns None.
     fn kind(&mut self, node: &Node) -> Option<&'static str> {
         let at = node.key("kind");
         let said = at.and_then(Node::text);
@@ -222,7 +223,7 @@ impl Loader<'_> {
         includes.agents.push(Node { place, value: Value::Map(kept) });
     }
 
-    /// The names of the listeners, and those of the workflows, that an agent imports.
+    /// Returns the names of the listeners and the names of the workflows that an agent imports.
     fn imported(
         &mut self,
         path: &Path,
@@ -247,7 +248,8 @@ impl Loader<'_> {
             }
             let folder = path.parent().unwrap_or(Path::new(""));
             let here = folder.join(said);
-            // The document on metadata has `./workflows/…`, wherever the agent's file is.
+            // The document on metadata writes `./workflows/…` whichever folder the agent's file is
+            // in.
             let path = if here.exists() { here } else { beside(self.file, said) };
             let at = (item.place, &*format!("import.workflows[{number}]"));
             let count = self.wrong.len();
@@ -262,14 +264,14 @@ impl Loader<'_> {
     }
 }
 
-/// Whether a text names a file, and no workflow.
+/// Whether a text names a file, and not a workflow.
 fn is_file_name(text: &str) -> bool {
     [".yml", ".yaml", ".json"].iter().any(|it| text.ends_with(it))
 }
 
 impl Includes {
-    /// Adds the workflows of each agent to the agent's peers. Adds a mistake for each that isn't
-    /// there.
+    /// Adds the workflows of each agent to the agent's peers. Adds a mistake for each workflow that
+    /// doesn't exist.
     pub(super) fn join(&mut self, root: &mut Node, wrong: &mut Vec<Mistake>) {
         let names =
             self.workflows.iter().filter_map(|it| it.key("name")?.text().map(str::to_owned));

@@ -1,5 +1,5 @@
-//! Checks what the feeds of a manifest's agents refer to of metadata: `${metadata.field}` in their
-//! parameters, and sources of the type `metadata`.
+//! Checks the references to metadata in the feeds of a manifest's agents: `${metadata.field}` in
+//! their parameters, and sources of the type `metadata`.
 
 use crate::listeners::action::variables::{Reference, pieces, references, references_in};
 use crate::listeners::feed::Definition;
@@ -14,8 +14,8 @@ use crate::manifest::yaml::{Node, Value};
 const SPREAD: &str = "...";
 
 impl Reader<'_> {
-    /// Adds a mistake for each feed of an agent that refers to metadata which aren't declared.
-    /// `items` are all listeners.
+    /// Adds a mistake for each feed of an agent that refers to undeclared metadata. `items` are all
+    /// listeners.
     pub(super) fn metadata_of_feeds(&self, item: &Node, path: &str, items: &[(String, &Node)]) {
         if !is_agent(item) {
             return;
@@ -75,7 +75,7 @@ impl Reader<'_> {
     }
 
     /// Checks the references of a feed that is declared elsewhere. `place` is where the agent names
-    /// it.
+    /// the feed.
     fn refers(&self, feed: &Definition, place: Place, path: &str, fields: &Fields) {
         let mut found = Vec::new();
         let source = feed.source.as_ref();
@@ -122,7 +122,8 @@ impl Reader<'_> {
     }
 }
 
-/// A mistake about a field that isn't declared, with the nearest one that is.
+/// Adds advice to a mistake about an undeclared field: the declared fields and the most similar
+/// one, or, if there are none, how to declare one.
 fn unknown_field(mistake: Mistake, name: &str, fields: &Fields) -> Mistake {
     let names = || fields.all().map(|it| it.name());
     match fields.is_empty() {

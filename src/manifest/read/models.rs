@@ -339,7 +339,7 @@ fn at(wire: Wire, item: &Node) -> Option<Settings> {
     Some(Remote::at(wire, text("url").unwrap_or(wire.home()), text("model")?))
 }
 
-/// Whether the router `item` asks the model `other`, directly or through routers of `routers`.
+/// Whether the router `item` asks the model `other`, directly or through other routers.
 fn leads_to(item: &Node, other: &str, routers: &[(&str, &Node)]) -> bool {
     let mut reached: BTreeSet<&str> = BTreeSet::new();
     let mut next: Vec<&Node> = vec![item];
@@ -356,7 +356,8 @@ fn named(item: &Node) -> impl Iterator<Item = (Place, &str)> {
     items.iter().filter_map(|it| Some((it.place, it.text()?)))
 }
 
-/// The model with the limits that the manifest sets for it. Without limits, the model itself.
+/// Returns the model with the limits that the manifest sets for it. Without limits, returns the
+/// model itself.
 fn bounded(name: &str, model: Arc<dyn Model>, item: &Node) -> Arc<dyn Model> {
     let most = |key| tokens(item, key);
     let all = [most("at_once"), most("requests_per_minute"), most("tokens_per_minute")];

@@ -1,4 +1,4 @@
-//! What a value of a manifest holds, by its kind.
+//! Reads parts of a manifest's values, by their kinds.
 
 use crate::manifest::expand_variables::{Environment, expand};
 use crate::manifest::key_table::AGENT;
@@ -29,8 +29,9 @@ impl Node {
         }
     }
 
-    /// Replaces the model of an agent. This happens before variables are filled in, except those in
-    /// the names of agents. So a variable that only the replaced model needs may be unset.
+    /// Replaces the model of an agent. This happens before variables are filled in, so that a
+    /// variable that only the replaced model needs may be unset. Only variables in the names of
+    /// agents are filled in, to find the agent.
     pub(in crate::manifest) fn set_model(
         &mut self,
         agent: &str,

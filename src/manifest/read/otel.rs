@@ -1,4 +1,4 @@
-//! Reads where spans for OpenTelemetry go.
+//! Reads the settings for OpenTelemetry.
 
 use crate::manifest::Otel;
 use crate::manifest::mistake::Mistake;
@@ -7,7 +7,7 @@ use crate::manifest::yaml::{Node, Value};
 use crate::model::Secret;
 
 impl Reader<'_> {
-    /// The settings under `otel`, if they are sound.
+    /// Returns the settings under `otel`, if they have no mistakes.
     pub(super) fn otel(&self, node: &Node) -> Option<Otel> {
         let otel = settings(node)?;
         self.otel_is_sound(node, &otel).then_some(otel)
@@ -33,8 +33,8 @@ impl Reader<'_> {
     }
 }
 
-/// The settings under `otel`, unchecked. Headers whose values are no texts are left out. None if
-/// `endpoint` is no text.
+/// Returns the settings under `otel`, unchecked. Headers whose values aren't texts are left out.
+/// Returns None if `endpoint` isn't a text.
 pub(in crate::manifest) fn settings(node: &Node) -> Option<Otel> {
     let mut otel = Otel::at(node.key("endpoint").and_then(Node::text)?);
     if let Some(Value::Map(entries)) = node.key("headers").map(|it| &it.value) {

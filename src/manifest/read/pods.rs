@@ -75,7 +75,8 @@ pub(super) fn load(
     pods
 }
 
-/// Reads a pod file, and compares it with the table of its keys. None if the file is no YAML.
+/// Reads a pod file, and compares it with the table of its keys. Returns None if the file isn't
+/// YAML.
 fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>) -> Option<Node> {
     let mut root = yaml::read(bytes).map_err(|it| wrong.push(it)).ok()?;
     drop_extensions(&mut root);
@@ -89,7 +90,7 @@ fn checked(bytes: &[u8], environment: Environment<'_>, wrong: &mut Vec<Mistake>)
             }
         }
     }
-    // An unset variable is one mistake; what the check finds at its place is left out.
+    // An unset variable is one mistake. The check's mistakes at the same place are left out.
     let unset: Vec<Place> = wrong.iter().map(|it| it.place).collect();
     let mut found = Vec::new();
     check::check(&root, "", &pod(), "services: {}", &mut found);
@@ -241,7 +242,8 @@ impl Pod<'_> {
     }
 }
 
-/// The mistake of a `master` that names no service of the pod. None if the service is there.
+/// Returns the mistake of a `master` that names no service of the pod. Returns None if the service
+/// is there.
 fn unknown_master(master: &Node, services: &[Pair]) -> Option<Mistake> {
     let name = master.text().filter(|it| !it.is_empty())?;
     let all: Vec<&str> = services.iter().map(|it| it.key.as_str()).collect();
@@ -257,7 +259,8 @@ fn unknown_master(master: &Node, services: &[Pair]) -> Option<Mistake> {
     }))
 }
 
-/// The mistake of a service that has no `url`, but a key that needs one. None without such a key.
+/// Returns the mistake of a service with a key that needs a `url`, but without a `url`. Returns
+/// None if there is no such mistake.
 fn without_url(service: &Node, path: &str) -> Option<Mistake> {
     let key = WITH_URL.into_iter().find(|it| service.key(it).is_some())?;
     let at = service.key(key)?;

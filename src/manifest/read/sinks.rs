@@ -71,7 +71,7 @@ impl SinksOf<'_> {
                     returns.push(self.returned(&name, item));
                     continue;
                 }
-                // The check has reported any other word.
+                // `manifest::check` has reported any other word.
                 _ => continue,
             };
             match sink.map(|sink| sink.map(|sink| sink.selection(self.selection(item)))) {
@@ -90,7 +90,7 @@ impl SinksOf<'_> {
         self.provider.is_some() && drops(item, "raw")
     }
 
-    /// What a sink gets.
+    /// Returns the selection of what a sink gets.
     fn selection(&self, item: &Node) -> SinkSelection {
         if self.provider.is_some() {
             return SinkSelection::only_raw(self.events);

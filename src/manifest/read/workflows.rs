@@ -116,8 +116,8 @@ impl Reader<'_> {
         triggers
     }
 
-    /// Adds the mistakes of a workflow about the fields of its agents, unless one of them has the
-    /// fields.
+    /// Adds a workflow's mistakes about the metadata fields of its first agent. Adds none if any
+    /// agent of the workflow has all the fields.
     fn wrong_fields(&self, node: &Node, agents: Vec<(&str, Vec<WrongDefinition>)>) {
         if agents.iter().any(|(_, it)| it.is_empty()) {
             return;
@@ -147,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a mistake for each step that calls a listener that isn't there.
+    /// Adds a mistake for each step whose target names no listener.
     pub(super) fn targets(
         &self,
         nodes: &[Node],
@@ -239,7 +239,7 @@ pub(crate) fn workflow(file: &Path, bytes: &[u8]) -> Result<Workflow, Mistakes> 
     read(file, &node).map_err(wrong)
 }
 
-/// Reads a workflow. `file` is the file in whose folder paths start.
+/// Reads a workflow. Paths in it start at the folder of `file`.
 fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
     let (read, mistakes) = whole::<Definition>(file, node);
     let read = match read {
@@ -274,7 +274,7 @@ fn read(file: &Path, node: &Node) -> Result<Workflow, Vec<Mistake>> {
     })
 }
 
-/// Reads the content of a file into a type. Returns also the mistakes with their places.
+/// Reads the content of a file into a type. Also returns the mistakes, with their places.
 fn whole<T: DeserializeOwned>(file: &Path, node: &Node) -> (Result<T, Wrong>, Vec<Mistake>) {
     let findings = Findings::of(file);
     let read = T::deserialize(At { node, path: String::new(), findings: &findings });

@@ -60,7 +60,7 @@ pub(super) fn description(wire: Wire) -> &'static ProviderFile {
     &ALL[at(wire)]
 }
 
-/// The provider of a wire, without additions of its own.
+/// The provider that a wire's own file describes.
 pub(crate) fn of_wire(wire: Wire) -> &'static Arc<Provider> {
     static ALL: LazyLock<[Arc<Provider>; 5]> = LazyLock::new(|| {
         Wire::ALL.map(|wire| {

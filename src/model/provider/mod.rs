@@ -62,10 +62,11 @@ pub struct Provider {
     template: Option<Template>,
     is_streamed: bool,
     format: Format,
-    /// How a stream is read. With a wire, only by the paths that the wire's own file doesn't have.
+    /// The rules for reading a stream. With a wire, they have only the paths that the wire's own
+    /// file lacks.
     rules: Rules,
-    /// How a reply that isn't streamed is read. With a wire, again only by the paths that the
-    /// wire's own file doesn't have.
+    /// The rules for reading a reply that isn't streamed. With a wire, they have only the paths
+    /// that the wire's own file lacks.
     whole: Rules,
 }
 
@@ -173,7 +174,7 @@ impl Provider {
         }
     }
 
-    /// A reader for a reply. `is_whole` says that the reply isn't streamed.
+    /// Returns a reader for a reply. `is_whole` is true if the reply isn't streamed.
     pub(crate) fn reader(&self, is_whole: bool) -> Box<dyn Reader> {
         let rules = if is_whole { &self.whole } else { &self.rules };
         match self.wire {
@@ -188,7 +189,7 @@ impl Provider {
         self.format == Format::Ndjson
     }
 
-    /// How the bytes of a stream are split into events.
+    /// Returns the framing that splits the bytes of a stream into events.
     pub(crate) fn framing(&self, event_bytes_max: usize) -> Framing {
         match self.format {
             Format::Sse => Framing::events(event_bytes_max),
@@ -224,7 +225,7 @@ impl ProviderFile {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
-        // A key that this file leaves out has its value from the wire's own file.
+        // A key that this file leaves out takes its value from the wire's own file.
         let of_wire = wire.map(built_in::description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);
@@ -265,8 +266,8 @@ impl ProviderFile {
     }
 }
 
-/// How a stream is read. `usual`, a wire's own file, is the default for the type's path and for the
-/// paths of calls.
+/// Returns the rules for reading a stream. `usual` is the wire's own file. The path of the event
+/// type and the paths of calls default to those in `usual`.
 fn rules(stream: StreamFile, mode: Option<Mode>, usual: Option<&StreamFile>) -> Rules {
     let or = |it: Paths, usual: Option<&Paths>| match usual {
         Some(usual) if it.is_empty() => usual.clone(),
@@ -290,8 +291,9 @@ fn rules(stream: StreamFile, mode: Option<Mode>, usual: Option<&StreamFile>) -> 
     }
 }
 
-/// The headers of a file, and those of its wire that the file doesn't replace. A header with the
-/// key in it replaces the wire's header with the key, whatever its name.
+/// Returns the headers of a file, and those headers of its wire that the file doesn't replace. A
+/// header that holds the key replaces the wire's header that holds the key, even if the names
+/// differ.
 fn headers(
     own: BTreeMap<String, String>,
     of_wire: Option<&BTreeMap<String, String>>,
@@ -406,8 +408,8 @@ impl FromStr for Provider {
 pub struct NoProvider(String);
 
 impl NoProvider {
-    /// The error that no provider of this name is built in, with the name that is probably meant,
-    /// or with all names.
+    /// Returns the error that no provider of this name is built in. The error suggests the most
+    /// similar name, or else lists all names.
     #[must_use]
     pub fn not_built_in(name: &str) -> NoProvider {
         let way = match nearest(name, Provider::built_in_names()) {

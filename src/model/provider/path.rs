@@ -112,7 +112,8 @@ impl Paths {
         self.0.iter().find_map(last)
     }
 
-    /// The sum of the paths' numbers, of each path the last number. None if no path finds one.
+    /// The sum of the last numbers that the paths find, one for each path. None if no path finds a
+    /// number.
     pub(crate) fn sum(&self, value: &Value) -> Option<u64> {
         let number =
             |path: &Path| path.all(value).into_iter().filter_map(Value::as_u64).next_back();
@@ -150,7 +151,8 @@ impl<'de> Deserialize<'de> for Paths {
 /// `[?@.type=='x']`.
 fn with_current_node(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    // For each open bracket, whether it is a filter's; and whether an operand comes next.
+    // For each open bracket, `brackets` holds whether it is a filter's. `is_operand` is true where
+    // an operand comes next.
     let (mut brackets, mut is_operand) = (Vec::new(), false);
     let mut rest = text;
     while let Some(next) = rest.chars().next() {

@@ -10,7 +10,7 @@ use crate::model::remote::error_answer;
 use crate::model::wire::Gathered;
 use crate::model::{Call, Error, Piece, Stop};
 
-/// How the events of a reply are read.
+/// The rules for reading the events of a reply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     pub(super) mode: Mode,
@@ -95,7 +95,7 @@ impl Rules {
 /// The places of a reply's calls. The calls themselves are in [`Gathered`].
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Maps each index to the place of the call that began there last.
+    /// Maps each index to the place of the last call that began at this index.
     places: BTreeMap<u64, u64>,
     /// The place of the next call.
     next: u64,
@@ -113,7 +113,8 @@ pub(super) struct FoundParts {
 }
 
 impl Progress {
-    /// Progress beside a wire's own reader. Calls found by paths are placed after the reader's.
+    /// Progress beside a wire's own reader. Calls found by paths are placed after the calls that
+    /// the reader finds.
     pub(super) fn behind() -> Progress {
         Progress { next: 1 << 40, ..Progress::default() }
     }
@@ -223,7 +224,7 @@ impl Progress {
         }
     }
 
-    /// Takes the counts of tokens. Each is for the whole reply so far. Counts that the event
+    /// Takes the counts of tokens. Each count covers the whole reply so far. Counts that the event
     /// doesn't have stay as they are.
     fn used(&mut self, extract: &Extract, event: &Value, gathered: &mut Gathered) {
         let paths = &extract.usage;

@@ -43,7 +43,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Makes a template of the file's shapes. The default shapes are those of chat completions.
+    /// Makes a template from the file's shapes. The default shapes are those of chat completions.
     /// Mistakes are added to `wrong`, each with its key.
     pub(super) fn new(file: RequestFile, wrong: &mut Vec<(String, String)>) -> Template {
         let RequestFile { body, messages, call, tool, attachment } = file;
@@ -98,7 +98,7 @@ impl Template {
             "stop" => prompt.stop.as_slice().into(),
             "effort" => content.effort.map(|it| it.as_str()).into(),
             "stream" => content.is_streamed.into(),
-            // A file can't say that tools are offered but not to be called.
+            // A file can't express that tools are offered but must not be called.
             "tools" if prompt.without_calls => Value::Null,
             "tools" => prompt.tools.iter().filter_map(|it| self.tool(it)).collect(),
             _ => Value::Null,
@@ -168,7 +168,7 @@ impl Template {
     }
 }
 
-/// Fills in placeholders. A value that is a single placeholder is left out if it comes out empty,
+/// Fills in placeholders. A value that is a single placeholder is left out if its filling is empty,
 /// unless the placeholder is `{text}`, `{arguments}` or `{input}`. An object whose values are all
 /// left out is left out, too. A list stays even if it is empty.
 fn fill(template: &Value, value: &dyn Fn(&str) -> Value) -> Option<Value> {
@@ -213,7 +213,7 @@ pub(super) fn filled_text(text: &str, value: &dyn Fn(&str) -> Value) -> String {
     filled + rest
 }
 
-/// The name of the placeholder that is the whole text, if it is one.
+/// Returns the placeholder's name, if the whole text is a single placeholder.
 fn only(text: &str) -> Option<&str> {
     match next(text)? {
         ("", name, "") => Some(name),

@@ -26,8 +26,8 @@ impl Bucket {
         (self.level + filled).min(micros(self.per_minute))
     }
 
-    /// How long it takes until the bucket holds an amount. None if the bucket holds it now. For an
-    /// amount beyond that of a minute, a full bucket is enough.
+    /// Returns how long it takes until the bucket holds an amount. None if the bucket holds it now.
+    /// For an amount larger than that of a minute, a full bucket is enough.
     pub(super) fn wait(&self, amount: u64, now_us: u64) -> Option<Duration> {
         let missing = micros(amount.min(self.per_minute)) - self.level(now_us);
         if missing <= 0 {

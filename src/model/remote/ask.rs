@@ -13,7 +13,7 @@ use crate::model::wire::RequestContent;
 use crate::model::{Error, Kind, Prompt, Wait};
 use crate::tls_trust;
 
-/// The body of a request: as the provider writes it, with the settings' `extra` keys put over it.
+/// Returns the body of a request as the provider writes it, changed by the settings' `extra` keys.
 pub(super) fn body(settings: &Settings, prompt: &Prompt) -> Value {
     let content = RequestContent {
         model: &settings.model,

@@ -179,8 +179,8 @@ fn title(page: &str) -> &str {
     title.filter(|it| !it.trim().is_empty()).unwrap_or(page)
 }
 
-/// How long the server asks to wait before a retry. The headers that say so have milliseconds,
-/// seconds, or a date.
+/// Returns how long the server asks to wait before a retry. The headers hold milliseconds, seconds,
+/// or a date.
 fn retry_after(headers: &HeaderMap, now_us: u64) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|it| it.parse::<u64>().ok()) {

@@ -51,13 +51,13 @@ pub struct Remote {
 type Conversation = Option<Arc<str>>;
 
 impl Remote {
-    /// Settings for a model at a server. The URL mostly ends in `/v1`: the wire's path is added,
-    /// unless the URL ends with it already.
+    /// Returns settings for a model at a server. The URL usually ends in `/v1`. The wire's path is
+    /// added, unless the URL ends with this path already.
     pub fn at(wire: Wire, url: impl Into<String>, model: impl Into<String>) -> Settings {
         Settings::new(wire, url.into(), model.into())
     }
 
-    /// Settings for a model of a [`Provider`].
+    /// Returns settings for a model of a [`Provider`].
     pub fn of_provider(provider: Provider, model: impl Into<String>) -> Settings {
         Settings::of_provider(provider, model.into())
     }
@@ -114,7 +114,7 @@ impl Remote {
         Ok(reply)
     }
 
-    /// The pause before the next attempt. None if there is to be no further attempt.
+    /// Returns the pause before the next attempt. None if there is to be no further attempt.
     fn wait(&self, error: &Error, tried: usize) -> Option<Duration> {
         let ModelLimits { retries_max, retry_time_min, retry_time_max, .. } = *self.limits();
         if !error.retry || tried >= retries_max {

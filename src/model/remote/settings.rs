@@ -43,7 +43,7 @@ pub struct Settings {
     pub(super) attachments: Vec<String>,
     pub(super) extra: Map<String, Value>,
     pub(super) limits: ModelLimits,
-    /// Where the provider's events are put, and the model's name in each of them.
+    /// The receivers of the provider's events, each with the model's name in its events.
     pub(super) events: Vec<(ProviderEvents, Arc<str>)>,
     authority: Option<PathBuf>,
     proxy: Proxy,
@@ -97,8 +97,8 @@ impl Settings {
         Settings { provider, is_whole_url: true, is_streamed, credentials, ..usual }
     }
 
-    /// Sets the key. It is sent in the provider's header for keys, mostly as
-    /// `Authorization: Bearer KEY`.
+    /// Sets the key. It is sent in the provider's header for keys, usually as `Authorization:
+    /// Bearer KEY`.
     #[must_use]
     pub fn key(self, key: Secret) -> Settings {
         Settings { key: Some(key), ..self }
@@ -125,7 +125,7 @@ impl Settings {
         Settings { tokenizer: Some(Arc::new(it)), ..self }
     }
 
-    /// Sets the most tokens of a reply whose prompt doesn't set them.
+    /// Sets the most tokens of a reply whose prompt sets no maximum.
     #[must_use]
     pub fn max_tokens(self, tokens: u32) -> Settings {
         Settings { max_tokens: Some(tokens), ..self }
@@ -168,7 +168,7 @@ impl Settings {
         Settings { price: Some((price, PriceSource::Setting)), ..self }
     }
 
-    /// Removes the price: it is unknown.
+    /// Removes the price, which then counts as unknown.
     #[must_use]
     pub fn no_price(self) -> Settings {
         Settings { price: None, ..self }

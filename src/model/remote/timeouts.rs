@@ -68,7 +68,7 @@ impl Timers {
     /// Waits for a future.
     ///
     /// # Errors
-    /// A limit of time was reached before the future was done.
+    /// If a time limit was reached before the future completed.
     pub(super) async fn watch<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Error> {
         let mut future = pin!(future);
         // A future that is ready needs no timer.
@@ -85,7 +85,8 @@ impl Timers {
         self.next = None;
     }
 
-    /// Sets how long the next wait may take, at the end of a reply whose usage may still come.
+    /// Sets the longest duration of the next wait. This is for the end of a reply, when only its
+    /// usage may still come.
     pub(super) fn hurry(&mut self, time: Duration) {
         self.silence = time;
         self.heard();

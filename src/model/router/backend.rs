@@ -24,10 +24,10 @@ struct Health {
     /// Failures since the model's last complete reply. A failure with a time to wait doesn't count,
     /// nor does a prompt that was too long.
     failures: usize,
-    /// The end of the pause after the model's latest failure. Until then, it is asked after all
-    /// others.
+    /// The end of the pause after the model's latest failure. Until then, the model is asked after
+    /// all others.
     failing_until_us: u64,
-    /// The end of the time for which the model wanted no request. Until then, it isn't asked.
+    /// The end of the wait that the model asked for. Until then, the model isn't asked.
     out_until_us: u64,
     answered: u64,
     failed: u64,
@@ -51,7 +51,7 @@ impl Backend {
         asked.map_err(|error| Error { model: Some(self.name.as_str().into()), ..error })
     }
 
-    /// Records a failure, and for how long the model is asked last, or not at all.
+    /// Records a failure, and the time for which the model is then asked last, or not at all.
     pub(super) fn fails(&self, error: &Error, limits: &RouterLimits) {
         let now_us = clock::now_us();
         let mut health = self.health();
@@ -82,17 +82,18 @@ impl Backend {
         self.health().failed_over += 1;
     }
 
-    /// Whether the time for which the model wanted no request isn't over.
+    /// Whether the wait that the model asked for still lasts.
     pub(super) fn is_out(&self, now_us: u64) -> bool {
         self.health().out_until_us > now_us
     }
 
-    /// For how long the model still wants no request. None if it may be asked.
+    /// The rest of the wait that the model asked for, in microseconds. None if the model may be
+    /// asked.
     pub(super) fn rest_us(&self, now_us: u64) -> Option<u64> {
         self.health().out_until_us.checked_sub(now_us).filter(|rest| *rest > 0)
     }
 
-    /// Whether the pause after the model's latest failure isn't over.
+    /// Whether the pause after the model's latest failure still lasts.
     pub(super) fn is_failing(&self, now_us: u64) -> bool {
         self.health().failing_until_us > now_us
     }

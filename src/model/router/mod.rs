@@ -41,16 +41,17 @@ use crate::limits::RouterLimits;
 /// - A later round asks only those models whose failure may pass. A model that refused the request,
 ///   for example for its key or its name, isn't asked again in the turn.
 /// - A model that failed is asked after the others until its pause is over.
-/// - A model that asked to wait isn't asked before that time. If all models that are left did so,
-///   the router waits for its own pause. If the shortest of their times is longer than that pause,
-///   the turn fails at once, with that time.
+/// - A model that asked to wait isn't asked before its wait is over. If all models that are left
+///   asked to wait, the shortest of their waits decides. If it is longer than the router's own
+///   pause, the turn fails at once, and the error has this wait. Otherwise, the router pauses and
+///   asks again.
 #[derive(Debug)]
 pub struct Router {
     name: String,
     policy: Policy,
     backends: Vec<Arc<Backend>>,
     limits: RouterLimits,
-    /// The number of turns so far. It decides with which model a turn of `round_robin` begins.
+    /// The number of turns so far. With `round_robin`, it decides which model a turn asks first.
     turns: AtomicUsize,
 }
 
@@ -96,7 +97,7 @@ impl FromStr for Policy {
     }
 }
 
-/// No policy has this name.
+/// The error of a name that no policy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoPolicy;
@@ -200,7 +201,8 @@ impl Router {
                 _ => {}
             }
         }
-        // A failure that may pass is reported before one that won't.
+        // If any failure may pass, the last such failure is reported, and otherwise the last
+        // failure.
         let at = tried.iter().rposition(|error| error.retry).or(tried.len().checked_sub(1));
         let Some(at) = at else {
             let text = format!("the router {} has no models", self.name);
@@ -231,8 +233,8 @@ impl Router {
         all.iter().find(has_room).or(all.first()).copied()
     }
 
-    /// The shortest time for which the models that may be asked again want no request. None if one
-    /// of them can be asked now.
+    /// Returns how long it takes until one of the models that may be asked again accepts requests.
+    /// None if one of them accepts requests now.
     fn rest(&self, refused: &BTreeSet<usize>) -> Option<Duration> {
         let now_us = clock::now_us();
         let others = (0..self.backends.len()).filter(|at| !refused.contains(at));
@@ -270,12 +272,13 @@ impl Model for Router {
         Box::pin(self.begin(prompt))
     }
 
-    /// The smallest known window of its models. A prompt that fits this window fits each model.
+    /// The smallest known window of the router's models. A prompt that fits this window fits each
+    /// model.
     fn window(&self) -> Option<u32> {
         self.all(|it| it.window()).flatten().min()
     }
 
-    /// The highest count of those models that have a tokenizer.
+    /// The highest count of those of the router's models that have a tokenizer.
     fn tokens(&self, text: &str) -> Option<u64> {
         self.all(|it| it.tokens(text)).flatten().max()
     }
@@ -284,7 +287,7 @@ impl Model for Router {
         self.all(|it| it.max_tokens()).flatten().max()
     }
 
-    /// The media types that all of its models take, so that any of them can be asked.
+    /// The media types that all of the router's models take, so that any of them can be asked.
     fn attachments(&self) -> Vec<String> {
         let all: Vec<Vec<String>> = self.all(|it| it.attachments()).collect();
         let mut common: Vec<String> = all.concat();
@@ -294,13 +297,13 @@ impl Model for Router {
         common
     }
 
-    /// Whether all of its models are held to formats, so that any of them can be asked.
+    /// Whether all of the router's models are held to formats, so that any of them can be asked.
     fn is_structured(&self) -> bool {
         self.all(|it| it.is_structured()).all(|it| it)
     }
 
-    /// The highest known price of its models. Budgets reserve by this price. A turn's cost is
-    /// computed by the price of the model that answered.
+    /// The highest known price of the router's models. Budgets reserve by this price. A turn's cost
+    /// is computed by the price of the model that answered.
     fn price(&self) -> Option<Price> {
         self.all(|it| it.price()).flatten().reduce(Price::max)
     }

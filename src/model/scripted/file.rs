@@ -17,7 +17,7 @@ pub(super) struct Sheet {
 /// One reply of a text.
 #[derive(Clone)]
 pub(super) struct Written {
-    /// A text. If the last message contains it, this reply is given, whichever turn it is.
+    /// If the last message contains this text, this reply is given, whichever turn it is.
     pub(super) when: Option<String>,
     /// The placeholder for the words of the last message.
     pub(super) heard: Option<String>,
@@ -201,7 +201,8 @@ impl<'a> Options<'a> {
         self.all.iter().find(|it| it.0 == key).map(|it| it.1)
     }
 
-    /// The value of a key, read by `read`. `expected` describes such values in the error.
+    /// Returns the value of a key, parsed by `read`. `expected` describes correct values in the
+    /// error.
     fn of<T>(
         &self,
         key: &str,

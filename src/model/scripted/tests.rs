@@ -102,7 +102,7 @@ async fn a_reply_fails_where_it_is_told_to() {
     check(9, 0, &["abcd"]).await;
 }
 
-/// A clock whose pauses are over at once. It adds them up.
+/// A clock whose pauses end at once. The clock adds up their lengths.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 

@@ -46,7 +46,7 @@ impl AnthropicMessages {
             "redacted_thinking" => self.gathered.sign(WIRE, block),
             _ if kind.ends_with("tool_use") => {
                 let word = |key: &str| block[key].as_str().unwrap_or_default();
-                // In a stream, this is an empty object, and the arguments follow.
+                // In a stream, `input` is an empty object here, and the arguments follow.
                 let input = block["input"].as_object().filter(|it| !it.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
                 let call = Call::new(word("id"), word("name"), arguments);
@@ -84,7 +84,7 @@ impl AnthropicMessages {
         }
     }
 
-    /// Takes the counts of tokens. Each is for the whole reply so far. Counts that the event
+    /// Takes the counts of tokens. Each count covers the whole reply so far. Counts that the event
     /// doesn't have stay as they are.
     fn used(&mut self, usage: &Value) {
         if !usage.is_object() {
@@ -158,7 +158,8 @@ impl Reader for AnthropicMessages {
     }
 }
 
-/// The most tokens of a reply if neither prompt nor settings say. The wire requires a number.
+/// The most tokens of a reply if neither the prompt nor the settings set a maximum. The wire
+/// requires a number.
 const MAX_TOKENS: u32 = 4_096;
 
 /// The wire's names for the choices of a request.

@@ -42,8 +42,8 @@ struct Known {
     is_closed: bool,
 }
 
-/// See <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>. Recursive
-/// schemas aren't supported either: [`anthropic`] checks that.
+/// See <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>. Anthropic also
+/// doesn't support recursive schemas, which [`anthropic`] checks.
 const ANTHROPIC: Known = Known {
     keys: &[],
     formats: &[
@@ -99,7 +99,7 @@ pub(super) fn gemini(schema: &Value) -> Option<Value> {
 }
 
 /// A schema without the keywords that a provider doesn't support. None if an object allows more
-/// properties than the provider does, or if a schema would say nothing about its values.
+/// properties than the provider does, or if a reduced schema would say nothing about its values.
 fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     let it = schema.as_object().filter(|it| !it.is_empty())?;
     let mut out = Map::new();
@@ -128,7 +128,8 @@ fn reduced(schema: &Value, known: &Known) -> Option<Value> {
     if let Some(items) = it.get("items") {
         put("items", reduced(items, known)?);
     }
-    // If a choice says only which properties are required, all choices are left to the check.
+    // If a choice says only which properties are required, all choices are left to the later check
+    // of the answer.
     let choices = it.get("anyOf").or(it.get("oneOf")).and_then(Value::as_array);
     if let Some(all) = choices.and_then(|all| all.iter().map(|it| typed(it, known)).collect()) {
         put("anyOf", Value::Array(all));

@@ -6,7 +6,7 @@ use memchr::memchr;
 use crate::model::sse::{self, Decoder};
 use crate::model::{Error, Kind};
 
-/// Splits bytes into events, in whatever chunks the bytes come.
+/// Splits bytes into events, however the bytes are chunked.
 pub(crate) enum Framing {
     /// Server-sent events.
     Events(Box<Decoder>),
@@ -47,11 +47,11 @@ impl Framing {
         }
     }
 
-    /// Takes bytes off `bytes`, up to the end of an event. Returns the event's data. None if the
-    /// bytes are used up before, or if the event has no data.
+    /// Removes bytes from `bytes` up to the end of an event, and returns the event's data. Returns
+    /// None if the bytes end before that, or if the event has no data.
     ///
     /// # Errors
-    /// The event is larger than the limit, or isn't UTF-8.
+    /// If the event is larger than the limit, or isn't UTF-8.
     pub(crate) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, Error> {
         match self {
             Framing::Events(decoder) => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::model::{Call, Error, Kind, Piece, Signed, Stop, Usage, Wire};
 
-/// A reply as far as its events have come.
+/// The parts of a reply, from the events so far.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     /// The pieces that are ready to be given out.
@@ -105,8 +105,8 @@ impl Gathered {
         self.calls.push(PartialCall { place, call, is_servers, is_ended: false });
     }
 
-    /// Ends the last call that began at a place. The call is given out when all calls before it
-    /// are.
+    /// Ends the last call that began at a place. The call is given out once all calls before it
+    /// have been given out.
     pub(super) fn end_call(&mut self, place: u64) {
         if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
             begun.is_ended = true;

@@ -1,4 +1,4 @@
-//! The five wires: how providers take requests and write replies. Each has a reader of events.
+//! The five wires: how providers take requests and write replies. Each wire has a reader of events.
 //!
 //! | wire | spoken by | events | end of a reply |
 //! | --- | --- | --- | --- |
@@ -139,7 +139,7 @@ impl FromStr for Wire {
     }
 }
 
-/// No wire has this name.
+/// The error of a name that no wire has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoWire;
@@ -194,7 +194,7 @@ impl FromStr for Effort {
     }
 }
 
-/// No effort has this name.
+/// The error of a name that no effort has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoEffort;
@@ -212,11 +212,11 @@ impl std::error::Error for NoEffort {}
 pub(crate) struct RequestContent<'a> {
     /// The provider's name of the model.
     pub(crate) model: &'a str,
-    /// The most tokens of the reply, if prompt or settings say it.
+    /// The most tokens of the reply, if the prompt or the settings set a maximum.
     pub(crate) max_tokens: Option<u32>,
-    /// The sampling temperature, if prompt or settings say it.
+    /// The sampling temperature, if the prompt or the settings set one.
     pub(crate) temperature: Option<f64>,
-    /// How much the model is to reason, if the settings say it.
+    /// How much the model is to reason, if the settings say so.
     pub(crate) effort: Option<Effort>,
     /// Whether the server is sent the prompt's format, if the prompt has one.
     pub(crate) is_structured: bool,
@@ -260,8 +260,8 @@ impl RequestContent<'_> {
     }
 }
 
-/// The messages of a prompt before the last, and the last message. The last message is split in two
-/// if it has late text, so that the part that later prompts repeat ends with a message.
+/// Returns the messages of a prompt before the last, and the last message. If the last message has
+/// late text, it is split in two: the text that later prompts repeat, and the late text.
 fn divided(prompt: &Prompt) -> (&[PromptMessage], Vec<PromptMessage>) {
     let Some((last, before)) = prompt.messages.split_last() else { return (&[], Vec::new()) };
     let Some((kept, late)) = prompt.late() else { return (before, vec![last.clone()]) };
@@ -269,9 +269,9 @@ fn divided(prompt: &Prompt) -> (&[PromptMessage], Vec<PromptMessage>) {
     (before, vec![kept, PromptMessage::new(last.role, late)])
 }
 
-/// The messages of a prompt. If the last message has attachments and late text, the kept and the
-/// late part of its text come with it, so that the wire can put the late text after the
-/// attachments.
+/// Returns the messages of a prompt. If the last message has attachments and late text, both parts
+/// of its text come with it: the part that later prompts repeat, and the late part. So the wire can
+/// put the late text after the attachments.
 fn late_behind_attached(
     prompt: &Prompt,
 ) -> impl Iterator<Item = (&PromptMessage, Option<(&str, &str)>)> {
@@ -289,10 +289,10 @@ pub(crate) trait Reader: Send {
     /// Reads an event's data. An event that the wire doesn't know adds nothing.
     ///
     /// # Errors
-    /// The event reports an error, or isn't one of a reply.
+    /// If the event reports an error, or isn't one of a reply.
     fn read(&mut self, data: &str) -> Result<(), Error>;
 
-    /// The reply as far as its events have come.
+    /// The parts of the reply, from the events so far.
     fn gathered(&self) -> &Gathered;
 
     /// The reply, to take pieces out of it.

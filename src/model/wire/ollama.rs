@@ -105,7 +105,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if let Some(effort) = content.effort {
         put("think", effort.as_str().into());
     }
-    // The wire can't offer tools and forbid to call them.
+    // The wire can't offer tools and forbid calling them.
     if !prompt.tools.is_empty() && !prompt.without_calls {
         put("tools", prompt.tools.iter().map(openai_chat::function).collect());
     } else if let Some(it) = content.format() {

@@ -147,7 +147,8 @@ impl OpenAiChat {
 
     fn call(&mut self, at: u64, more: ToolCall) {
         let at = more.index.unwrap_or(at);
-        // Some providers give every call the same index. Another id with a name is another call.
+        // Some providers give every call the same index. So a part with a name and a new id begins
+        // another call.
         if self.gathered.at(at).is_none_or(|it| more.is_other_than(it)) {
             self.gathered.end_whole_calls();
             self.gathered.begin(at, Call::default(), false);

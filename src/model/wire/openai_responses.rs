@@ -41,8 +41,8 @@ impl OpenAiResponses {
                 let call = Call::new(word("call_id"), word("name"), word("input"));
                 self.gathered.begin(place, call, false);
             }
-            // Messages and reasoning, whose parts have events of their own, and tools that the
-            // provider runs itself.
+            // No call begins for messages and reasoning, whose parts have events of their own, or
+            // for tools that the provider runs itself.
             _ => {}
         }
     }
@@ -189,7 +189,8 @@ const CHOICES: Choices = Choices {
     stop: "",
 };
 
-/// Writes a prompt as a request. The provider stores nothing of it: the thread is the memory.
+/// Writes a prompt as a request. It asks the provider to store nothing, since the thread is the
+/// memory.
 pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     let prompt = content.prompt;
     let mut body = Map::new();
