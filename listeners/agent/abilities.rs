@@ -33,7 +33,7 @@ impl Ability {
     }
 }
 
-/// The text about the blocks around actions.
+/// The text of a prompt about the blocks around actions.
 const CONTROL: &str = include_str!("control.txt");
 
 /// Listeners of the house staff, each with the ability whose text describes the listener's

@@ -1,5 +1,5 @@
-//! The templates of an agent's actions: actions with placeholders, `{{url}}`, which the agent calls
-//! by the name of the template and with values for the placeholders.
+//! The templates of an agent's actions. A template is an action with placeholders, such as
+//! `{{url}}`. The agent calls the template by its name, with values for the placeholders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ impl Templates {
         self.0.insert(name.into(), body);
     }
 
-    /// Whether there are none.
+    /// Whether there are no templates.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -33,7 +33,8 @@ impl Templates {
         self.0.iter().map(|(name, body)| (name.as_str(), placeholders(body)))
     }
 
-    /// The body of an action that names a template, filled in. None if it names none.
+    /// Fills in the template that an action names, and returns the action's body. None if the
+    /// action names no template.
     pub(super) fn filled(&self, element: &Element<'_>) -> Result<Option<String>, String> {
         let Body::Json(text) = element.body else { return Ok(None) };
         if self.is_empty() || !text.contains(FIELD) {
@@ -70,8 +71,8 @@ impl Templates {
     }
 }
 
-/// The parameters that are missing, and those that a template doesn't have, each as the rest of a
-/// sentence.
+/// Describes missing parameters, and parameters that the template doesn't have. Each description
+/// completes a sentence that begins with the template's name.
 fn misfits(wanted: &BTreeSet<&str>, values: &Map<String, Value>) -> Vec<String> {
     let mut found = Vec::new();
     let missing: Vec<&str> =
@@ -80,7 +81,8 @@ fn misfits(wanted: &BTreeSet<&str>, values: &Map<String, Value>) -> Vec<String> 
         let word = if missing.len() == 1 { "parameter" } else { "parameters" };
         found.push(format!("needs the {word} {}", missing.join(", ")));
     }
-    // What is there already isn't what an unknown name was meant to be.
+    // While parameters are missing, only these are suggested: an unknown name can't be meant for a
+    // parameter that is already present.
     for unknown in values.keys().filter(|it| !wanted.contains(it.as_str())) {
         let open =
             if missing.is_empty() { wanted.iter().copied().collect() } else { missing.clone() };
@@ -107,7 +109,7 @@ fn collect<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Splits a text into pieces, each with the placeholder that follows it.
+/// Splits a text into pieces, each with the name of the placeholder that follows it.
 fn split(text: &str) -> Vec<(&str, Option<&str>)> {
     let (mut all, mut rest) = (Vec::new(), text);
     while let Some((before, behind)) = rest.split_once("{{")
@@ -120,8 +122,8 @@ fn split(text: &str) -> Vec<(&str, Option<&str>)> {
     all
 }
 
-/// Replaces the placeholders. A text that is nothing but one placeholder becomes its value, of any
-/// type.
+/// Replaces the placeholders. A text that consists of one placeholder alone becomes the
+/// placeholder's value, which may have any type.
 fn fill(value: &Value, values: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {

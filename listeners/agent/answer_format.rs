@@ -99,9 +99,9 @@ fn described(schema: &Schema) -> Option<Value> {
     is_object.then_some(it)
 }
 
-/// A schema for one of several payloads. Each payload becomes a definition. The names of a
+/// Builds a schema for one of several payloads. Each payload becomes a definition. The names of a
 /// payload's own definitions get the payload's name as a prefix, since two payloads may have
-/// definitions of the same name. None if a reference leads elsewhere.
+/// definitions of the same name. None if a reference leads outside of its payload's schema.
 fn one_of(all: &[(String, Value)]) -> Option<Value> {
     let (mut defined, mut choices) = (Map::new(), Vec::new());
     for (local, schema) in all {
@@ -135,7 +135,7 @@ fn object(properties: &[(&str, Value)]) -> Value {
 }
 
 /// Renames the references in a payload's schema as `one_of` renames the definitions. None if a
-/// reference leads elsewhere than to the payload or one of its definitions.
+/// reference leads to anything but the payload or one of its definitions.
 fn refer(schema: &mut Value, local: &str) -> Option<()> {
     match schema {
         Value::Object(all) => {

@@ -8,8 +8,8 @@ use pumphouse::wire::core::Attachment;
 
 use super::escape::harmless;
 
-/// The maximum number of bytes of attachments in a prompt. The newest attachments are shown. Of
-/// older ones, the prompt has only a line with the type and the size.
+/// Maximum number of bytes of attachments in a prompt. The newest attachments are shown. Each older
+/// attachment is replaced by a line with its type and size.
 pub const ATTACHMENT_BYTES: u64 = 8 * 1_024 * 1_024;
 
 /// A part of a prompt: a text, and possibly an image or a document that belongs to it.
@@ -48,8 +48,8 @@ impl Attachments {
         all
     }
 
-    /// Removes and returns the part that a prompt shows in place of an entry. None if the entry is
-    /// no attachment of a type that the model takes.
+    /// Removes and returns the part that a prompt shows in place of an entry. None if the entry
+    /// isn't an attachment of a type that the model takes.
     pub(super) fn take(&mut self, seq: u64) -> Option<Part> {
         self.0.remove(&seq)
     }
@@ -92,9 +92,9 @@ fn part(entry: &Entry, media_type: &str, it: &Attachment, room: &mut u64) -> Par
     }
 }
 
-/// Whether the bytes begin as their media type requires. True for types whose beginning isn't
-/// known. A provider would refuse a prompt with wrong bytes, and every later prompt of the thread
-/// as well.
+/// Whether the bytes begin as their media type requires. True for media types that this function
+/// doesn't know. A provider would refuse a prompt with wrong bytes, and every later prompt of the
+/// thread as well.
 fn is_as_said(media_type: &str, it: &Attachment) -> bool {
     match media_type {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "application/pdf" => {

@@ -1,4 +1,4 @@
-//! The steps between turns: waiting responses are delivered or withdrawn, work ends, and messages
+//! The steps between turns. Waiting responses are delivered or withdrawn, work ends, and messages
 //! without an answer stay in the queue.
 
 use std::borrow::Cow;
@@ -86,12 +86,13 @@ impl TurnContext {
     }
 
     /// Keeps the messages that aren't answered yet in the queue. `is_held` says whether a final
-    /// response waits. While the agent has work, the pump also has to tell it when nothing is under
-    /// way any more. The work's own timers count as under way.
+    /// response waits. While the agent has work, the pump also has to tell the agent when nothing
+    /// is under way any more. The work's own timers count as under way.
     pub(super) fn park_messages(&self, mind: &Mind, is_held: bool, emissions: &mut Emissions) {
         let (work, others) = mind.unanswered();
         let park = Park::default().work(work).others(others);
-        // Settling a final response needs no model, so the budget doesn't matter for it.
+        // Delivering the waiting final response takes no model request, so a spent budget doesn't
+        // prevent it.
         let park = if is_held { park.settles() } else { park };
         let timers = mind.own_timers();
         let is_own = move |it: &Entry| {
@@ -186,7 +187,7 @@ impl TurnContext {
         text: String,
     ) -> Result<(), Fault> {
         let stop = Stop::of(reason);
-        // An interrupt ends no work that was asked for after it.
+        // An interrupt doesn't end work that was requested after it.
         let interrupt = mind.interrupts.last().copied().filter(|_| stop == Stop::Interrupted);
         let until = interrupt.unwrap_or_else(|| self.until());
         let taken = mind.taken_by(stop, until);
@@ -234,7 +235,7 @@ impl TurnContext {
         }
     }
 
-    /// The reason why the agent stops, as a word and as a sentence.
+    /// Returns the reason why the agent stops, as a word and as a sentence.
     fn reason(&self, why: StopReason, mind: &Mind) -> (&'static str, String) {
         match why {
             StopReason::Turns if mind.turns_spent(&self.rules()) < self.rules().max_turns => {

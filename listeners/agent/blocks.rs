@@ -1,5 +1,6 @@
-//! The blocks around actions in a reply: conditions, loops, and actions side by side. A block adds
-//! its condition, its list or its number to each action in it. The listener `action` does the rest.
+//! The blocks around actions in a reply: conditions, loops, and parallel actions. A block adds its
+//! condition, its list or its number to each action in it. The listener `action` interprets these
+//! additions when it runs the actions.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use super::compensation::{self, Callable, Compensations, Rollback};
 use super::settings::Settings;
 use super::stream_field;
 
-/// The largest number of blocks around one another.
+/// Maximum nesting depth of blocks.
 const BLOCKS_DEPTH_MAX: usize = 16;
 
 /// The open blocks of a reply.
@@ -28,9 +29,11 @@ pub(super) struct Blocks {
     open: Vec<Block>,
     /// The number of blocks so far.
     count: u64,
-    /// Whether the block that begins now stands within a line.
+    /// Whether the block that is about to open starts within a line of text. Such a block is
+    /// refused.
     is_inline: bool,
-    /// Why no further action of the reply runs: a block that may be around it couldn't be read.
+    /// The reason why no further action of the reply runs: the tag of a block couldn't be read, and
+    /// the actions may be inside this block. None if all tags could be read.
     lost: Option<String>,
     compensations: Compensations,
     /// Whether the agent's replies may have blocks.
@@ -46,9 +49,9 @@ pub(super) struct Blocks {
 struct Block {
     name: String,
     kind: BlockKind,
-    /// Whether nothing in the block runs, since the block has a mistake.
+    /// Whether the block has a mistake, so that nothing in it runs.
     is_dead: bool,
-    /// Whether the open tag closes the block, too: `<rollback/>`.
+    /// Whether the block has no content and no close tag, as in `<rollback/>`.
     is_empty: bool,
 }
 
@@ -77,12 +80,13 @@ impl Blocks {
         }
     }
 
-    /// Tells which names the agent's actions may call. Otherwise no name is checked.
+    /// Sets the names that the agent's compensations may call. Until then, these names aren't
+    /// checked.
     pub(super) fn may_call(&mut self, callable: Callable) {
         self.callable = callable;
     }
 
-    /// Reads an action: fills in its template, and adds what the blocks around it say.
+    /// Reads an action, fills in its template, and adds what the blocks around it require.
     pub(super) fn action(
         &mut self,
         element: &Element<'_>,
@@ -115,13 +119,13 @@ impl Blocks {
         Ok(action)
     }
 
-    /// Records that the block that begins now stands within a line, so that it doesn't count.
+    /// Records that the block that is about to open starts within a line, so that it is refused.
     pub(super) fn is_within_line(&mut self) {
         self.is_inline = true;
     }
 
-    /// Records that the tag of a block couldn't be read. Actions that follow may have stood in it,
-    /// so none of them runs.
+    /// Records that the tag of a block couldn't be read. Later actions may be inside this block, so
+    /// none of them runs.
     pub(super) fn loses(&mut self, name: &str) {
         if !self.is_on || !["if", "then", "else", "foreach", "parallel"].contains(&name) {
             return;
@@ -129,10 +133,11 @@ impl Blocks {
         self.lost = Some(format!("the tag <{name}> before it couldn't be read"));
     }
 
-    /// Begins a block, whose open tag is `tag`.
+    /// Opens a block, whose open tag is `tag`. Returns the actions of a `<rollback>`; other blocks
+    /// have none.
     ///
     /// # Errors
-    /// What is wrong with the block. Nothing in it runs.
+    /// If the block has a mistake, which the error describes. Nothing in the block runs then.
     pub(super) fn opens(
         &mut self,
         element: &Element<'_>,
@@ -157,7 +162,7 @@ impl Blocks {
         let is_dead = read.is_err();
         let is_empty = tag.ends_with("/>");
         self.open.push(Block { name: element.name.to_owned(), kind, is_dead, is_empty });
-        // The mistakes of a block that holds this one are enough.
+        // Within a block that has a mistake, further mistakes aren't reported.
         match read {
             Err(why) if !is_within_dead => {
                 Err(format!("<{}> and what is in it did not run: {why}", element.name))
@@ -167,12 +172,13 @@ impl Blocks {
         }
     }
 
-    /// Ends the innermost block. `tag` is its close tag, and empty if the reply has none. Returns
-    /// what the model has to be told then.
+    /// Closes the innermost block. `tag` is its close tag, and empty if the reply has none. Returns
+    /// a notice for the model if the close tag is missing.
     pub(super) fn closes(&mut self, tag: &str) -> Option<String> {
         let Block { name, .. } = self.open.pop().filter(|it| tag.is_empty() && !it.is_empty)?;
         if name == "then" || name == "else" {
-            // It ends where its `<if>` does, or where the other branch begins.
+            // A branch may lack its close tag. It ends with its `<if>`, or where the other branch
+            // begins.
             return None;
         }
         let end = match self.open.last() {
@@ -182,7 +188,8 @@ impl Blocks {
         Some(format!("<{name}> has no </{name}>: all that follows it, up to {end}, stood in it"))
     }
 
-    /// What an element that is no action has to be told, where it stands in a block.
+    /// Returns the reason to refuse an element that stands in a block but is no action. None for
+    /// thoughts and for blocks.
     pub(super) fn refuses(&self, kind: Kind) -> Option<String> {
         let is_free = matches!(kind, Kind::Thought | Kind::Control);
         let is_call = matches!(kind, Kind::Action | Kind::ToolUse | Kind::ToolCall);
@@ -190,10 +197,10 @@ impl Blocks {
         Some(format!("it stands in <{}>, which takes actions only", block.name))
     }
 
-    /// Adds to an action what the blocks around it say.
+    /// Adds to an action what the blocks around it require.
     ///
     /// # Errors
-    /// Why the action doesn't run.
+    /// If the action doesn't run, with the reason.
     fn apply(&mut self, action: &mut Action) -> Result<(), String> {
         if let Some(why) = &self.lost {
             return Err(why.clone());
@@ -224,7 +231,8 @@ impl Blocks {
         }
     }
 
-    /// The conditions of the open blocks, each with whether it must not hold.
+    /// Returns the conditions of the open blocks. The flag is true for a condition that must not
+    /// hold, since its `<else>` is open.
     fn conditions(&self) -> impl Iterator<Item = (String, bool)> {
         let behind = self.open.iter().skip(1).map(Some).chain([None]);
         self.open.iter().zip(behind).filter_map(|(block, next)| match &block.kind {
@@ -279,7 +287,7 @@ impl Blocks {
                 return Err(format!("test: your metadata has {lacks}"));
             }
         }
-        // Nothing is known of the results of actions.
+        // The types of results of actions aren't known.
         let mut types = BTreeMap::from([(METADATA.to_owned(), Type::of_metadata(&self.fields))]);
         for reference in read.references() {
             types.entry(reference.name().to_owned()).or_default();
@@ -323,7 +331,7 @@ impl Blocks {
         Ok(ForEach { var, block: self.count, max, list })
     }
 
-    /// The actions that undo what was done.
+    /// Returns the actions that undo earlier actions.
     fn rolls_back(&mut self, element: &Element<'_>) -> Result<Vec<Action>, String> {
         let rollback = Rollback { to: element.attribute("to") };
         let mut actions = self
@@ -338,7 +346,7 @@ impl Blocks {
     }
 }
 
-/// Records with an action the metadata that its condition refers to.
+/// Stores the metadata that an action's condition refers to in the action.
 pub(super) fn note_metadata(action: &mut Action, value: impl Fn(&str) -> Option<Value>) {
     let Some(when) = &mut action.when else { return };
     let Ok(condition) = Condition::parse(&when.condition) else { return };
@@ -348,7 +356,8 @@ pub(super) fn note_metadata(action: &mut Action, value: impl Fn(&str) -> Option<
     when.metadata = (!known.is_empty()).then(|| writable(&Value::Object(known).to_string()));
 }
 
-/// Joins conditions, each with whether it must not hold. None if there are none.
+/// Joins conditions with `and`. The flag says that a condition must not hold. None if there are no
+/// conditions.
 fn joined(conditions: impl Iterator<Item = (String, bool)>) -> Option<String> {
     let mut all: Vec<(String, bool)> = conditions.collect();
     match &all[..] {
@@ -363,7 +372,7 @@ fn joined(conditions: impl Iterator<Item = (String, bool)>) -> Option<String> {
     Some(each.collect::<Vec<_>>().join(" and "))
 }
 
-/// Checks that an element has only these attributes.
+/// Checks that an element has no attributes other than these.
 fn knows(element: &Element<'_>, names: &[&str]) -> Result<(), String> {
     let is_unknown = |it: &&Attribute| !names.contains(&&*it.name);
     let Some(Attribute { name, .. }) = element.attributes.iter().find(is_unknown) else {
@@ -378,7 +387,7 @@ fn knows(element: &Element<'_>, names: &[&str]) -> Result<(), String> {
     Err(format!("{name} is no attribute of it; {known}{right}"))
 }
 
-/// An attribute that an element must have.
+/// Returns the value of an attribute that an element must have.
 fn needed<'e>(
     element: &Element<'e>,
     names: &[&str],
@@ -390,7 +399,7 @@ fn needed<'e>(
     value.ok_or_else(|| format!("{name} is missing, as in {example}"))
 }
 
-/// An attribute that is a number from 1 on.
+/// Reads an attribute as a whole number from 1 to `most`. None if the attribute is absent.
 fn count(element: &Element<'_>, name: &str, most: Option<usize>) -> Result<Option<u64>, String> {
     let Some(text) = element.attribute(name) else { return Ok(None) };
     let most = most.unwrap_or(usize::MAX) as u64;

@@ -11,7 +11,7 @@ use super::super::feed::shown::Feed;
 use super::super::metadata::{Fields, KnownFields, show};
 use super::super::todo::list::Todos;
 
-/// The source that recorded built-in feeds name.
+/// The source that is recorded for built-in feeds.
 pub(super) const SOURCE: &str = "built-in";
 
 /// The newest warnings about the budgets of a thread's tree. A fold.
@@ -20,8 +20,8 @@ pub struct Budgets(BTreeMap<(BudgetKey, Option<String>), BudgetWarning>);
 
 impl Apply for Budgets {
     fn apply(&mut self, entry: &Entry) {
-        // Senders aren't checked. Only the pump sends these payloads, though the sender of a
-        // `budget-raised` is the listener that was asked to raise the budget.
+        // Senders aren't checked, since only the pump makes these payloads. A `budget-raised` has
+        // another sender than the pump, namely the listener that was asked to raise the budget.
         if entry.is_refused() {
             return;
         }

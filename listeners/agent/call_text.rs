@@ -1,15 +1,16 @@
-//! How the recorded text of a reply has calls in the provider's own protocol.
+//! The form of native calls in the recorded text of a reply. A native call is one in the provider's
+//! own protocol.
 
 use pumphouse::model::Call;
 use pumphouse::xml;
 
-/// The beginning of a call in the provider's own protocol, as the recorded text has it.
+/// The beginning of a native call in the recorded text.
 const OPEN: &str = "<tool_use";
-/// The end of such a call. `CLOSE` ends with a line break. JSON escapes a line break within a
+/// The end of a native call. `CLOSE` ends with a line break. JSON escapes a line break within a
 /// string, so no JSON string contains `CLOSE`.
 const CLOSE: &str = "</tool_use>\n";
 
-/// A call in the provider's own protocol, as the recorded text has it.
+/// Writes a native call as the recorded text has it.
 pub(super) fn tool_use(call: &Call) -> String {
     let mut text = String::from(OPEN);
     // A call without an id gets one later.

@@ -19,7 +19,7 @@ use super::render::Form;
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, Interrupt, SkippedFeed, Stopped};
 
-/// The minimum number of bytes to which results are cut so that a prompt fits the window.
+/// Results are cut until the prompt fits the window, but not below this number of bytes.
 const RESULT_BYTES_MIN: u64 = 512;
 /// The maximum number of tokens of a reply if neither the agent nor the model sets a limit.
 const REPLY_TOKENS: u64 = 4_096;
@@ -34,7 +34,7 @@ pub(super) struct Prepared {
     pub(super) changed: Vec<ContextFeed>,
     /// The feeds that the prompt leaves out.
     pub(super) skipped: Vec<SkippedFeed>,
-    /// Whether the agent has no further turn.
+    /// Whether the turn is the agent's last one.
     pub(super) is_last: bool,
     /// The maximum number of bytes of a result that the prompt shows.
     pub(super) result_bytes: u64,
@@ -43,19 +43,19 @@ pub(super) struct Prepared {
     pub(super) reserved: budget::Charge,
 }
 
-/// The reservations among the entries of a handling, in their order.
+/// Returns the reservations among the entries that a handling sent, in their order.
 fn reservations(sent: &[Entry]) -> impl Iterator<Item = (&Entry, budget::Charge)> {
     let charges = sent.iter().filter_map(|it| Some((it, it.decode_if::<budget::Charge>()?)));
     charges.filter(|(_, it)| !it.settled)
 }
 
-/// The settlements among the entries of a handling, in their order.
+/// Returns the settlements among the entries that a handling sent, in their order.
 fn settlements(sent: &[Entry]) -> impl Iterator<Item = budget::Charge> {
     sent.iter().filter_map(Entry::decode_if::<budget::Charge>).filter(|it| it.settled)
 }
 
-/// The first accepted reservation among the entries of an earlier attempt. None if no reservation
-/// was accepted.
+/// Returns the first accepted reservation among the entries that an earlier attempt sent. None if
+/// no reservation was accepted.
 fn held(sent: &[Entry]) -> Option<budget::Charge> {
     reservations(sent).find(|(entry, _)| !entry.is_refused()).map(|(_, it)| it)
 }
@@ -149,7 +149,7 @@ impl TurnContext {
         })
     }
 
-    /// The prompt of a turn with its feeds, before the reservation.
+    /// Builds the prompt of a turn with its feeds. The reservation stays empty.
     async fn build_prompt(
         &self,
         system: &SystemPrompt,
@@ -174,7 +174,7 @@ impl TurnContext {
         let mut prompt = self.prompt(system, turn, until, (form, &feeds)).await?;
         let (is_last, reserved) = (is_short || self.is_last_by_turns(), budget::Charge::default());
         prompt.without_calls = is_last;
-        // Before form 5, turns recorded no such feeds.
+        // Before form 5, turns didn't record skipped feeds.
         let skipped = if form.number > 4 { feeds.skipped() } else { Vec::new() };
         Ok(Prepared { prompt, changed, skipped, is_last, result_bytes, attachments, reserved })
     }
@@ -241,15 +241,16 @@ impl TurnContext {
         u32::try_from(room).ok().filter(|_| room >= REPLY_TOKENS_MIN.min(most) && room > 0)
     }
 
-    /// The settlement of a turn's reservation at the end of the turn. None if a replayed log has
-    /// none.
+    /// Returns the settlement of a turn's reservation at the end of the turn. None if the record of
+    /// a replay has no settlement.
     pub(super) fn settlement(
         &self,
         reserved: &budget::Charge,
         it: &Generation,
     ) -> Option<budget::Charge> {
         if let Some(record) = &self.record.0 {
-            // An earlier handling's open reservation is settled first.
+            // If an earlier handling left a reservation open, the record's first settlement is for
+            // that one.
             return settlements(record).nth(usize::from(self.mind.reserved.is_some()));
         }
         let written = (it.text.len() + it.reasoned) as u64;
@@ -283,7 +284,8 @@ impl TurnContext {
     pub(super) async fn settle_open(&self) -> Result<(), Fault> {
         let Some(reserved) = &self.mind.reserved else { return Ok(()) };
         if self.attempt.0 > 1 && held(&self.sent.sent().await?).is_some() {
-            // The open reservation may be that of an earlier attempt at this message.
+            // The open reservation may be that of an earlier attempt at this message. The turn
+            // keeps it.
             return Ok(());
         }
         let charge = match &self.record.0 {

@@ -1,5 +1,5 @@
-//! Compensations: the calls that undo actions of a turn. `<rollback>` becomes an action for each of
-//! them, which runs if what it undoes ended well.
+//! Compensations: the calls that undo actions of a turn. A `<rollback>` becomes one action for each
+//! compensation. This action runs only if the action that it undoes succeeded.
 
 use pumphouse::listener::Capabilities;
 use pumphouse::name::CORE;
@@ -11,7 +11,7 @@ use super::super::action::call::{Called, find, offered};
 use super::super::action::undo;
 use super::super::action::words::{Action, Mode, NAME as ACTION, When};
 
-/// The field of an action's body.
+/// The field of an action's body that has the compensation.
 const FIELD: &str = "compensate";
 
 /// The actions of a turn that can be undone.
@@ -24,17 +24,17 @@ pub(super) struct Compensations {
 
 #[derive(Debug)]
 struct Compensation {
-    /// The id of the action that it undoes.
+    /// The id of the action that this compensation undoes.
     of: String,
     name: String,
     parameters: Option<String>,
-    /// The ids of the actions that undo it so far.
+    /// The ids of the undoing actions that rollbacks of this turn have made from this compensation.
     undone_by: Vec<String>,
 }
 
-/// How far a `<rollback>` goes.
+/// The range of a `<rollback>`.
 pub(super) struct Rollback<'a> {
-    /// The first action that is undone. None means all of the turn.
+    /// The id of the first action that is undone. None means that all actions of the turn are.
     pub(super) to: Option<&'a str>,
 }
 
@@ -49,10 +49,10 @@ impl Compensations {
         self.all.push(Compensation { of, name, parameters, undone_by: Vec::new() });
     }
 
-    /// The actions that undo the turn's actions, the last one first.
+    /// Returns the actions that undo the turn's actions, in reverse order.
     ///
     /// # Errors
-    /// If the turn has no action to begin with.
+    /// If the turn has no action with the id [`Rollback::to`].
     pub(super) fn rollback(&mut self, rollback: &Rollback<'_>) -> Result<Vec<Action>, String> {
         let from = match rollback.to {
             None => 0,
@@ -84,7 +84,8 @@ impl Compensations {
     }
 }
 
-/// The names that an agent's actions may call. By default nothing is known of them.
+/// The names that an agent's actions may call. By default the names are unknown, and none is
+/// refused.
 #[derive(Default)]
 pub(super) struct Callable(Option<(Capabilities, String)>);
 
@@ -95,7 +96,7 @@ impl std::fmt::Debug for Callable {
 }
 
 impl Callable {
-    /// What this agent may call.
+    /// The names that this agent may call.
     pub(super) fn of(all: &Capabilities, agent: &str) -> Callable {
         Callable(Some((all.clone(), agent.to_owned())))
     }
@@ -103,7 +104,7 @@ impl Callable {
     /// Checks the name in a compensation.
     ///
     /// # Errors
-    /// If the agent may not call the name. The text is the same if there is no such name.
+    /// If the agent may not call the name. The text doesn't reveal whether the name exists.
     pub(super) fn check(&self, compensation: &str) -> Result<(), String> {
         let Some((all, agent)) = &self.0 else { return Ok(()) };
         let call = json::read(compensation).unwrap_or_default();
@@ -135,9 +136,9 @@ impl Callable {
 /// compensation as JSON. None if the body has no such field.
 ///
 /// # Errors
-/// What is wrong with the field.
+/// If the field is wrong, with the reason.
 pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, String)>, String> {
-    // The body of a tool call has the parameters alone.
+    // Only an action's body can have the field. The body of a tool call has the parameters alone.
     let Body::Json(text) = element.body else { return Ok(None) };
     if element.kind != Kind::Action || !text.contains(FIELD) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The context of an agent's handlers: its settings, the thread, and its outboxes.
+//! The context of an agent's handlers: the agent's settings, the thread, and the outboxes.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,13 +30,13 @@ use super::words::{
     begins_with_protocol,
 };
 
-/// The state of a running agent: its settings, its model, and its system prompts, each of which is
-/// made when it is first needed.
+/// The state of a running agent: its settings, its model, and its system prompts. Each system
+/// prompt is built when it is first needed.
 #[derive(Debug)]
 pub(super) struct AgentState {
     pub(super) agent: Agent,
     current: OnceLock<SystemPrompt>,
-    /// The system prompt for a model that has to follow the format of its answer.
+    /// The system prompt for a model that has to follow an answer format.
     structured: OnceLock<SystemPrompt>,
     format: OnceLock<Option<Arc<AnswerFormat>>>,
     /// The system prompt by rules before 5, for replays and old threads.
@@ -55,7 +55,8 @@ impl AgentState {
         AgentState { agent, current, structured, before_5, format, is_down, telling }
     }
 
-    /// The system prompt by the rules of a turn, with the tools and the reading that belong to it.
+    /// Returns the system prompt under the rules of a turn, with its tools and with the
+    /// configuration for reading replies.
     pub(super) fn system_prompt(
         &self,
         all: &Capabilities,
@@ -75,8 +76,8 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// Notes whether the model failed when it was last asked. If this has changed, it is to be
-    /// recorded while the returned guard is held.
+    /// Stores whether the model failed when it was last asked. If this has changed, a guard is
+    /// returned. The caller records the change while it holds the guard.
     pub(super) async fn notes_model(&self, is_down: bool) -> Option<MutexGuard<'_, ()>> {
         if self.is_down.load(Ordering::Relaxed) == is_down {
             return None;
@@ -111,7 +112,7 @@ pub(super) struct TurnContext {
     pub(super) attempt: Attempt,
     /// The messages that arrive for the agent while its model writes.
     pub(super) arrivals: Arrivals,
-    /// In a replay, the entries that this handling led to.
+    /// In a replay, the entries that the original handling sent.
     pub(super) record: Record,
     pub(super) out: Outboxes,
     pub(super) organism: OrganismThread,
@@ -121,7 +122,7 @@ pub(super) struct TurnContext {
 }
 
 impl TurnContext {
-    /// The prompt of a turn, with the name of the agent and the id of the thread.
+    /// Adds the name of the agent, the id of the thread and the number of the turn to a prompt.
     pub(super) fn of_turn(&self, turn: u64, prompt: Prompt) -> Prompt {
         asked_by(&self.state.0.agent.name, &self.thread.0, turn, prompt)
     }
@@ -161,7 +162,7 @@ impl FromContext<Arc<AgentState>> for OwnMind {
 /// The metadata of the agent itself.
 pub(super) struct OwnMetadata {
     pub(super) known: KnownFields,
-    /// What the agent got from its caller and hasn't recorded yet.
+    /// The metadata that the agent got from its caller and hasn't recorded yet.
     pub(super) handed: Option<Metadata>,
 }
 
@@ -177,7 +178,7 @@ impl FromContext<Arc<AgentState>> for OwnMetadata {
     }
 }
 
-/// The folds that the feeds of a prompt are made from.
+/// The folds from which the feeds of a prompt are made.
 #[derive(FromContext)]
 pub(super) struct FeedInputs {
     pub(super) todos: Fold<Todos>,
@@ -186,8 +187,8 @@ pub(super) struct FeedInputs {
     pub(super) refreshes: Fold<Refreshes>,
 }
 
-/// Metadata that an agent sets, what it tells the listener `trigger` of them, and what it tells its
-/// caller. All of it is one batch, so a crash can't separate them.
+/// The metadata that an agent sets, and the messages about them to the listener `trigger` and to
+/// the agent's caller. All of these are in one batch, so a crash can't separate them.
 #[derive(IntoEmit)]
 pub(super) struct MetadataSet {
     pub(super) metadata: Note<Metadata>,
@@ -219,8 +220,8 @@ pub(super) struct Outboxes {
 }
 
 impl TurnContext {
-    /// Whether the model has to follow the format of its answer. For a turn that has begun, the log
-    /// says it. Otherwise every model that can follow a format has to.
+    /// Whether the model has to follow an answer format. For a turn that has begun, this is read
+    /// from the log. For any other turn, a model has to follow the format if it can.
     pub(super) fn is_structured(&self, earlier: &[Entry]) -> bool {
         let mut recorded = earlier.iter().chain(self.record.0.iter().flatten());
         match recorded.find_map(|it| it.decode_if::<CognitionTools>()) {

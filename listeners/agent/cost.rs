@@ -7,7 +7,7 @@ use super::super::feed::shown::WRAPPER;
 use super::system_prompt::HEADINGS;
 
 /// Estimates the tokens of each part of a prompt, in the order of the parts. Empty parts are left
-/// out. A token counts as four bytes, and an attachment by [`Attached::tokens`]. The provider's own
+/// out. Four bytes count as a token, and attachments by [`Attached::tokens`]. The provider's own
 /// count is known only after the turn.
 #[must_use]
 pub fn by_part(prompt: &Prompt) -> Vec<(&'static str, u64)> {
@@ -53,8 +53,8 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(at.unwrap_or(text.len()))
 }
 
-/// The parts of a system prompt by their headings. The text before the first heading is the agent's
-/// own prompt.
+/// Splits a system prompt into parts by its headings. The text before the first heading is the
+/// agent's own prompt.
 fn parts(system: &str) -> Vec<(&'static str, &str)> {
     let begins = |heading: &str| {
         let mut all = system.match_indices(heading);

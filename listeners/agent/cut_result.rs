@@ -2,8 +2,8 @@
 
 use super::super::view::part;
 
-/// The part of a result that a prompt shows, and the note about the rest. The note is empty if the
-/// whole result is shown.
+/// Returns the part of a result that a prompt shows, and the note about the rest. The note is empty
+/// if the whole result is shown.
 pub(super) fn shown(entry: u64, mut text: String, most: u64) -> (String, String) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let size = text.len();

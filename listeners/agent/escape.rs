@@ -1,6 +1,6 @@
-//! Escapes the characters of a model's text that XML doesn't have. `␛[1B]` stands for the escape
-//! character, by its number in hexadecimal, and `␛[241B]` for the symbol `␛` itself. Also escapes
-//! the tags of results in texts that aren't results.
+//! Escapes the characters of a model's text that XML doesn't allow. An escape has the character's
+//! code point in hexadecimal: `␛[1B]` stands for the escape character, and `␛[241B]` for the symbol
+//! `␛` itself. Also escapes the tags of results in texts that aren't results.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,19 +9,19 @@ use pumphouse::xml::is_character;
 
 const MARK: char = '\u{241B}';
 
-/// Whether the text has only ASCII characters that XML has, as most texts do. The function tests
-/// bytes without branches, which is faster than a search for a character.
+/// Whether the text has only ASCII characters that XML allows. Most texts do. This test of bytes
+/// has no branches, so it is faster than a search for a character.
 fn is_ascii_of_xml(text: &str) -> bool {
     let is_odd = |it: u8| (it < b' ') & !matches!(it, b'\t' | b'\n' | b'\r') | (it >= 0x80);
     !text.bytes().fold(false, |odd, it| odd | is_odd(it))
 }
 
-/// Whether the text has a character that XML doesn't have.
+/// Whether the text has a character that XML doesn't allow.
 pub(super) fn has_foreign(text: &str) -> bool {
     !is_ascii_of_xml(text) && text.contains(|it| !is_character(it))
 }
 
-/// The text with escapes, as the log has it.
+/// Adds the escapes, and returns the text as the log has it.
 pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     let is_odd = |it: char| it == MARK || !is_character(it);
     if is_ascii_of_xml(text) || !text.contains(is_odd) {
@@ -38,7 +38,7 @@ pub(super) fn recorded(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text without escapes, as the model wrote it.
+/// Removes the escapes, and returns the text as the model wrote it.
 pub(super) fn written(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {
         return Cow::Borrowed(text);
@@ -60,9 +60,9 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
 }
 
 /// Escapes a text so that it can neither end the result around it nor be taken for a result. The
-/// `<` of the tags `action-result` and `thread-result`, opening or closing, in any case and with
-/// white space or not, becomes `&lt;`. The rest stays unchanged, so that models see code and logs
-/// as they are, and an edit by exact text finds its place.
+/// `<` of the tags `action-result` and `thread-result` becomes `&lt;`. This holds for opening and
+/// closing tags, in upper and lower case, with and without white space. The rest stays unchanged,
+/// so models see code and logs as they are, and an edit by exact text finds its place.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let is_tag = |rest: &str| {
         let rest = rest.trim_start_matches(|it: char| it == '/' || it.is_whitespace());

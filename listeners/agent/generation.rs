@@ -40,7 +40,7 @@ pub(super) struct Generation {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) error: Option<String>,
-    /// Whether the provider refused the request, so that asking again is of no use.
+    /// Whether the provider refused the request, so that a retry would be refused, too.
     pub(super) is_refused: bool,
     /// The time for which the provider accepts no further request. None if the provider named none.
     pub(super) limited: Option<Duration>,
@@ -50,7 +50,8 @@ pub(super) struct Generation {
     pub(super) answered_by: Option<String>,
     /// The price of the model that answered. None if it isn't known.
     pub(super) answered_for: Option<Price>,
-    /// The places of native calls in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the byte offsets of the beginning and the end of
+    /// each.
     pub(super) natives: Vec<u64>,
     /// Whether the model never got the prompt.
     pub(super) is_unasked: bool,
@@ -60,7 +61,7 @@ pub(super) struct Generation {
     pub(super) reasoned: usize,
     /// The charge that replaces the turn's reservation with the amounts that the turn used.
     pub(super) charge: Option<Charge>,
-    /// Whether the agent has no further turn.
+    /// Whether the turn is the agent's last one.
     pub(super) is_last: bool,
     pub(super) answer: Option<FinalAnswer>,
     /// The number of calls and payloads, including the refused ones. Checklists don't count.
@@ -75,7 +76,7 @@ pub(super) struct Generation {
     /// agent's own root, even if it was refused.
     pub(super) did: bool,
     /// As `did`, but without final responses and metadata. Logs of Pumphouse 0.1.0 are read with
-    /// this test in place of `did`.
+    /// this flag in place of `did`.
     pub(super) acted: bool,
     /// Whether the reply had a thought.
     pub(super) thought: bool,
@@ -115,12 +116,13 @@ impl Generation {
 /// The text of a final response, or the payload that ends the work.
 pub(super) struct FinalAnswer {
     pub(super) text: String,
-    /// The metadata to which the text refers, as they are at its place.
+    /// The metadata fields to which the text refers, with their values at the text's place in the
+    /// reply.
     pub(super) metadata: Map<String, Value>,
     pub(super) finale: Option<Element>,
     /// Whether the answer is held back until the results of calls have come.
     pub(super) waits: bool,
-    /// The place of the answer in the reply: its beginning and its end, in bytes.
+    /// The place of the answer in the reply: the byte offsets of its beginning and its end.
     pub(super) place: (usize, usize),
 }
 
@@ -429,7 +431,8 @@ impl<'a> OngoingGeneration<'a> {
         if !is_free && !self.context.is_old() {
             let mut on: Vec<String> = names.into_iter().map(str::to_owned).collect();
             let mut has_metadata = false;
-            // Names of actions are as in older logs, which have each as often as the text.
+            // `metadata` is listed once. An action's name is listed as often as the text has it, as
+            // in older logs.
             on.retain(|it| it != METADATA || !std::mem::replace(&mut has_metadata, true));
             let waits = ResponseWaits {
                 turn: self.turn,
@@ -457,8 +460,8 @@ impl<'a> OngoingGeneration<'a> {
 
     /// Whether a response may be delivered at once. A final response waits for every call of this
     /// turn. A partial one waits for the turn's `sync` calls, and for all its calls if it refers to
-    /// results. Results of this turn's calls come only after the turn. A response also waits for
-    /// earlier responses that wait, and for calls of earlier turns, as the agent's mind says.
+    /// results, since results of this turn's calls come only after the turn. A response also waits
+    /// for earlier waiting responses and for calls of earlier turns; the agent's mind checks these.
     fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let Generation { calls, syncs, heeded, waiting, .. } = self.spoken;
         if self.context.is_old() {
@@ -521,8 +524,8 @@ impl<'a> OngoingGeneration<'a> {
         }
     }
 
-    /// Whether a payload is valid and has a receiver. A payload in a place where markup counts as
-    /// text leads to a notice only if it is sound.
+    /// Whether a payload is valid and has a receiver. If a payload stands where markup counts as
+    /// text, there is a notice about it only if it is sound.
     fn is_sound(&self, local: &str, element: &Element, is_core: bool) -> bool {
         let taker = self.taker(local, element, is_core);
         taker.is_some_and(|(_, name)| self.context.capabilities.understand(element, &name).is_ok())

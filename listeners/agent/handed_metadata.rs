@@ -1,5 +1,5 @@
-//! The metadata that an agent in a thread of its own gets from the agent that called it, and what
-//! it gives back.
+//! The metadata that an agent in a thread of its own gets from the agent that called it, and the
+//! changes that it sends back.
 
 use pumphouse::listener::{NoteAbove, TreeHistory};
 use pumphouse::prelude::*;
@@ -14,14 +14,14 @@ use super::super::thread::SpawnThread;
 use super::Agent;
 use super::context::TurnContext;
 
-/// The number of entries that are read at a time.
+/// Entries read per page.
 const PAGE: usize = 256;
-/// The kind of listeners that are agents.
+/// The listener kind of agents.
 const AGENT: &str = "agent";
 
 impl TurnContext {
-    /// Takes over the metadata of the agent that called this one, before its first turn in a thread
-    /// that was opened for it.
+    /// Takes over metadata of the agent that called this one. This happens before this agent's
+    /// first turn in a thread that was opened for it.
     pub(super) async fn take_over_metadata(&mut self) -> Result<(), Fault> {
         let Agent { name, settings, .. } = self.agent();
         if settings.metadata.is_empty() || self.mind.turns > 0 || self.metadata.handed.is_some() {
@@ -57,7 +57,8 @@ impl TurnContext {
         Ok(())
     }
 
-    /// What the agent's caller gets of a change. None if the agent shares nothing.
+    /// Returns the part of a change that goes to the agent's caller: the fields that the caller
+    /// has, too. None if there is no such part, or if the agent doesn't share its metadata.
     pub(super) fn shared(&self, set: &Metadata) -> Option<NoteAbove<Metadata>> {
         let caller = self.metadata.known.shared_with.clone()?;
         let facts = self.capabilities.listener(&caller)?.extension::<AgentFacts>()?;
@@ -71,8 +72,8 @@ impl TurnContext {
         Some(NoteAbove(Metadata { turn: set.turn, agent, by, ..checked }))
     }
 
-    /// Records with the call of another agent what that agent gets of the metadata, if the model
-    /// doesn't say it.
+    /// Adds to an action which metadata the called agent gets, if the action calls an agent and the
+    /// model hasn't specified it.
     pub(super) fn hand_metadata(&self, action: &mut Action) {
         let handed = self.agent().settings.metadata.children;
         if handed == Handed::None || action.metadata.is_some() {
@@ -86,7 +87,7 @@ impl TurnContext {
     }
 }
 
-/// The values that the sender of an entry had set when it sent the entry.
+/// Returns the values that the sender of an entry had set when it sent the entry.
 async fn metadata_at(asked: &Entry, tree: &TreeHistory) -> Result<Map<String, Value>, Fault> {
     let (mut all, mut last) = (Metadatas::default(), 0);
     while last < asked.seq() {

@@ -1,9 +1,9 @@
-//! Converts an agent's part of a transcript into the conversation that a provider would have.
+//! Converts an agent's part of a transcript into a conversation in a provider's form.
 //!
 //! Providers require an order: the model's text and all its calls are one message, and the results
 //! of the calls follow at once, each with the id of its call. A thread has no such order, since
-//! calls run while the model writes and may end turns later. Therefore results are moved to their
-//! calls. A call without a result gets [`INTERRUPTED`].
+//! calls run while the model writes and may end turns later. Therefore each result is moved to its
+//! call. A call without a result gets [`INTERRUPTED`].
 
 use pumphouse::reply::{Config, Dialect, Kind, Markup, Parser, What as ReplyEvent};
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ const NAME_MAX: usize = 64;
 pub struct Conversation {
     /// The system prompt.
     pub system: String,
-    /// The messages in order. Two messages of one side follow each other only if the model made
-    /// calls and then wrote again.
+    /// The messages in order. Two messages of the same side follow each other only if the model
+    /// made calls and then wrote again.
     pub sides: Vec<Side>,
 }
 
@@ -49,7 +49,7 @@ pub struct ToolCall {
     pub id: String,
     /// The name, of letters, digits, `_` and `-`.
     pub tool: String,
-    /// The arguments: an object.
+    /// The arguments, as a JSON object.
     pub input: Value,
     /// The result as text.
     pub output: String,
@@ -91,12 +91,12 @@ struct Building {
 #[derive(Default)]
 struct TurnInProgress {
     turn: u64,
-    /// The pieces of the turn's text that have come, joined.
+    /// The received pieces of the turn's text, joined.
     deltas: String,
     /// The turn's thoughts and partial responses, as elements.
     parts: Vec<String>,
     calls: Vec<ToolCall>,
-    /// The messages that came during the turn.
+    /// The messages that arrived during the turn.
     during: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Building {
             EventKind::Thought { text, .. } => {
                 self.open().parts.push(format!("<thought>{text}</thought>"));
             }
-            // A response that waited is part of the text of its turn, which is over.
+            // A response that had to wait is already in the text of its own turn, which is over.
             EventKind::Response { turn, text, is_final: false }
                 if self.open.as_ref().is_some_and(|it| it.turn == *turn) =>
             {
@@ -172,8 +172,8 @@ impl Building {
         open.chain(closed)
     }
 
-    /// Ends the open turn with its text. Without a text, the pieces that came take its place, or
-    /// the recorded parts if no piece came.
+    /// Ends the open turn with its text. If `text` is None, the received pieces take its place, or
+    /// the recorded parts if there are no pieces.
     fn closes(&mut self, text: Option<&str>) {
         let Some(open) = self.open.take() else {
             text.iter().for_each(|it| self.assistant(it.trim().to_owned(), Vec::new()));
@@ -246,12 +246,13 @@ fn without(text: &str, calls: &[ToolCall]) -> String {
     out
 }
 
-/// Reads calls in every dialect.
+/// The parser's configuration, by which it reads calls in every dialect.
 fn reading() -> Config {
     Config::default().marked_up(Markup::default().tool_call()).speaking(Dialect::ToolUse)
 }
 
-/// Replaces the characters of a name that providers don't allow, and cuts it.
+/// Replaces the characters of a name that providers don't allow, and cuts the name to `most`
+/// characters.
 fn legal(name: &str, most: usize) -> String {
     let legal = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(legal).take(most).collect()

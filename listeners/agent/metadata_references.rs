@@ -1,4 +1,4 @@
-//! `${metadata.field}` in responses and in the parameters of actions.
+//! References of the form `${metadata.field}` in responses and in the parameters of actions.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use super::super::action::variables::{self, KnownValue, Lookup};
 use super::super::action::words::Action;
 use super::words::{reading, refers_to_metadata};
 
-/// The metadata to which a response refers, by their fields. `value` is the value of a field at the
-/// response's place.
+/// Collects the metadata fields to which a response refers, with their values. `value` returns a
+/// field's value at the response's place in the reply.
 pub(super) fn metadata_in(
     text: &str,
     rules: Option<u32>,
@@ -24,8 +24,8 @@ pub(super) fn metadata_in(
     fields.filter_map(|it| Some((it.to_owned(), value(it)?))).collect()
 }
 
-/// Records with an action the metadata to which its parameters refer. `value` is the value of a
-/// field at the action's place.
+/// Stores in an action the metadata fields to which its parameters refer, with their values.
+/// `value` returns a field's value at the action's place in the reply.
 pub(super) fn note_fields(
     action: &mut Action,
     rules: Option<u32>,
@@ -49,8 +49,9 @@ pub(super) fn note_fields(
     action.metadata_fields = (!known.is_empty()).then_some(Json(Value::Object(known)));
 }
 
-/// What `metadata` means in a response that refers to fields of it. Without a path it is what the
-/// prompt showed.
+/// Returns the meaning of `metadata` in a response that refers to metadata fields. A path refers to
+/// these fields. Without a path, `metadata` means the content that the prompt showed, or all of
+/// these fields if it showed none.
 pub(super) fn with_metadata<'a>(
     shown: Option<Lookup<'_>>,
     metadata: &Map<String, Value>,

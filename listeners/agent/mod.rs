@@ -94,7 +94,7 @@ const TURN_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The listeners of the house staff that every agent relies on.
 const STAFF: [&str; 6] = ["action", "feed", "thread", "timer", "todo", "view"];
 
-/// The listener that agents tell of changes of their metadata.
+/// The listener to which agents report changes of their metadata.
 const TRIGGER: &str = "trigger";
 
 /// A listener that answers with the help of a model.
@@ -154,7 +154,7 @@ impl Agent {
         root(&self.name)
     }
 
-    /// The payload that gives the agent work, with this text.
+    /// Returns the payload that gives the agent work, with this text.
     ///
     /// # Errors
     /// If the text has a character that XML doesn't have.
@@ -162,14 +162,14 @@ impl Agent {
         ask(&self.name, text)
     }
 
-    /// Sets the folder in which the agent works, as its context says it.
+    /// Sets the folder in which the agent works. The agent's context reports it.
     #[must_use]
     pub fn workspace(mut self, path: impl Into<String>) -> Agent {
         self.settings.workspace = Some(path.into());
         self
     }
 
-    /// What the listener tells others of the agent.
+    /// The facts about the agent that its listener declares.
     fn facts(&self) -> AgentFacts {
         let mut facts = AgentFacts::default();
         facts.fields.clone_from(&self.settings.metadata);
@@ -230,7 +230,7 @@ impl Agent {
     }
 }
 
-/// The payload that gives the agent of this name work, with this text.
+/// Returns the payload that gives the agent of this name work, with this text.
 ///
 /// # Errors
 /// If the text has a character that XML doesn't have.

@@ -26,7 +26,8 @@ pub(super) struct Natives {
     results: BTreeMap<(u64, String), String>,
     /// Maps each turn to the parts that the provider signed.
     signed: BTreeMap<u64, Vec<Signed>>,
-    /// The numbers of the entries with these results. The prompt shows the results nowhere else.
+    /// The numbers of the entries that have these results. The prompt shows each result after its
+    /// call, and leaves out its entry.
     told: BTreeSet<u64>,
 }
 
@@ -128,14 +129,14 @@ fn written(it: &CognitionOut) -> (String, Vec<Call>) {
     (text.trim().to_owned(), calls)
 }
 
-/// Reads a call as the recorded text has it: `<tool_use id="…" name="…">{…}</tool_use>`. None if it
-/// has another form.
+/// Reads a native call in its recorded form, `<tool_use id="…" name="…">{…}</tool_use>`. None if
+/// the text has another form.
 fn call(element: &str) -> Option<Call> {
     let (tag, body) = element.split_once('>')?;
     let arguments = body.trim_end().strip_suffix("</tool_use>")?;
     let tag = read(format!("{tag}/>"), Profile::Wire, &XmlLimits::INSIDE).ok()?;
     let arguments = escape::written(arguments);
-    // Providers refuse a history with broken JSON. The call's result tells of the error.
+    // Providers refuse a history with invalid JSON. The call's result reports the error.
     let is_sound = json::read(&arguments).is_ok_and(|it| it.is_object());
     let arguments = if is_sound { &*arguments } else { "{}" };
     Some(Call::new(tag.attribute("id")?, legal(tag.attribute("name")?), arguments))

@@ -15,7 +15,7 @@ use super::words::{
     CognitionOut, ContextFull, ContextSummary, Correction, Notice, RateLimited, Response, Stopped,
 };
 
-/// An element with this name, attributes and text: the root of an agent.
+/// Writes an element with this name, attributes and text, such as the root of an agent.
 pub(super) fn root(
     name: &Name,
     attributes: &[(&str, String)],

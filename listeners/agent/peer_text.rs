@@ -23,7 +23,7 @@ pub(super) struct PeerCall<'a> {
 /// The calls of a peer that are offered to models.
 pub(super) fn calls<'a>(seen: &'a Capabilities, it: &'a Described) -> Vec<PeerCall<'a>> {
     let calls = offered(seen, it);
-    // A listener with one call describes that call by its own description.
+    // The description of a listener with only one call describes this call.
     let text = it.text.as_deref().filter(|_| calls.len() == 1);
     let call = |(name, schema): (String, &'a Schema)| PeerCall {
         name,
@@ -91,8 +91,8 @@ pub(super) fn fields_of(schema: &Value) -> String {
 /// The maximum number of levels of nested fields that are listed.
 const DEPTH_MAX: usize = 3;
 
-/// The fields of an object at the level `depth`, and at the levels below. `root` has the
-/// definitions.
+/// Lists the fields of an object at the level `depth`, and at the levels below. `root` is the
+/// schema with the definitions.
 fn fields(schema: &Value, root: &Value, depth: usize) -> String {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut text = String::new();
@@ -117,7 +117,7 @@ fn fields(schema: &Value, root: &Value, depth: usize) -> String {
     text
 }
 
-/// The schema that a reference leads to, or the schema itself.
+/// Returns the schema that a reference leads to, or else the schema itself.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
     pointer.and_then(|it| root.pointer(it)).unwrap_or(schema)

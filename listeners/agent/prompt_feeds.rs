@@ -1,4 +1,4 @@
-//! The feeds of a turn: the request to refresh them, and those that the prompt shows.
+//! The feeds of a turn: the request to refresh them, and the feeds that the prompt shows.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::context::TurnContext;
 use super::outcome::Emissions;
 
 impl TurnContext {
-    /// The request to refresh the agent's feeds, for which the turn has to wait. Empty if the
-    /// request was sent already. None if the agent has no feeds, or if they are refreshed or still
-    /// fresh. A replay requests what the recorded handling requested: earlier versions also
-    /// requested feeds that were fresh.
+    /// Returns the request to refresh the agent's feeds. The turn has to wait for the answer. Empty
+    /// if the request was sent already. None if there is nothing to wait for: the agent has no
+    /// feeds, or they were refreshed or are still fresh. A replay requests a refresh if the
+    /// recorded handling did so, since earlier versions also refreshed fresh feeds.
     pub(super) fn request_feeds(&self, turn: u64) -> Option<Emissions> {
         let Agent { name, settings, .. } = self.agent();
         let declared = settings.context_feeds.declared();
@@ -48,7 +48,7 @@ impl TurnContext {
         Some(emissions)
     }
 
-    /// The feeds that the prompt shows, and the built-in ones among them that have changed.
+    /// Returns the feeds that the prompt shows, and the built-in feeds whose content has changed.
     pub(super) fn feeds(&self, turn: u64, is_short: bool) -> (PromptFeeds, Vec<ContextFeed>) {
         let Agent { name, settings, .. } = self.agent();
         let inputs = &self.feed_inputs;

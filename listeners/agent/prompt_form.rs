@@ -1,4 +1,5 @@
-//! The forms of prompts: how a thread is rendered, by a number that each turn records.
+//! The forms of prompts. A form specifies how a thread is rendered. Each turn records the number of
+//! its form.
 
 use pumphouse::model::Tool;
 
@@ -9,14 +10,13 @@ use super::words::CognitionIn;
 ///
 /// 1. The form of 0.1.0: results are JSON in escaped XML, and messages of peers are the payloads'
 ///    XML.
-/// 2. Results are text, errors are sentences, and a response of another agent is its text, even
-///    within a `thread-result`.
-/// 3. A long result is cut, and native calls and their results have the form that their provider
-///    uses.
+/// 2. Results are text, and errors are sentences. Only the text of another agent's response is
+///    shown, even within a `thread-result`.
+/// 3. A long result is cut. Native calls and their results have the form that their provider uses.
 /// 4. The prompt ends with a list of the actions and threads that run and of the actions and
 ///    responses that are held. The heading of a message is its sender's name alone, and messages of
 ///    the console have no heading. A reply that was cut off before its first word isn't mentioned.
-/// 5. The feeds at all positions count together for `feeds_bytes_max`.
+/// 5. The limit `feeds_bytes_max` applies to the feeds at all positions together.
 pub const RENDERING: u32 = 5;
 
 /// The maximum number of bytes of a result that a prompt shows by default.
@@ -51,7 +51,8 @@ impl<'a> Form<'a> {
             .offering(tools)
     }
 
-    /// This form for a model that is offered these tools: from form 3 on, tools make it native.
+    /// Adapts the form to a model that is offered these tools. From form 3 on, a form with tools is
+    /// native.
     #[must_use]
     pub fn offering(self, tools: &[Tool]) -> Form<'a> {
         Form { is_native: self.number > 2 && !tools.is_empty(), ..self }

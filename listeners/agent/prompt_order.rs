@@ -17,7 +17,7 @@ use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
 
 /// Sorts the entries of a view as a prompt shows them, and leaves out messages that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
-    // Most threads have one asker, and none of their entries has to be decoded.
+    // Most threads have one asker, so that nothing waits. Then no entry has to be decoded.
     let is_turn = |it: &Entry| it.from() == agent && it.is::<CognitionIn>();
     let waits = |it: &Entry| is_turn(it) && memmem::find(it.body(), b" waiting=").is_some();
     if waiting.is_empty() && !view.iter().any(waits) {
@@ -60,7 +60,8 @@ pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Ent
 pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
     let view = || view.iter().filter(|entry| !entry.is_refused());
     let is_result = |entry: &&Entry| entry.from() == ACTION && entry.is::<ActionResult>();
-    // Most actions of a view have ended. Of a result, only the number of its action is read.
+    // Most actions of a view have ended. To save time, only the number of the action is read from
+    // each result.
     let ended = view().filter(is_result).filter_map(|entry| number(entry, "of"));
     let ended: BTreeSet<u64> = ended.collect();
     let mut actions: BTreeMap<u64, (String, bool)> = BTreeMap::new();

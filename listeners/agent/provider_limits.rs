@@ -11,25 +11,25 @@ use pumphouse::wire::SignedDuration;
 use super::super::timer::SetTimer;
 use super::words::RateLimited;
 
-/// The shortest wait that a timer is set for.
+/// The shortest wait for which a timer is set.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 /// The text about a reply that a provider's content filter stopped.
 pub(super) const FILTERED: &str = "The provider's content filter stopped the last reply.";
 /// The note of the timer's tick.
 const NOTE: &str = "The rate limit of your model is over.";
 
-/// Whether asking again is of no use, since the provider needs another key, model or request, or
-/// money.
+/// Whether a retry would be refused, too, since the provider demands another key, model or request,
+/// or a payment.
 pub(super) fn is_refused(error: &model::Error) -> bool {
     matches!(error.kind, Kind::Refused | Kind::RateLimited) && !error.retry
 }
 
-/// Whether an error of this kind means that the model can't be had now.
+/// Whether an error of this kind means that the model isn't available now.
 pub(super) fn is_down(kind: Kind) -> bool {
     !matches!(kind, Kind::PromptTooLong | Kind::Spent | Kind::OffRecord)
 }
 
-/// The time for which a provider accepts no further request. None if the provider names none, or
+/// The time for which a provider accepts no further request. None if the provider names no time, or
 /// one below `WAIT_MIN`. Shorter waits are left to the client's own retries, and an error after
 /// these retries counts as a failure.
 pub(super) fn limited(error: &model::Error) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! Makes the prompt of a past turn again, from the thread's entries and the turn's `cognition_in`.
+//! Rebuilds the prompt of a past turn from the thread's entries and the turn's `cognition_in`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::prompt_order::ordered;
 use super::render::{Form, RENDERING, render};
 use super::words::{CognitionIn, CognitionSystem, CognitionTools};
 
-/// A prompt that was made again. It has the digest of the prompt that the model was shown.
+/// A rebuilt prompt. It has the digest of the prompt that the model was shown.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recalled {
@@ -26,7 +26,7 @@ pub struct Recalled {
     pub prompt: Prompt,
 }
 
-/// The reason why the prompt of a turn can't be made again.
+/// The reason why the prompt of a turn can't be rebuilt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Forgotten {
@@ -39,11 +39,11 @@ pub enum Forgotten {
         /// The number of the form, from `cognition_in`.
         recorded: u32,
     },
-    /// The prompt that is made of the thread now isn't the one that the model was shown.
+    /// The rebuilt prompt differs from the prompt that the model was shown.
     Different {
         /// The digest in `cognition_in`.
         recorded: String,
-        /// The digest of the prompt that is made of the thread now.
+        /// The digest of the rebuilt prompt.
         now: String,
     },
 }
@@ -68,15 +68,15 @@ impl fmt::Display for Forgotten {
 
 impl std::error::Error for Forgotten {}
 
-/// Makes the prompt of the turn that an entry belongs to. This is the newest turn of the entry's
+/// Rebuilds the prompt of the turn that an entry belongs to. This is the newest turn of the entry's
 /// sender up to the entry. If the sender had none, it is the newest turn of any agent up to the
 /// entry.
 ///
 /// `thread` has the thread's entries from the first one on, at least up to the entry `seq`.
 ///
 /// # Errors
-/// If no turn had begun, if an entry can't be decoded, if the form isn't known, or if the prompt
-/// isn't the one that the model was shown.
+/// If no turn had begun, if an entry can't be decoded, if the form isn't known, or if the rebuilt
+/// prompt differs from the prompt that the model was shown.
 pub fn recall(thread: &[Entry], seq: u64) -> Result<Recalled, Forgotten> {
     let upto = thread.iter().take_while(|it| it.seq() <= seq);
     let turns: Vec<&Entry> = upto.filter(|it| is_turn(it)).collect();

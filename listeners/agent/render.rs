@@ -54,8 +54,8 @@ pub fn render(
     let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
     let mut prompt = Prompt::new(parts.join("\n\n"));
     let late = if form.number > 1 { late(agent, view) } else { BTreeSet::new() };
-    // Messages that came while the model wrote stand behind its reply. So do messages that came
-    // just before the turn and that the turn's prompt didn't show.
+    // Messages that came while the model wrote are placed after its reply. So are messages that
+    // came just before the turn and that the turn's prompt didn't show.
     let mut during: Option<Vec<Part>> = None;
     let mut gap = gap(form.number, agent, view);
     let unseen = if form.number > 1 { unseen(agent, view) } else { BTreeSet::new() };
@@ -77,8 +77,8 @@ pub fn render(
                 wrote(form, entry, &natives, &mut prompt);
                 during.take().into_iter().flatten().for_each(|it| put_part(&mut prompt, it));
             }
-            // One interrupt may stop the work of several askers, and each of them is told so. The
-            // prompt tells of it once.
+            // One interrupt may stop the work of several askers, with an `agent-stopped` for each.
+            // The prompt mentions the interrupt once.
             let is_told = |it: &str| it == INTERRUPTED && has_last(&prompt, during.as_deref(), it);
             told(form.number, entry).filter(|it| !is_told(it)).map(Part::from)
         } else if entry.to() == Some(agent) {
@@ -136,7 +136,7 @@ fn put(prompt: &mut Prompt, role: Role, text: &str) {
     }
 }
 
-/// Adds a text that only this prompt has, and counts its bytes as late.
+/// Adds a text that later prompts don't have, and counts its bytes in `late_bytes`.
 fn put_late(prompt: &mut Prompt, text: &str) {
     let before = prompt.messages.last().map_or(0, |it| it.text.len());
     let count = prompt.messages.len();
@@ -242,8 +242,8 @@ fn headed(form: u32, from: &str, text: &str) -> String {
     }
 }
 
-/// The text of another agent's response or stop, which came as such or within a `thread-result`.
-/// None for other payloads.
+/// The text of another agent's response or stop. The entry may have it directly or within a
+/// `thread-result`. None for other payloads.
 fn responded(form: u32, entry: &Entry) -> Option<String> {
     if let Some(it) = entry.decode_if::<Response>() {
         return Some(headed(form, entry.from(), &it.text));
@@ -272,7 +272,8 @@ fn why(it: &Stopped) -> String {
     format!("It stopped, {}: {}", it.reason, it.text)
 }
 
-/// Adds a reply of the agent. The prompt shows the reply, and not the entries that were made of it.
+/// Adds a reply of the agent. The prompt shows the reply, but not the payloads that came from the
+/// reply.
 fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {

@@ -27,9 +27,10 @@ const ESCAPES: &str = "Within a JSON string write a new line as \\n and a quote 
 /// The form of a call without JSON.
 const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></content></parameters>.";
 
-/// A part of a reply, on which the agent acts. Parts come in the order of the reply.
+/// A part of a reply, on which the agent acts. Parts arrive in the order of the reply.
 pub(super) enum ReplyPart {
-    /// A piece of text, and what the text stands in: `thought`, `response`, or `text` for neither.
+    /// A piece of text, and the kind of element around it: `thought`, `response`, or `text` for
+    /// neither.
     Text(&'static str, String),
     Thought(ThoughtText),
     /// A call, or all its mistakes.
@@ -83,8 +84,8 @@ pub(super) enum ReplyPart {
 }
 
 impl ReplyPart {
-    /// Whether this part is mere text: no call, response or payload, no element that asks for
-    /// another turn, and no broken call or payload.
+    /// Whether this part is mere text. It isn't if the part is a call, a response or a payload, an
+    /// element that asks for another turn, or a broken call or payload.
     pub(super) fn is_only_text(&self) -> bool {
         !matches!(
             self,
@@ -105,14 +106,15 @@ pub(super) struct ReplyReader {
     is_native: bool,
     /// The text so far, as it is recorded.
     pub(super) text: String,
-    /// The places of native calls in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the byte offsets of the beginning and the end of
+    /// each.
     natives: Vec<u64>,
     /// Whether the text since the last native call is a JSON answer.
     answer: JsonAnswer,
     collector: PartCollector,
 }
 
-/// The state of a JSON answer. Elements in such an answer are text.
+/// The state of a JSON answer. Elements in such an answer count as text.
 #[derive(Clone, Copy)]
 enum JsonAnswer {
     /// The model writes no JSON answers.
@@ -155,12 +157,12 @@ struct PartCollector {
 struct OutsideWords {
     /// The current piece: its beginning, its end, and whether it is more than white space.
     last: (usize, usize, bool),
-    /// The last piece before it that is more than white space.
+    /// The last piece before the current one that is more than white space.
     before: Option<(usize, usize)>,
 }
 
 impl OutsideWords {
-    /// Records a text outside of all elements, which stands at these bytes.
+    /// Records a text outside of all elements, with its range of bytes.
     fn says(&mut self, text: &str, (from, to): (usize, usize)) {
         if self.last.1 != from {
             self.before = self.last();
@@ -170,15 +172,15 @@ impl OutsideWords {
         self.last.2 |= !text.trim().is_empty();
     }
 
-    /// The last piece that is more than white space. None if there is none.
+    /// The last piece that is more than white space. None if there is no such piece.
     fn last(&self) -> Option<(usize, usize)> {
         let (from, to, has_words) = self.last;
         if has_words { Some((from, to)) } else { self.before }
     }
 
-    /// The range of bytes of the last text that isn't blank and stands outside all elements but the
-    /// agent's own. The white space around the text is left out. If a model writes no `<response>`,
-    /// this text may be its answer.
+    /// The byte range of the last text that isn't blank and that stands outside all elements or
+    /// within the agent's own element. White space around the text is left out. If a model writes
+    /// no `<response>`, this text may be its answer.
     fn answer(&self, reply: &str) -> Option<(usize, usize)> {
         let words = self.last()?;
         let text = reply.get(words.0..words.1)?;
@@ -188,8 +190,8 @@ impl OutsideWords {
 }
 
 impl ReplyReader {
-    /// Makes a reader for one turn. `rules` is the version of the turn's rules. Without it, the
-    /// rules of 0.1.0 apply.
+    /// Creates a reader for one turn. `rules` is the version of the turn's rules. None means the
+    /// rules of 0.1.0.
     pub(super) fn new(
         turn: u64,
         config: &Arc<Config>,
@@ -222,18 +224,19 @@ impl ReplyReader {
         ReplyReader { config, parser, is_native, text, natives, answer, collector }
     }
 
-    /// Tells which names the agent's actions may call.
+    /// Sets which names the agent's actions may call.
     pub(super) fn may_call(&mut self, callable: Callable) {
         self.collector.blocks.may_call(callable);
     }
 
-    /// Lets text that begins with `{` be a JSON answer, in which no elements are looked for.
+    /// From now on, treats text that begins with `{` as a JSON answer, in which elements count as
+    /// text.
     pub(super) fn may_be_json(&mut self) {
         self.answer = JsonAnswer::Blank;
     }
 
-    /// The place of the JSON answer: its beginning and its end, in bytes. None if there is no such
-    /// answer.
+    /// The place of the JSON answer: the byte offsets of its beginning and its end. None if there
+    /// is no such answer.
     pub(super) fn json(&self) -> Option<(usize, usize)> {
         match self.answer {
             JsonAnswer::From(from) => Some((from, from + self.text[from..].trim_end().len())),
@@ -262,12 +265,13 @@ impl ReplyReader {
         parts
     }
 
-    /// The places of native calls in the text: the beginning and the end of each, in bytes.
+    /// The places of native calls in the text: the byte offsets of the beginning and the end of
+    /// each.
     pub(super) fn places(&self) -> Vec<u64> {
         self.natives.clone()
     }
 
-    /// Reads a recorded text again, with the native calls in it.
+    /// Reads a recorded text, including its native calls.
     pub(super) fn again(&mut self, text: &str) -> Vec<ReplyPart> {
         let text = match self.config.reading {
             Reading::CommonMark => escape::written(text),
@@ -335,7 +339,7 @@ impl ReplyReader {
 }
 
 impl PartCollector {
-    /// Escapes the characters that XML doesn't have. Turns by older rules have no escapes.
+    /// Escapes the characters that XML doesn't allow. By older rules, nothing is escaped.
     fn recorded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.reading {
             Reading::CommonMark => escape::recorded(text),
@@ -414,7 +418,7 @@ impl PartCollector {
         self.at = end;
     }
 
-    /// Begins a block around actions.
+    /// Opens a block around actions.
     fn block(&mut self, it: &reply::Element<'_>, tag: &str, (line, column): (u32, u32)) {
         match self.blocks.opens(it, tag) {
             Ok(actions) => {
@@ -445,12 +449,12 @@ impl PartCollector {
         )
     }
 
-    /// What a notice says became of an element that didn't count.
+    /// The words by which a notice says that an element had no effect.
     fn fate(&self, name: &str) -> &'static str {
         if self.explains && name == "metadata" { "was not kept" } else { "did not run" }
     }
 
-    /// Takes a mention of an action as text. Older readings drop the mention.
+    /// Treats a mention of an action as text. By older readings, the mention is dropped.
     fn mentions(&mut self, source: &str) {
         if self.reading == Reading::CommonMark {
             self.open.keeps(None, source);

@@ -23,7 +23,7 @@ use super::reply_parts::{ReplyPart, ReplyReader};
 use super::system_prompt::SystemPrompt;
 use super::words::{CognitionIn, CognitionOut, Response, ResponseWaits, Thought, places_calls};
 
-/// The number of entries that are read from the log at a time.
+/// Entries read per page.
 const PAGE: usize = 1_000;
 
 /// A turn that an earlier attempt began.
@@ -86,7 +86,8 @@ impl TurnContext {
         self.end_turn(mind, turn, until, spoken).await
     }
 
-    /// The value of a field of the agent's metadata after the entries of an earlier attempt.
+    /// Returns the value that a field of the agent's metadata has after the entries of an earlier
+    /// attempt.
     fn metadata_after(&self, sent: &[Entry], field: &str) -> Option<Value> {
         let Agent { name, settings, .. } = self.agent();
         let mut known = self.metadata.known.clone();
@@ -111,8 +112,8 @@ impl TurnContext {
     }
 }
 
-/// Makes a generation of the recorded parts of an incomplete reply. Native calls keep their form if
-/// the turn's rules record their places.
+/// Builds a generation from the recorded parts of an incomplete reply. Native calls keep their form
+/// if the turn's rules record their places.
 fn cut(sent: &[Entry], places_calls: bool) -> Generation {
     let mut spoken = Generation::cut("the pump stopped while the model wrote");
     for entry in sent {

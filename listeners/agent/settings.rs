@@ -29,8 +29,8 @@ pub struct Settings {
     pub dispatch: Dispatch,
     /// Whether a response without the attribute `final` is final.
     pub final_default: bool,
-    /// Whether the text of a reply without calls is the agent's final response. None means that it
-    /// is only for [`Dialect::Native`].
+    /// Whether the text of a reply without calls is the agent's final response. None means that
+    /// this holds only for [`Dialect::Native`].
     pub text_is_response: Option<bool>,
     /// What happens to a final response while actions of its turn are unfinished.
     pub final_with_actions: FinalWithActions,
@@ -43,19 +43,20 @@ pub struct Settings {
     pub agent_calls: Calls,
     /// The fields of the agent's metadata.
     pub metadata: Fields,
-    /// The folder in which the agent works, as its context says it. None if that isn't known.
+    /// The folder in which the agent works, for the agent's context. None if the folder isn't
+    /// known.
     pub workspace: Option<String>,
-    /// The name of the agent's pump, as its context says it.
+    /// The name of the agent's pump, for the agent's context.
     pub organism: Option<String>,
-    /// Whether the agent tells the listener `trigger` of changes of its metadata. The pump needs
-    /// that listener, then.
+    /// Whether the agent reports changes of its metadata to the listener `trigger`. If so, the pump
+    /// must have this listener.
     pub has_triggers: bool,
     /// The feeds that the prompt shows beside the history.
     pub context_feeds: Feeds,
     /// The abilities that the prompt offers besides calling peers.
     pub abilities: Vec<Ability>,
     /// The internal actions that the agent may call. Such an action changes the agent's own
-    /// surroundings, such as its feeds.
+    /// environment, such as its feeds.
     pub internal_actions: InternalActions,
     /// What the agent does if a prompt doesn't fit the model's window.
     pub on_context_full: OnFull,
@@ -69,8 +70,8 @@ pub struct Settings {
     pub rate_limit_wait_max: Duration,
     /// Limits on the sizes of a reply's parts.
     pub reply_limits: ReplyLimits,
-    /// The document `streaming_config`. It says how `<tool_use>` is spelled, and how long a call
-    /// and a text may be. None if there is no such document.
+    /// The document `streaming_config`, which sets the spelling of `<tool_use>` and the maximum
+    /// lengths of a call and of a text. None if there is no such document.
     pub streaming_config: Option<Streaming>,
     /// The maximum number of tokens of a reply. None means that of the model.
     pub max_tokens: Option<u32>,
@@ -78,10 +79,10 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Limits on the agent's actions.
     pub action_limits: ActionLimits,
-    /// Whether replies may have blocks around actions: conditions, loops, actions side by side, and
+    /// Whether replies may have blocks around actions: conditions, loops, parallel actions, and
     /// `<rollback>`. Also whether actions may have `stream`.
     pub control_flow: bool,
-    /// Actions with placeholders, which the agent fills in, by their names.
+    /// Templates of actions, by their names. The agent fills in their placeholders.
     pub action_templates: Templates,
 }
 

@@ -1,14 +1,14 @@
-//! The field `stream` of an action, by which it is called with each partial result of another one.
-//! The listener `action` does the rest.
+//! The field `stream` of an action. An action with this field is called with each partial result of
+//! another action. The listener `action` makes these calls.
 
 use pumphouse::reply::{Body, Element, Kind};
 use pumphouse::schema::json;
 use serde_json::Value;
 
-/// The field of an action's body.
+/// The name of the field in an action's body.
 const FIELD: &str = "stream";
 
-/// The mistake of an action with the field in a `<foreach>`.
+/// The error text for an action with the field in a `<foreach>`.
 pub(super) const IN_FOREACH: &str = "stream is not for an action in a <foreach>, which is called \
                                      with each item; write it behind the block";
 
@@ -16,9 +16,9 @@ pub(super) const IN_FOREACH: &str = "stream is not for an action in a <foreach>,
 /// None if the body has no such field.
 ///
 /// # Errors
-/// What is wrong with the field.
+/// If the field is wrong, with the reason.
 pub(super) fn taken(element: &Element<'_>) -> Result<Option<(String, bool)>, String> {
-    // The body of a tool call has the parameters alone.
+    // Only an action's body can have the field. The body of a tool call has the parameters alone.
     let Body::Json(text) = element.body else { return Ok(None) };
     if element.kind != Kind::Action || !text.contains(FIELD) {
         return Ok(None);

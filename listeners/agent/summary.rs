@@ -20,7 +20,7 @@ const SYSTEM: &str = "Another model goes on with a conversation whose older part
 /// The maximum number of tokens of a summary. A summary also has at most an eighth of the model's
 /// window.
 const SUMMARY_TOKENS_MAX: u64 = 1_024;
-/// The assumed window of a model that names none, in tokens.
+/// The assumed window of a model that declares none, in tokens.
 const WINDOW: u64 = 8_192;
 
 /// A model's text or its error, and the tokens that it used.

@@ -1,8 +1,8 @@
-//! The system prompt of an agent by the rules of its turn, with the configuration by which replies
-//! are read, and the tools that the model is offered.
+//! The system prompt of an agent under the rules of its turn, with the configuration for reading
+//! replies and the tools that the model is offered.
 //!
 //! From rules 5 on, the protocol comes first and the agent's own prompt after it, so that the
-//! prompts of agents share a prefix. `system_before_5.rs` has the text of older rules.
+//! prompts of agents share a prefix. `system_prompt_before_rules_5.rs` has the text of older rules.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub const HEADINGS: [(&str, &str); 6] = [
     ("peers", "# Whom you may call"),
 ];
 
-/// The system prompt of an agent, and the reading, the tools and the answer's format that belong to
-/// it.
+/// The system prompt of an agent. The reader configuration, the tools and the answer format belong
+/// to this prompt.
 #[derive(Debug)]
 pub(super) struct SystemPrompt {
     pub(super) text: String,
@@ -52,8 +52,8 @@ pub(super) struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// The system prompt by rules 5 and later. `format` is that of the model's answer. None if the
-    /// model needn't follow one.
+    /// Builds the system prompt under rules 5 and later. `format` is None if the model needn't
+    /// follow an answer format.
     pub(super) fn new(
         agent: &Agent,
         all: &Capabilities,
@@ -70,7 +70,7 @@ impl SystemPrompt {
         let mut part = |title: &str, body: &str| {
             match body.trim() {
                 "" => {}
-                // A prompt with nothing before it needs no heading.
+                // The agent's own prompt needs no heading if nothing comes before it.
                 body if text.is_empty() && title == own => text += body,
                 body if text.is_empty() => text += &format!("{title}\n\n{body}"),
                 body => text += &format!("\n\n{title}\n\n{body}"),
@@ -115,8 +115,8 @@ pub(super) fn peers<'a>(agent: &str, seen: &'a Capabilities) -> Vec<&'a Describe
     seen.listeners().iter().filter(|it| named.contains(&it.name)).collect()
 }
 
-/// The configuration by which replies are read, with these names as markup. All turns of an agent
-/// share it.
+/// Builds the configuration for reading replies, with these names as markup. All turns of an agent
+/// share one configuration.
 pub(super) fn reading(settings: &Settings, markup: Markup) -> Arc<Config> {
     let dialect = match settings.dialect {
         Dialect::ToolUse => reply::Dialect::ToolUse,

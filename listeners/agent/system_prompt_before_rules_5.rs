@@ -1,4 +1,4 @@
-//! The system prompt by rules older than 5. It never changes, since replays compare it with the
+//! The system prompt under rules older than 5. It never changes, since replays compare it with the
 //! log.
 
 use pumphouse::prelude::*;
@@ -17,10 +17,11 @@ const TAGS: &str = include_str!("protocol_before_5.txt");
 const NATIVE: &str = include_str!("native_before_5.txt");
 
 impl SystemPrompt {
-    /// The system prompt of an agent by rules before 5.
+    /// Builds the system prompt of an agent under rules before 5.
     pub(super) fn before_5(agent: &Agent, all: &Capabilities) -> SystemPrompt {
         let Agent { name, settings, .. } = agent;
-        // The example of an element with any content shows a payload that the agent may send.
+        // Where an element may have any content, its example shows a payload that the agent may
+        // send. Therefore the examples are made from `seen`.
         let seen = all.seen_by(name);
         let mut text = settings.prompt.clone();
         let peers = peers(name, &seen);

@@ -1,4 +1,4 @@
-//! What the source of an element in a reply says, also where the element is broken.
+//! Reads facts from the source of an element in a reply, even if the element is broken.
 
 /// Whether an element is a mention of an action: it is `<action>`, `<tool_use>` or `<tool_call>`,
 /// it has no attributes, and its content begins with neither JSON nor an element.

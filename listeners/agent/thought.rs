@@ -11,7 +11,7 @@ use super::escape;
 pub(super) struct ThoughtText {
     text: String,
     asides: Vec<Aside>,
-    /// The number of thoughts around it.
+    /// The number of thoughts that enclose this one.
     pub(super) depth: u64,
 }
 
@@ -76,7 +76,7 @@ impl OpenElements {
         }
     }
 
-    /// Whether text that comes now belongs to a thought.
+    /// Whether text at the current place belongs to a thought.
     pub(super) fn is_thought(&self) -> bool {
         self.0.last().is_some_and(|it| it.kind == Kind::Thought)
     }

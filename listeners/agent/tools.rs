@@ -38,8 +38,8 @@ impl Tools {
     }
 }
 
-/// A tool for each payload by which the model may call these peers, and the tool that reads long
-/// results.
+/// Returns a tool for each payload by which the model may call these peers, and the tool that reads
+/// long results.
 pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers.iter().flat_map(|it| calls(seen, it)) {
@@ -48,8 +48,8 @@ pub(super) fn offered(seen: &Capabilities, peers: &[&Described]) -> Tools {
     tools.with_read_result(seen)
 }
 
-/// The tools of turns whose rules are older than 5: one for each offered payload that one of these
-/// peers takes.
+/// Returns the tools of turns whose rules are older than 5: one for each offered payload that one
+/// of these peers takes.
 pub(super) fn offered_before_5(seen: &Capabilities, peers: &[&Described]) -> Tools {
     let mut tools = Tools::default();
     for it in peers {
@@ -86,7 +86,7 @@ impl Tools {
         self
     }
 
-    /// A legal name that no tool has yet.
+    /// Returns a legal name that no tool has yet.
     fn free(&self, name: &str) -> String {
         let name = legal(name);
         let others = (2..).map(|it| format!("{name}_{it}"));
@@ -95,8 +95,8 @@ impl Tools {
     }
 }
 
-/// Replaces each character that some provider refuses in a name, and cuts the name so that `_2` to
-/// `_99` fit behind it.
+/// Replaces each character that some provider refuses in a name. Cuts the name so that a suffix
+/// from `_2` to `_99` fits.
 pub(super) fn legal(name: &str) -> String {
     let fits = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
     name.chars().map(fits).take(NAME_MAX - 3).collect()

@@ -1,4 +1,5 @@
-//! Transcripts: what agents did in a thread, as events with the names that agent runtimes use.
+//! Transcripts. A transcript shows what agents did in a thread, as events with the names that agent
+//! runtimes use.
 //!
 //! A transcript takes the entries of a thread in their order, from the log or while the thread
 //! grows, and returns events. Live payloads, such as the `delta` of a model that writes, may come
@@ -91,7 +92,7 @@ pub enum EventKind {
         /// Whether an error or an interrupt cut the reasoning off.
         was_interrupted: bool,
     },
-    /// A request to a model failed. The model is asked again, or another one is asked.
+    /// A request to a model failed. This model or another one is asked next.
     ModelFailed {
         /// The turn.
         turn: u64,
@@ -181,7 +182,7 @@ pub enum EventKind {
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// The part of the reply that came, in percent. None if it can't be estimated.
+        /// The part of the reply that arrived, in percent. None if it can't be estimated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         completion_percentage: Option<u32>,
     },
@@ -443,7 +444,7 @@ impl Transcript {
     fn calls(&mut self, entry: &Entry, it: Action) -> EventKind {
         let seq = entry.seq();
         let mut call_id = it.id.clone();
-        // An id may be used again in a later turn.
+        // A later turn may use an id again.
         if !self.ids.insert(call_id.clone()) {
             call_id = format!("{}-{seq}", it.id);
             self.ids.insert(call_id.clone());
@@ -454,8 +455,8 @@ impl Transcript {
         EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
-    /// Takes an entry that is no event of its sender. Returns the event of the agent to which the
-    /// entry is addressed, unless it is held back.
+    /// Takes an entry that isn't an event of its sender. Returns the event of the agent to which
+    /// the entry is addressed, unless the event is held back.
     fn take_told(&mut self, entry: &Entry) -> Option<Event> {
         let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
         if let Some(result) = read::<ActionResult>(entry) {
@@ -508,7 +509,7 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
 fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
-        // Form 1 doesn't escape quotes: people read the text as it was written.
+        // Form 1 doesn't escape quotes, so people read the text as it was written.
         let text = render::told(1, entry)?;
         return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }

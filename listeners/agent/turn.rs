@@ -170,7 +170,7 @@ impl TurnContext {
         self.begun_as(earlier).map_or((RENDERING, Some(RULES)), |it| (it.rendering, it.rules))
     }
 
-    /// The system prompt by the rules of the turn.
+    /// The system prompt under the rules of the turn.
     pub(super) fn system_prompt(&self, earlier: &[Entry]) -> &SystemPrompt {
         let rules = match earlier {
             [] => self.rules_at_hand(),
@@ -186,8 +186,8 @@ impl TurnContext {
         earlier.iter().chain(recorded).find_map(|it| it.decode_if::<CognitionIn>())
     }
 
-    /// The rules by which a turn's reply is read: those under which the turn began if the log has
-    /// its beginning, or else the newest. None means those of 0.1.0.
+    /// The rules by which a turn's reply is read. If the log has the turn's beginning, these are
+    /// the recorded rules, or else the newest. None means the rules of 0.1.0.
     pub(super) fn reading_rules(&self, earlier: &[Entry]) -> Option<u32> {
         self.form(earlier).1.filter(|_| !self.is_old())
     }
@@ -249,8 +249,9 @@ impl TurnContext {
         (tokens + reply > window).then_some((tokens, window))
     }
 
-    /// The outcome for a prompt that doesn't fit the model's window: a clear, or a stop if nothing
-    /// more can be hidden or the settings say so. None for a prompt that fits.
+    /// Returns the outcome for a prompt that doesn't fit the model's window. This is a clear, or a
+    /// stop if nothing more can be hidden or the settings demand a stop. None for a prompt that
+    /// fits.
     pub(super) async fn overflow(&self, prompt: &Prompt) -> Option<TurnOutcome> {
         let (agent, (tokens, window)) = (self.agent(), self.over_window(prompt)?);
         let mut emissions = Emissions::default();
@@ -269,9 +270,9 @@ impl TurnContext {
         Some(TurnOutcome::Full(emissions))
     }
 
-    /// The number of messages that stay in view when the prompt is cleared to fit the window. This
-    /// is `context_keep`, and after an earlier clear at most half of the number that it kept. None
-    /// if the earlier clear kept one message.
+    /// Returns the number of messages that stay in view when the prompt is cleared to fit the
+    /// window. This is `context_keep`. After an earlier clear, it is at most half of the number
+    /// that the earlier clear kept. None if the earlier clear kept one message.
     pub(super) fn keeps(&self, prompt: &Prompt) -> Option<u64> {
         // A replay takes the number from the log, because 0.1.0 stopped after the first clear.
         let then = self.record.0.iter().flatten().find_map(Entry::decode_if::<ContextFull>);
@@ -287,7 +288,7 @@ impl TurnContext {
         }
     }
 
-    /// Records the beginning of a turn, with the data from which the prompt can be made again.
+    /// Records the beginning of a turn, with the data from which the prompt can be rebuilt.
     async fn record_begin(
         &self,
         turn: u64,
@@ -318,7 +319,8 @@ impl TurnContext {
         self.out.begun.send(Note(begun)).await
     }
 
-    /// Records the turn's charge and outcome, and returns what the handling emits after the turn.
+    /// Records the turn's charge and outcome, and returns the emissions of the handling that follow
+    /// the turn.
     pub(super) async fn end_turn(
         &self,
         mut mind: Mind,
@@ -375,13 +377,14 @@ impl TurnContext {
         thread.tree() != *thread
     }
 
-    /// The time before the agent asks its provider again, in milliseconds, as [`wait_ms`] has it.
+    /// The time before the agent asks its provider again, in milliseconds, as [`wait_ms`] computes
+    /// it.
     fn rate_limit_wait(&self, it: &Generation) -> Option<u64> {
         wait_ms(it.limited, self.agent().settings.rate_limit_wait_max)
     }
 
-    /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now. The
-    /// agent's next handling decides everything else. It also sees newer messages.
+    /// Ends the handling of a finished turn. An answer that waits for nothing is delivered now.
+    /// Everything else is left to the agent's next handling, which also sees newer messages.
     pub(super) async fn after_turn(
         &self,
         mut mind: Mind,
@@ -430,7 +433,7 @@ impl TurnContext {
                 emissions.add(NoteAbove(rate_limited(waits_ms)));
             }
         }
-        // The next handling knows the results that the turn's actions had meanwhile.
+        // The next handling will see the results that the turn's actions have by then.
         if mind.work.is_some() && !is_interrupted {
             emissions.add(self.own_root(&mind)?);
         }
@@ -501,7 +504,7 @@ impl TurnContext {
 const FENCED: [&str; 6] =
     ["<action", "<metadata", "<response", "<thought", "<tool_call", "<tool_use"];
 
-/// The first line of the code fence that the whole text is. None for any other text.
+/// Returns the first line of a text that is one code fence as a whole. None for any other text.
 fn fence(text: &str) -> Option<&str> {
     let text = text.trim();
     let mark = text.chars().next().filter(|it| matches!(it, '`' | '~'))?;
@@ -527,8 +530,8 @@ fn fenced(open: &str) -> String {
 }
 
 impl Generation {
-    /// Whether the reply had no effect, of which the model is told. Such a reply is empty, or has
-    /// text outside of elements and nothing else but thoughts.
+    /// Whether the reply had no effect, so that the model gets a correction. Such a reply is empty,
+    /// or has text outside of elements and nothing else but thoughts.
     fn is_idle(&self, is_old: bool) -> bool {
         if is_old {
             // 0.1.0 looked at calls, messages and responses only.
@@ -538,8 +541,8 @@ impl Generation {
         !self.did && self.error.is_none() && self.answer.is_none() && is_said
     }
 
-    /// The part of a failed reply that had come: its tokens, reported or estimated, in percent of
-    /// `max_tokens`, at most 99. None if the reply didn't fail or has no limit.
+    /// The part of a failed reply that had arrived: its tokens, reported or estimated, in percent
+    /// of `max_tokens`, at most 99. None if the reply didn't fail or has no limit.
     fn percent(&self, max_tokens: Option<u32>) -> Option<u32> {
         let most = u64::from(max_tokens.filter(|it| *it > 0)?);
         self.error.as_ref()?;

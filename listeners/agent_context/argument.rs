@@ -10,9 +10,9 @@ use super::facts::is_agent;
 use super::find::{calling, nearest};
 use super::words::AgentContext;
 
-/// Variables of the environment for the contexts that a listener takes. It is an
-/// [extension](pumphouse::listener::Described::extension) of the listener: without it, a context
-/// has no variables.
+/// Variables of the environment that handlers of a listener find in an [`AgentContext`]. They are
+/// an [extension](pumphouse::listener::Described::extension) of the listener. Without this
+/// extension, a context has no variables.
 ///
 /// ```
 /// use pumphouse::listeners::agent_context::{CallingAgent, Variables};
@@ -42,10 +42,11 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
     }
 }
 
-/// The agent for which a handler works: the one whose call, whose step of a workflow or whose
-/// message led to the message at hand.
+/// The agent for which a handler works. One of the agent's calls, workflow steps or messages led to
+/// the message that the handler handles.
 ///
-/// It reads the message's tree of threads, up to the moment when the log got the message.
+/// The agent is searched for in the message's tree of threads, as of the moment when the message
+/// was logged.
 pub struct CallingAgent {
     message: Message,
     tree: TreeHistory,
@@ -55,7 +56,7 @@ pub struct CallingAgent {
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for CallingAgent {
-    // Only the message's own tree is read, so the grant that a `TreeHistory` may have is of no use.
+    // Only the message's own tree is read, so the optional grant `read:identity` isn't needed.
     fn needs() -> Vec<Need> {
         vec![Need::Log]
     }
@@ -80,9 +81,9 @@ impl CallingAgent {
         Ok(context.map(|it| self.with_variables(it)))
     }
 
-    /// The context of the agent of this name, in the nearest thread of the tree: the message's own,
-    /// or else the newest one in which the agent had a turn. None if there is no such agent, or if
-    /// it had no turn.
+    /// The context of the agent with this name, in the nearest thread of the tree that has a turn
+    /// or metadata of the agent. The message's own thread is the nearest, and then the newest one.
+    /// None if there is no such agent or no such thread.
     ///
     /// # Errors
     /// If the log can't be read.

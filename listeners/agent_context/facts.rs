@@ -1,10 +1,10 @@
-//! What an agent's listener tells of the agent, before it has any turn.
+//! Facts about an agent that its listener declares. They are known before the agent's first turn.
 
 use pumphouse::listener::Described;
 
 use super::super::metadata::Fields;
 
-/// What an agent's listener tells of the agent. It is an
+/// Facts about an agent that its listener declares. They are an
 /// [extension](pumphouse::listener::Described::extension) of the listener.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

@@ -1,4 +1,5 @@
-//! Finds agents in a tree of threads: the one that caused a message, or the nearest one of a name.
+//! Finds agents in a tree of threads: the agent that caused a message, or the nearest agent with a
+//! given name.
 
 use pumphouse::listener::{Described, TreeHistory};
 use pumphouse::prelude::*;
@@ -12,9 +13,9 @@ use super::facts::is_agent;
 use super::history::AgentHistory;
 use super::words::AgentContext;
 
-/// The largest number of entries that are read for an answer.
+/// Maximum number of entries read per thread. [`nearest`] stops after as many entries in all.
 const ENTRIES_MAX: usize = 100_000;
-/// The number of entries that are read at a time.
+/// Entries read per page.
 const PAGE: usize = 256;
 /// The listener that begins the runs of triggers.
 const TRIGGER: &str = "trigger";
@@ -58,7 +59,8 @@ pub(in super::super) async fn calling(
 ) -> Result<Option<AgentContext>, Fault> {
     let agent = capabilities.listener(message.from()).filter(|it| is_agent(it));
     if let Some(agent) = agent.filter(|_| !message.is_from_identity()) {
-        // In a thread of the listener's own, the cause of its first message is in the agent's.
+        // If the listener works in a thread of its own, the cause of the thread's first message is
+        // an entry of the agent's thread.
         let thread = message.cause().map_or_else(|| message.thread(), |it| &it.thread);
         let history = history_until(&agent.name, tree, thread, until(message, thread)).await?;
         let found = NearestAgent { thread: thread.clone(), history };
@@ -86,8 +88,9 @@ pub(in super::super) async fn calling(
     Ok(None)
 }
 
-/// Finds the thread in which an agent was at work that is nearest to a message: the message's own
-/// thread or, if the agent had no turn there, the newest thread of the tree. None if there is none.
+/// Finds the thread nearest to a message that has a turn or metadata of an agent. The message's own
+/// thread is the nearest; the tree's other threads follow, newest first. None if there is no such
+/// thread.
 ///
 /// # Errors
 /// If the log can't be read.
@@ -112,13 +115,14 @@ pub(in super::super) async fn nearest(
     Ok(None)
 }
 
-/// The number of the last entry of a thread that counts for a message. A `TreeHistory` reads other
-/// threads up to the moment of the message anyway.
+/// Returns the number of the last entry of a thread that was logged no later than a message.
+/// Threads other than the message's own need no bound here, since a `TreeHistory` reads them as of
+/// the message.
 fn until(message: &Entry, thread: &ThreadId) -> u64 {
     if thread == message.thread() { message.seq() } else { u64::MAX }
 }
 
-/// What a thread says of an agent, up to one of its entries.
+/// Reads what a thread records about an agent, up to the entry `until`.
 async fn history_until(
     agent: &str,
     tree: &TreeHistory,
@@ -135,7 +139,7 @@ async fn history_until(
     Ok(history)
 }
 
-/// The entries of a thread up to one of them.
+/// Reads the entries of a thread up to the entry `until`.
 async fn entries_until(
     tree: &TreeHistory,
     thread: &ThreadId,
@@ -151,7 +155,7 @@ async fn entries_until(
     Ok(entries)
 }
 
-/// What a run says that a trigger on an agent's metadata began: the agent, and its metadata.
+/// The agent and its metadata, from the input of a run that a trigger on metadata began.
 struct Triggered {
     agent: String,
     metadata: Value,
@@ -171,14 +175,14 @@ impl Triggered {
     }
 }
 
-/// What a thread says about the cause of one of its entries.
+/// The result of a search, within one thread, for the agent that caused an entry.
 #[derive(Default)]
 struct CausingAgent<'a> {
     /// The agent that caused the entry.
     agent: Option<&'a Described>,
-    /// If no agent of the thread did: the first cause that is in another thread.
+    /// The first cause in another thread, if no agent of this thread caused the entry.
     above: Option<EntryId>,
-    /// The trigger that began the thread's run.
+    /// The trigger that began the thread's run, if a trigger on metadata began it.
     triggered: Option<Triggered>,
 }
 

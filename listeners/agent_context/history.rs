@@ -1,4 +1,4 @@
-//! What the entries of a thread say of one agent.
+//! Collects what the entries of a thread record about one agent.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,13 @@ use super::super::words::agent::{CognitionIn, Response, Thought};
 use super::facts::AgentFacts;
 use super::words::{AgentContext, AgentManifest, ExecutedAction};
 
-/// The largest number of actions, thoughts and responses, of each the newest.
+/// Maximum length of a context's lists of actions, thoughts and responses. The newest items are
+/// kept.
 const ITEMS_MAX: usize = 100;
-/// The kind of listeners that are agents.
+/// The listener kind of agents.
 const AGENT: &str = "agent";
 
-/// What a thread says of one agent.
+/// What a thread records about one agent.
 #[derive(Default)]
 pub(super) struct AgentHistory {
     agent: String,
@@ -69,7 +70,7 @@ impl AgentHistory {
         }
     }
 
-    /// Whether the thread has a turn of the agent, or metadata that it has.
+    /// Whether the thread has a turn or metadata of the agent.
     pub(super) fn is_any(&self) -> bool {
         self.turn > 0 || self.metadata.agents().any(|it| it == self.agent)
     }
@@ -129,7 +130,7 @@ impl AgentHistory {
     }
 }
 
-/// The newest items of a list.
+/// Returns the newest `ITEMS_MAX` items of a list.
 fn newest<T>(mut items: Vec<T>) -> Vec<T> {
     items.drain(..items.len().saturating_sub(ITEMS_MAX));
     items

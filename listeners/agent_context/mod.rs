@@ -1,6 +1,7 @@
-//! What is known of an agent: the context of the document on metadata.
+//! The context of an agent: its metadata, recent actions, settings and so on. Its fields are those
+//! of the document that specified metadata.
 //!
-//! A handler takes a [`CallingAgent`], and learns for which agent it works:
+//! A handler that takes a [`CallingAgent`] learns for which agent it works:
 //!
 //! ```
 //! use pumphouse::listeners::agent_context::CallingAgent;
@@ -24,7 +25,7 @@
 //! # let _ = Listener::new("changelog").on(describe);
 //! ```
 //!
-//! The contexts of workflows and the listener `agent_context` are made by the same functions.
+//! Workflows and the listener `agent_context` build their contexts with the same functions.
 //! `docs/metadata.md` is the manual.
 
 pub mod words;

@@ -25,7 +25,7 @@ pub struct Fields {
     /// Whether an update with any error changes no field at all.
     #[serde(default)]
     pub atomic: bool,
-    /// What agents that the agent calls get of the values, unless the call says otherwise.
+    /// The values that called agents get, unless the call says otherwise.
     #[serde(default)]
     pub children: Handed,
     /// The workflows whose outputs set the fields of the same names.
@@ -68,8 +68,8 @@ pub struct Injection {
     /// Whether prompts describe the fields.
     pub method: Method,
     /// A text for the end of each prompt, in place of the usual description and list of values. In
-    /// each line, `{values}` and `{current_value}` are replaced by those of the field whose name
-    /// the line begins with.
+    /// a line that begins with a field's name, `{values}` and `{current_value}` are replaced: by
+    /// the values that the field allows, and by its current value.
     pub template: Option<String>,
 }
 
@@ -78,14 +78,15 @@ pub struct Injection {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Method {
-    /// They do. Without a template, the description begins the prompt, and the values end it.
+    /// Prompts describe the fields and show their values. Without a template, the description is at
+    /// the beginning of a prompt and the values are at its end.
     #[default]
     Auto,
-    /// They say nothing of the fields.
+    /// Prompts don't mention the fields.
     None,
 }
 
-/// The reason why fields can't be declared.
+/// The reason why a declaration of fields is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongField(String);
 
@@ -100,10 +101,14 @@ impl std::error::Error for WrongField {}
 impl Fields {
     /// Checks fields and collects them.
     ///
-    /// # Errors
-    /// If a name has other characters than letters, digits, `_` and `-`, or begins with a digit or
-    /// `-`; if a choice has no values, or the same value twice; if a field doesn't allow its
-    /// default; if two fields have the same name; or if there are more than `fields_max` fields.
+    /// If
+    ///
+    /// - a name has characters other than letters, digits, `_` and `-`, or begins with a digit or
+    ///   `-`,
+    /// - an enum has no values, or the same value twice,
+    /// - a field doesn't allow its default,
+    /// - two fields have the same name, or
+    /// - there are more than `fields_max` fields.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Fields, WrongField> {
         let fields: Vec<Field> = fields.into_iter().collect();
         fields.iter().try_for_each(Field::check)?;
@@ -123,8 +128,8 @@ impl Fields {
         Fields { atomic: true, ..self }
     }
 
-    /// Sets what agents that the agent calls get of the values, unless the call says otherwise. By
-    /// default they get nothing.
+    /// Sets which values called agents get, unless the call says otherwise. By default they get
+    /// none.
     #[must_use]
     pub fn children(self, handed: Handed) -> Fields {
         Fields { children: handed, ..self }
@@ -136,9 +141,9 @@ impl Fields {
         Fields { from_workflows: names.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Checks values against the fields. The result has the values that the fields allow, and an
-    /// error for each unknown field and each wrong value. If the fields are atomic, an error means
-    /// that no value is set.
+    /// Checks values against the fields. The result has the allowed values, and an error for each
+    /// unknown field and each wrong value. If the fields are atomic, any error means that no value
+    /// is set.
     #[must_use]
     pub fn checked(&self, values: impl IntoIterator<Item = (String, Value)>) -> Metadata {
         let (mut kept, mut error) = (Map::new(), Vec::new());
@@ -179,8 +184,8 @@ impl Fields {
         self.all().find(|it| it.name == name)
     }
 
-    /// What is wrong about a reference to a field that isn't declared: `no stats; did you mean
-    /// status?`. None if the field is declared.
+    /// Returns the error text for a reference to an undeclared field, such as `no stats; did you
+    /// mean status?`. None if the field is declared.
     pub(in super::super) fn lacks(&self, name: &str) -> Option<String> {
         if self.get(name).is_some() {
             return None;
@@ -243,11 +248,11 @@ impl Field {
         &self.description
     }
 
-    /// Checks whether the field may have a value.
+    /// Checks that the field allows a value.
     ///
     /// # Errors
-    /// The reason, in words for a model, if the value has another type, isn't one of the choices,
-    /// or has more than `field_bytes_max` bytes.
+    /// Returns the reason, worded for the model, if the value has the wrong type, isn't one of the
+    /// choices, or has more than `field_bytes_max` bytes.
     pub fn accepts(&self, value: &Value) -> Result<(), String> {
         self.kind.accepts(value)?;
         let (bytes, max) = (value.to_string().len(), FeedLimits::default().field_bytes_max);
@@ -272,7 +277,7 @@ impl Field {
         self.sound().map_err(|text| WrongField(format!("{name}: {text}")))
     }
 
-    /// Checks the field apart from its name.
+    /// Checks the values of an enum, and the default.
     fn sound(&self) -> Result<(), String> {
         if let Kind::Enum(values) = &self.kind {
             let mut seen = BTreeSet::new();

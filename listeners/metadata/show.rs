@@ -5,11 +5,11 @@ use serde_json::Value;
 use super::words::{Handed, MetadataError};
 use super::{Field, Fields, Kind, KnownFields, Method};
 
-/// What an agent is told whose called agents get a copy of its values.
+/// Text for an agent whose values are copied to the agents that it calls.
 const INHERITS: &str = "\nAn agent that you call in a thread of its own begins with a copy of \
                         your values. \"metadata\": \"none\" in the action leaves it without, \
                         and \"share\" lets it change yours.";
-/// What an agent is told whose called agents also change its values.
+/// Text for an agent whose values are copied to the agents that it calls, and changed by them.
 const SHARES: &str = "\nAn agent that you call in a thread of its own begins with a copy of your \
                       values, and what it sets changes yours. \"metadata\": \"none\" in the \
                       action leaves it without, and \"inherit\" lets it change only its own.";
@@ -81,8 +81,7 @@ fn held(fields: &Fields, known: &KnownFields, errors: &[MetadataError]) -> Strin
     text
 }
 
-/// Fills in a template. The placeholders in a line are those of the field whose name the line
-/// begins with.
+/// Fills in a template. The placeholders in a line refer to the field whose name begins the line.
 fn filled(template: &str, fields: &Fields, known: &KnownFields) -> String {
     let line = |line: &str| {
         let begins = line.trim_start().trim_start_matches(['-', '*']).trim_start();

@@ -18,7 +18,7 @@ pub struct Metadatas(BTreeMap<String, KnownFields>);
 #[non_exhaustive]
 pub struct KnownFields {
     values: BTreeMap<String, Value>,
-    /// The agent that gets the agent's own changes.
+    /// The agent that also gets this agent's later changes.
     pub shared_with: Option<String>,
     /// The last turn that wrote metadata.
     pub turn: u64,
@@ -34,7 +34,7 @@ impl Apply for Metadatas {
             self.0.entry(agent).or_default().set(&metadata);
             return;
         }
-        // Only metadata that an agent records for itself count, so a client can't set any.
+        // Only an agent's messages to itself count, so a client can't set metadata.
         if !entry.is::<Metadata>() || entry.is_refused() || entry.to() != Some(entry.from()) {
             return;
         }
@@ -81,7 +81,7 @@ impl KnownFields {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Records values that a child thread has set. Its errors aren't those of the agent.
+    /// Records values that a child thread has set, but none of the child thread's errors.
     fn set(&mut self, metadata: &Metadata) {
         self.values.extend(metadata.changed().map(|it| it.into_fields()).unwrap_or_default());
     }

@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::words::Metadata;
 use super::{Field, Fields, Kind};
 
-/// An error cuts wrong names and values to this number of characters.
+/// Error texts cut wrong names and values to this number of characters.
 const TOLD_MAX: usize = 100;
 
 /// An update of metadata that a model wrote: fields and their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetadataUpdate {
     fields: Vec<(String, Value)>,
-    /// Whether the fields were written as elements. Then all values are texts, whatever type a
-    /// field has.
+    /// Whether the fields were written as XML elements. The values of elements are texts, whatever
+    /// types the fields have.
     is_text: bool,
 }
 
@@ -50,7 +50,7 @@ impl MetadataUpdate {
     }
 
     /// Checks the update against the declared fields. The result has the values to keep, and an
-    /// error for each unknown field and each wrong value. If the fields are atomic, an error means
+    /// error for each unknown field and each wrong value. If the fields are atomic, any error means
     /// that no value is kept.
     #[must_use]
     pub fn held_against(self, declared: &Fields, turn: u64) -> Metadata {
@@ -69,8 +69,8 @@ impl MetadataUpdate {
     }
 }
 
-/// Reads a text as a value of the field's type. If the text is no such value, it stays a text,
-/// which the field then refuses.
+/// Reads a text as a value of the field's type. A text that can't be read as that type stays a
+/// text, which the field then refuses.
 fn typed(field: &Field, value: Value) -> Value {
     let Value::String(text) = &value else { return value };
     let text = text.trim();

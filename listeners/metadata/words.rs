@@ -31,8 +31,8 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The metadata that an entry records for an agent of its thread, and the agent's name: those
-    /// of the agent itself, or those that a child thread sent. None for any other entry.
+    /// Returns the metadata that an entry records for an agent of its thread, and the agent's name.
+    /// Either the agent itself or a child thread sent the entry. None for any other entry.
     #[must_use]
     pub fn recorded(entry: &Entry) -> Option<(String, Metadata)> {
         if entry.is_refused() || entry.is_from_identity() {
@@ -44,7 +44,8 @@ impl Metadata {
         Some((entry.from().to_owned(), entry.decode_if()?))
     }
 
-    /// The metadata of an agent of this thread that a child thread sent. None for any other entry.
+    /// Returns the metadata that a child thread sent for an agent of this thread, and the agent's
+    /// name. None for any other entry.
     #[must_use]
     pub fn from_below(entry: &Entry) -> Option<(String, Metadata)> {
         let note = entry.decode_if::<ThreadNote>().filter(|_| !entry.is_refused())?;

@@ -107,8 +107,8 @@ impl Minds {
 }
 
 impl Mind {
-    /// Drops everything that is under way, at the beginning of a fork. It continues only in the
-    /// thread in which it began.
+    /// Drops everything that is under way, at the beginning of a fork. What is under way continues
+    /// only in the thread that was forked.
     fn reset_for_fork(&mut self) {
         self.outstanding.clear();
         self.timers.clear();
@@ -216,7 +216,7 @@ impl Mind {
             because.and_then(|it| self.actions.get(it)).is_some_and(|it| it.is_taken_back);
         let Some(acting) = self.actions.get_mut(&action_result.of) else { return };
         acting.ended = Some((action_result.status, seq));
-        // An action whose condition doesn't hold hasn't failed.
+        // A `skipped` action whose condition doesn't hold hasn't failed.
         acting.skips |= action_result.is_not_taken();
         acting.is_taken_back = match action_result.status {
             Status::Cancelled => acting.is_taken_back,
@@ -266,7 +266,7 @@ impl Mind {
     }
 
     /// Whether an answer belongs to the work at hand. If the agent answers several messages at
-    /// once, the first of these answers has ended the work, and the others belong to no work.
+    /// once, the first of these answers ends the work, and the others belong to no work.
     fn is_of_work(&self, entry: &Entry) -> bool {
         let to = entry.reply_to().filter(|it| it.thread == *entry.thread());
         let (Some(to), Some(work), Some(_)) = (to, &self.work, self.rules) else { return true };

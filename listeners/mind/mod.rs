@@ -53,7 +53,7 @@ pub struct Minds {
 pub struct Mind {
     /// The number of turns that the agent has begun in the thread.
     pub turns: u64,
-    /// The version of the rules that the agent's newest turn goes by. None for turns of 0.1.0.
+    /// The version of the rules that the agent's newest turn follows. None for turns of 0.1.0.
     pub rules: Option<u32>,
     /// The number of turns that a stop of the pump cut off. They don't count against `max_turns`.
     pub cuts: u64,
@@ -61,8 +61,8 @@ pub struct Mind {
     pub system: Option<Arc<str>>,
     /// The tools that the agent's model was last offered in the provider's own protocol.
     pub tools: Arc<CognitionTools>,
-    /// The entry of the agent's request to refresh its feeds for the next turn. None if there is
-    /// none.
+    /// The entry of the agent's request to refresh its feeds for the next turn. None if there is no
+    /// such request.
     pub asked: Option<EntryId>,
     /// Whether the request in `asked` was answered.
     pub has_feeds: bool,
@@ -70,7 +70,7 @@ pub struct Mind {
     pub said: u64,
     /// The work at hand. None if the agent has none.
     pub work: Option<Work>,
-    /// The number of counted turns before the work at hand began.
+    /// The number of counted turns in the thread when the work at hand began.
     before: u64,
     /// The waiting responses of turns that are over, in the order in which they were written.
     pub pending: VecDeque<PendingResponse>,
@@ -86,16 +86,15 @@ pub struct Mind {
     turn: Option<OpenTurn>,
     /// The responses of the running turn that have to wait.
     written: Vec<PendingResponse>,
-    /// Maps the entry numbers of things that have come for the agent, and that no turn has shown
-    /// yet, to these things.
+    /// Messages, ticks and results for the agent that no turn has shown yet, by entry number.
     queue: BTreeMap<u64, Queued>,
     actions: BTreeMap<u64, ActionRecord>,
-    /// The actions that names mean now.
+    /// The actions that the agent's names currently refer to.
     names: Names,
-    /// Maps the numbers of the entries that began timers, threads and payloads to peers to these
-    /// things, as long as they have no result.
+    /// Timers, threads and payloads to peers that have no result yet, by the number of the entry
+    /// that began them.
     outstanding: BTreeMap<u64, Outstanding>,
-    /// Maps the numbers of the entries that set the agent's timers to these timers.
+    /// The timers that the agent has set, by the number of the entry that set them.
     timers: BTreeMap<u64, Timer>,
     /// The outcome of the agent's newest turn.
     last: LastTurn,
@@ -103,7 +102,7 @@ pub struct Mind {
     failures: u32,
     /// Whether the provider refused the last turn, so that another attempt would be refused, too.
     is_refused: bool,
-    /// Whether the agent has no further turn until something new comes.
+    /// Whether the agent sleeps: it has no further turn until something new arrives.
     slept: bool,
 }
 
@@ -133,8 +132,8 @@ pub struct Work {
     origin: Option<u64>,
 }
 
-/// A response that waits: for the actions that it names, for earlier `sync` actions, or, if it is
-/// final, for all actions of its work.
+/// A response that waits for the actions that it names and for earlier `sync` actions. A final
+/// response waits for all actions of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {
@@ -154,13 +153,14 @@ pub struct PendingResponse {
     pub text: String,
     /// The local name of the payload with which the agent answers. None for a `response`.
     pub payload: Option<String>,
-    /// The metadata to which the response refers, by their fields, as they were at its place in the
-    /// reply.
+    /// The metadata fields to which the response refers, with the values that they had at the
+    /// response's place in the reply.
     pub metadata: Map<String, Value>,
     work: u64,
     /// The range of the text in the reply, in bytes.
     place: (u64, u64),
-    /// The names that the response refers to, each with the action that it means.
+    /// The names that the response refers to, each with the entry number of the action that it
+    /// means.
     names: Vec<(String, Option<u64>)>,
 }
 
@@ -172,17 +172,17 @@ struct OpenTurn {
     is_last: bool,
 }
 
-/// Something that has come for an agent and that no turn has shown yet.
+/// A message, tick or result for an agent that no turn has shown yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Queued {
     /// A message that gives the agent work.
     Ask(Asker),
     /// A tick of a timer that the agent has set.
     Tick(u64),
-    /// A finished action, by its entry number. The second number is the work at hand if a waiting
-    /// response names the action.
+    /// A finished action, by its entry number. The second number is the id of the work at hand if
+    /// one of its waiting responses names the action.
     Result(u64, Option<u64>),
-    /// Anything else that the work with this id waited for, such as an answer or the end of a
+    /// Any other entry that the work with this id waited for, such as an answer or the end of a
     /// thread.
     Other(u64),
 }
@@ -194,7 +194,8 @@ struct ActionRecord {
     turn: u64,
     work: Option<u64>,
     mode: Mode,
-    /// Whether the action's failure is ignored, since its `on_error` is `skip`.
+    /// Whether a failure of the action is ignored: its `on_error` is `skip`, or its condition
+    /// didn't hold.
     skips: bool,
     /// The action's status, and the entry number of its result. None until the action is done.
     ended: Option<(Status, u64)>,
@@ -205,7 +206,7 @@ struct ActionRecord {
     is_taken_back: bool,
 }
 
-/// The actions that an agent's names mean.
+/// The actions that an agent's names refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Names {
     keys: BTreeMap<String, u64>,
@@ -215,7 +216,7 @@ struct Names {
     feeds: BTreeSet<String>,
 }
 
-/// Something that an agent began and waits for.
+/// Something that an agent began and waits for: a payload, a timer or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outstanding {
     work: u64,
@@ -226,7 +227,7 @@ struct Outstanding {
 enum OutstandingKind {
     /// A payload to a peer that hasn't answered.
     Payload,
-    /// A timer that ticks once, or over and over.
+    /// A timer, whether it ticks once or repeatedly.
     Timer,
     /// A child thread.
     Thread(String),
@@ -267,8 +268,8 @@ struct LastTurn {
 }
 
 impl Minds {
-    /// The agents that the thread has minds of, by name. A listener that was asked and hasn't
-    /// answered yet may be among them, although it is no agent.
+    /// The minds of the thread's agents, by the agents' names. A listener that was asked and hasn't
+    /// answered yet may be among them, even if it is no agent.
     pub fn all(&self) -> impl Iterator<Item = (&str, &Mind)> {
         self.agents.iter().map(|(agent, mind)| (agent.as_str(), &**mind))
     }
@@ -301,8 +302,8 @@ impl Mind {
         self.turns.saturating_sub(self.cuts)
     }
 
-    /// The number of turns that count against `max_turns`: those of the work at hand, or, by older
-    /// rules, all turns in the thread.
+    /// The number of turns that count against `max_turns`. These are the turns of the work at hand
+    /// or, by older rules, all turns in the thread.
     #[must_use]
     pub fn turns_spent(&self, rules: &Rules) -> u64 {
         let before = if rules.counts_work { self.before } else { 0 };

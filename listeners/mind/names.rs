@@ -1,4 +1,4 @@
-//! The actions that an agent's names stand for.
+//! Resolves an agent's names to actions.
 
 use super::super::words::action::Action;
 use super::Names;
@@ -17,7 +17,7 @@ impl Names {
         }
     }
 
-    /// The action that a name means now. None if it means no action.
+    /// Returns the action that a name currently refers to. None if it refers to no action.
     pub(super) fn meant(&self, name: &str) -> Option<u64> {
         let by_name = self.keys.get(name).or_else(|| self.ids.get(name)).copied();
         let by_target = || self.targets.get(name).copied().flatten();

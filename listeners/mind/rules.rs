@@ -16,7 +16,7 @@ use super::{
 /// An agent stops after this many consecutive turns without an effect, if no news has come and
 /// nothing is under way.
 pub(super) const IDLE_MAX: u32 = 2;
-/// After this number of turns in a row in which the model failed, an agent stops.
+/// An agent stops after this many consecutive turns in which the model failed.
 pub(super) const FAILURES_MAX: u32 = 3;
 
 /// The settings of an agent that the rules need.
@@ -32,7 +32,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// These settings, with a `max_turns` for each work.
+    /// Creates rules whose `max_turns` holds for each work.
     #[must_use]
     pub fn new(policy: FinalWithActions, max_turns: u64) -> Rules {
         Rules { policy, max_turns, counts_work: true }
@@ -106,19 +106,20 @@ impl Mind {
         if goes_on || !self.slept { Next::Turn } else { Next::Wait }
     }
 
-    /// Whether a turn that began now would be the last.
+    /// Whether a turn that began now would be the last one that `max_turns` allows.
     #[must_use]
     pub fn is_last_turn(&self, rules: &Rules) -> bool {
         self.turns_spent(rules) + 1 >= rules.max_turns
     }
 
-    /// The final response that waits. None if there is none.
+    /// The final response that waits. None if no final response waits.
     #[must_use]
     pub fn held(&self) -> Option<&PendingResponse> {
         self.pending.back().filter(|it| it.is_final)
     }
 
-    /// The reason to withdraw the waiting final response. None if it may go on waiting.
+    /// Returns the reason to withdraw the waiting final response. None if the response may go on
+    /// waiting.
     fn withdraws(&self, held: &PendingResponse, work: &Work, rules: &Rules) -> Option<String> {
         if held.is_last {
             return None;
@@ -247,8 +248,8 @@ impl Mind {
         self.pending.iter().flat_map(PendingResponse::meant)
     }
 
-    /// The unfinished actions of the work at hand, with their ids and turns. The flag says whether
-    /// there are no other unfinished actions.
+    /// Returns the ids and turns of the unfinished actions of the work at hand. The flag says
+    /// whether the agent has no other unfinished actions.
     #[must_use]
     pub fn acting(&self) -> (Vec<(String, u64)>, bool) {
         let open = || self.actions.values().filter(|it| it.ended.is_none());
@@ -257,7 +258,8 @@ impl Mind {
     }
 
     /// Whether nothing of earlier turns keeps a response from being delivered at once. `names` are
-    /// the names to which its text refers. The caller checks the calls of the response's own turn.
+    /// the names to which the response's text refers. The caller checks the calls of the response's
+    /// own turn.
     #[must_use]
     pub fn is_free(&self, names: &[&str], is_final: bool) -> bool {
         let is_done = |seq: &u64| self.actions.get(seq).is_none_or(|it| it.ended.is_some());
@@ -279,9 +281,9 @@ impl Mind {
         self.actions.values().any(|it| it.id == name && it.turn <= turn && failed(it))
     }
 
-    /// Two lists of messages and ticks. The first list has the message or tick that began the work
-    /// at hand, and the unanswered messages of its asker. The second list has all others that no
-    /// turn has shown.
+    /// Returns two lists of entry numbers of messages and ticks. The first list has the message or
+    /// tick that began the work at hand, and the unanswered messages of its asker. The second list
+    /// has all other messages and ticks that no turn has shown.
     #[must_use]
     pub fn unanswered(&self) -> (Vec<u64>, Vec<u64>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -303,8 +305,8 @@ impl Mind {
         (own, others)
     }
 
-    /// The messages and ticks up to the entry `until` that belong to other work, so the turn
-    /// doesn't show them. They wait until the work at hand is done.
+    /// The messages and ticks up to the entry `until` that a turn doesn't show, since they belong
+    /// to other work. They wait until the work at hand is done.
     #[must_use]
     pub fn waiting(&self, until: u64) -> Vec<u64> {
         let upto = self.queue.range(..=until).filter(|(_, it)| !self.shows(it));
@@ -336,8 +338,9 @@ impl Mind {
         if all.is_empty() { self.answered() } else { all }
     }
 
-    /// What a stop does besides ending the work: the messages that it answers, the ticks that it
-    /// drops, and the timers that it clears. Messages and ticks after the entry `until` stay.
+    /// Returns the effects of a stop besides the end of the work: the messages that it answers, the
+    /// ticks that it drops, and the timers that it clears. Messages and ticks after the entry
+    /// `until` stay.
     #[must_use]
     pub(in super::super) fn taken_by(&self, stop: Stop, until: u64) -> Dismissed {
         let mut taken = Dismissed::default();
@@ -376,9 +379,9 @@ impl Mind {
     }
 }
 
-/// How work ended without a final response: what is answered and cleared depends on it.
-/// [`StopReason`] says why the rules stop an agent; this type also covers interrupts and spent
-/// budgets.
+/// The way in which work ended without a final response. It decides which messages are answered and
+/// which timers are cleared. [`StopReason`] says why the rules stop an agent; this type also covers
+/// interrupts and spent budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
@@ -391,7 +394,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The cause that a reason in `agent-stopped` stands for.
+    /// Returns the kind of stop for a reason in `agent-stopped`.
     #[must_use]
     pub fn of(reason: &str) -> Stop {
         match reason {
@@ -414,8 +417,8 @@ pub(in super::super) struct Dismissed {
 }
 
 impl PendingResponse {
-    /// A response that waits for nothing. A text that is delivered at once gets the values of its
-    /// references in this form.
+    /// A response that waits for nothing. It serves to fill in the references of a text that is
+    /// delivered at once.
     pub(in super::super) fn now(
         turn: u64,
         text: &str,

@@ -42,8 +42,8 @@ impl Mind {
         upto.map(|(at, _)| *at).collect()
     }
 
-    /// Removes things from the queue, since a turn shows them. The work at hand will answer the
-    /// messages among them.
+    /// Removes the things that a turn shows from the queue. The work at hand will answer the
+    /// messages among these things.
     fn take_shown(&mut self, shown: &[u64]) {
         if shown.iter().any(|at| self.queue.get(at).is_some_and(|it| self.is_news(it))) {
             self.idle = 0;
@@ -68,7 +68,8 @@ impl Mind {
             shown: None,
             is_taken_back: false,
         };
-        // A call that didn't run, as a notice says, is no action and doesn't take the name.
+        // A call that didn't run is recorded with a notice. It is no action and doesn't take the
+        // name.
         let is_action = |at: u64, of: &ActionRecord| of.ended.is_none_or(|(_, ended)| ended != at);
         let mut all = self.actions.iter();
         let is_again =
@@ -81,8 +82,8 @@ impl Mind {
             return;
         }
         self.names.add(seq, action);
-        // A response that was written earlier in this turn may refer to the name. It means this
-        // action if no action had the name then.
+        // A response that was written earlier in this turn may refer to the name. If no action had
+        // the name then, the response means this action.
         for (name, meant) in self.written.iter_mut().flat_map(|it| &mut it.names) {
             if meant.is_none() {
                 *meant = self.names.meant(name).filter(|it| *it == seq);
@@ -207,7 +208,7 @@ impl Mind {
     }
 
     /// Records that a response was delivered. A final response ends the work. A partial response
-    /// that had to wait was the first of the waiting ones, and is removed.
+    /// that had to wait is removed from the front of the waiting responses.
     pub(in super::super) fn close_response(&mut self, is_final: bool, was_waiting: bool) {
         if is_final {
             self.close();
@@ -243,8 +244,8 @@ impl Mind {
         if stop == Stop::Interrupted {
             let ended = self.work.as_ref().map(|it| it.id);
             let of = |timer: &u64| self.timers.get(timer).map(|it| it.work);
-            // This includes a tick after the interrupt, of a timer that ticks only once and is
-            // over.
+            // This also drops a tick that came after the interrupt, from a timer that ticks only
+            // once and is over.
             let is_of = |it: &Queued| matches!(it, Queued::Tick(it) if of(it) == ended);
             self.queue.retain(|_, it| !is_of(it));
             self.interrupts.retain(|it| *it > until);

@@ -86,10 +86,9 @@ impl<'a> Readers<'a> {
         self.agents.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
     }
 
-    /// Whether an entry counts as a message. In a thread without agents, all entries count except
-    /// refused ones and bookkeeping. With agents, an entry must also be one that their prompts
-    /// show. A model's reply counts once; actions and responses that were made of the reply don't
-    /// count.
+    /// Whether an entry counts as a message. Refused entries and bookkeeping don't count. In a
+    /// thread with agents, only entries count that the agents' prompts show. A model's reply counts
+    /// once; the actions and responses that come from the reply don't count.
     fn is_message(&self, entry: &Entry) -> bool {
         if entry.is_refused() || self.all.schema(entry.name()).is_some_and(|it| it.bookkeeping) {
             return false;
@@ -108,8 +107,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// Whether an entry is a message for an agent at work, and no turn has shown it to the agent
-    /// yet.
+    /// Whether an entry is a message that no turn has shown yet to an agent at work.
     fn is_news(&self, entry: &Entry) -> bool {
         let agent = entry.to().and_then(|to| self.agent(to)).filter(|it| it.is_at_work());
         agent.is_some_and(|agent| entry.seq() >= agent.news()) && self.is_message(entry)

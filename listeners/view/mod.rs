@@ -46,7 +46,7 @@ async fn clear(
     record: Record,
     clear: ClearContext,
 ) -> Result<ContextCleared, Fault> {
-    // A clear of 0.1.0 counted entries instead of messages, and its record has no `upto`. A replay
+    // In 0.1.0, a clear counted entries instead of messages, and its record had no `upto`. A replay
     // of such a clear repeats the record.
     let then = record.0.iter().flatten().find_map(Entry::decode_if::<ContextCleared>);
     if let Some(then) = then.filter(|it| it.upto.is_none()) {
@@ -86,8 +86,8 @@ async fn read_result(
     Ok(Ok(ResultPart { from, to, size, text: part }))
 }
 
-/// Checks an attachment. Its message has put the attachment into the thread already, where prompts
-/// find it.
+/// Checks an attachment. There is nothing to store: the message itself is the thread's entry that
+/// later prompts show.
 async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
     if attachment.content.is_empty() {
         return Err(AttachmentRefused { why: "the attachment has no bytes".to_owned() });
@@ -100,8 +100,8 @@ async fn attach(attachment: Attachment) -> Result<(), AttachmentRefused> {
     Ok(())
 }
 
-/// The agent that reads a result: the sender of the action if this message is the call of an
-/// action, or else the sender of the message.
+/// Returns the agent that reads a result. If this message is the call of an action, the agent is
+/// the action's sender, or else the message's sender.
 async fn reader(message: &Message, history: &History) -> Result<String, Fault> {
     let action = message.key().and_then(|it| it.rsplit('/').next()?.parse::<u64>().ok());
     if let Some(action) = action.filter(|_| message.from() == super::words::action::NAME) {

@@ -1,12 +1,12 @@
 //! Cuts parts of a text by bytes, never within a character.
 
-/// The size of a part of a result if the request doesn't name one, in bytes. A part of this size
-/// and the line that says its range are shorter than the text to which a prompt truncates a result.
+/// Default size of a part of a result, in bytes. Together with the line that states its range, such
+/// a part is shorter than the limit to which prompts truncate results.
 pub const READ_BYTES: usize = 32_000;
 
-/// The range of a part of a text, in bytes. The part begins with the character that the byte `from`
-/// is in. The part has at most `bytes` bytes, but at least one character. It is empty if the text
-/// ends before `from`.
+/// Returns the range of a part of a text, in bytes. The part begins with the character that
+/// contains the byte `from`. The part has at most `bytes` bytes, but at least one character. It is
+/// empty if the text ends before `from`.
 #[must_use]
 pub fn part(text: &str, from: usize, bytes: usize) -> (usize, usize) {
     let from = text.floor_char_boundary(from);

@@ -21,8 +21,9 @@ pub(super) struct Pending {
     thread: Option<ThreadId>,
 }
 
-/// The questions to a listener, and what its turns have shown it. A question is a listener's root:
-/// the payload with the listener's own name. Agents are asked in this way.
+/// The unanswered questions to a listener, and the progress of its turns. A question is an entry
+/// with the listener's root: the payload that has the listener's own name. Agents are asked in this
+/// way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentProgress {
     /// Maps each sender to the entry numbers of its questions that have no answer.
@@ -35,7 +36,7 @@ pub(super) struct AgentProgress {
     answered: u64,
 }
 
-/// Something that a listener began and that has no result yet.
+/// A call or a thread that a listener began and that has no result yet.
 #[derive(Clone, Debug)]
 pub(super) struct PendingCall {
     pub(super) from: String,
@@ -62,8 +63,8 @@ impl AgentProgress {
 
     /// The number of the first entry that may be new to the agent. While a turn is running, this is
     /// the entry after the last one that the turn shows, or the turn's first entry if that is
-    /// earlier. While no turn is running, it is the first entry that comes after those that the
-    /// newest turn showed, after the newest answer, and not before the oldest question.
+    /// earlier. While no turn is running, this is the first entry after the newest answer and after
+    /// all entries that the newest turn showed, but not before the oldest unanswered question.
     pub(super) fn news(&self) -> u64 {
         if let Some(begun) = self.begun {
             return begun.min(self.until + 1);
@@ -80,8 +81,8 @@ impl Apply for Pending {
             return;
         }
         self.forks(entry);
-        // A `thread-spawned` that answers a call is no result yet. The thread takes the call's
-        // place.
+        // A `thread-spawned` that answers a call isn't the call's result yet. The pending thread
+        // replaces the pending call.
         let asked = entry.reply_to().filter(|it| it.thread == *entry.thread()).map(|it| it.seq);
         let replied = asked.and_then(|it| self.answers(entry, it));
         let (from, local) = (entry.from(), entry.name().local());
@@ -131,7 +132,8 @@ impl Pending {
         }
     }
 
-    /// Applies a reply. If it answers a payload to a listener, the call is removed and returned.
+    /// Applies a reply. If the reply answers a payload to a listener, the pending call is removed
+    /// and returned.
     fn answers(&mut self, entry: &Entry, asked: u64) -> Option<PendingCall> {
         let is_news = entry.is::<StepsOpen>() || entry.is::<NothingUnderWay>();
         if is_news || entry.decode_if::<Response>().is_some_and(|it| !it.is_final) {

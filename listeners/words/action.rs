@@ -19,13 +19,13 @@ pub const NOT_TAKEN: &str = "condition";
 /// The name by which conditions refer to the agent's metadata.
 pub const METADATA: &str = "metadata";
 
-/// The largest number of items with which an action is called.
+/// Maximum number of items with which one action is called.
 pub const ITEMS_MAX: usize = 100;
 
-/// The largest number of partial results of an action that other actions take.
+/// Maximum number of an action's partial results that other actions take.
 pub const PARTS_MAX: usize = 100;
 
-/// The beginning of the namespaces of workflows' payloads.
+/// The common prefix of the namespaces of workflows' payloads.
 pub const WORKFLOWS: &str = "https://xml-pipeline.org/ns/workflow/";
 
 /// Calls another listener, once the actions that it depends on are done. The answer is
@@ -280,7 +280,7 @@ impl ActionResult {
         Some(if is_said { error.message.clone() } else { error.to_string() })
     }
 
-    /// Whether the action didn't run since its condition doesn't hold. That is no failure.
+    /// Whether the action didn't run since its condition doesn't hold. Such a skip is no failure.
     #[must_use]
     pub fn is_not_taken(&self) -> bool {
         let code = self.error.as_ref().map(|it| &*it.code);

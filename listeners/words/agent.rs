@@ -17,20 +17,20 @@ pub use super::model::{
 };
 use super::operator::{RetryRun, SwitchTrigger};
 
-/// The newest version of the rules for agents. `cognition_in` records the version that a turn goes
-/// by, and turns of older versions keep their rules:
+/// The newest version of the rules for agents. `cognition_in` records the version that a turn
+/// follows, and turns of older versions keep their rules:
 ///
 /// - none: the rules of 0.1.0.
 /// - 2: work has one asker, and responses wait for the actions that they name.
 /// - 3: replies are read as CommonMark.
-/// - 4: `max_turns` counts from the message or tick that began the work, and `cognition_out` says
-///   where native calls stand in the reply.
+/// - 4: `max_turns` counts from the message or tick that began the work, and `cognition_out` has
+///   the places of native calls in the reply.
 /// - 5: the message about a mistake says what would be right; the text of a chat model may be its
 ///   response; the system text begins with the protocol.
 pub const RULES: u32 = 5;
 
-/// Whether, by this version of the rules, the system text begins with the protocol. This gives all
-/// agents the same beginning.
+/// Whether, by this version of the rules, the system text begins with the protocol. Then the system
+/// texts of all agents begin with the same text.
 #[must_use]
 pub fn begins_with_protocol(rules: Option<u32>) -> bool {
     rules >= Some(5)
@@ -56,13 +56,13 @@ pub fn refers_to_metadata(rules: Option<u32>) -> bool {
 }
 
 /// Whether, by this version of the rules, `max_turns` counts the turns of the work at hand.
-/// Otherwise it counts those of the thread.
+/// Otherwise it counts all turns of the thread.
 #[must_use]
 pub fn counts_work(rules: Option<u32>) -> bool {
     rules >= Some(4)
 }
 
-/// Whether, by this version of the rules, `cognition_out` says where native calls stand in the
+/// Whether, by this version of the rules, `cognition_out` has the places of native calls in the
 /// reply.
 #[must_use]
 pub fn places_calls(rules: Option<u32>) -> bool {
@@ -301,8 +301,8 @@ impl CognitionOut {
     pub const STOPPED: &str = "stopped";
 }
 
-/// Whether an agent's entry is the last word of its work: a final response, a stop, or another
-/// payload with which the agent answers.
+/// Whether an agent's entry is the last word of its work. This is a final response, a stop, or
+/// another payload with which the agent answers.
 #[must_use]
 pub fn is_last_word(entry: &Entry) -> bool {
     if let Some(it) = entry.decode_if::<Response>() {
@@ -473,14 +473,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// The reason that an interrupted reply or agent has in the log.
+    /// The value of `stop` for an interrupted reply, and of `reason` for an interrupted agent.
     pub const WORD: &str = "interrupted";
-    /// The error of an interrupted reply.
+    /// The value of `error` for an interrupted reply.
     pub const ERROR: &str = "it was interrupted";
 }
 
-/// Whether models are offered a payload. Not offered are reserved payloads, and payloads for
-/// operators and clients. Actions aren't offered either, since models write them in the form of the
+/// Whether models are offered a payload. Reserved payloads and payloads for operators and clients
+/// aren't offered. Actions aren't offered either, since models write them in the form of the
 /// protocol.
 #[must_use]
 pub fn is_offered(schema: &Schema) -> bool {

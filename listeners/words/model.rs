@@ -49,14 +49,15 @@ pub struct SignedBlock {
 }
 
 impl ReasoningSigned {
-    /// The blocks that were signed in a turn. None if there are none.
+    /// Collects the signed blocks of a turn. None if there are no such blocks.
     pub fn of(turn: u64, all: &[Signed]) -> Option<ReasoningSigned> {
         let wire = all.first()?.wire.name().to_owned();
         let block = |it: &Signed| SignedBlock { place: it.place, json: it.json.clone() };
         Some(ReasoningSigned { turn, wire, block: all.iter().map(block).collect() })
     }
 
-    /// The blocks as a prompt has them. Empty if the wire isn't known any more.
+    /// Returns the blocks in the form that prompts need. Empty if this program doesn't know the
+    /// wire.
     pub fn signed(self) -> Vec<Signed> {
         let Ok(wire) = self.wire.parse::<Wire>() else { return Vec::new() };
         self.block.into_iter().map(|it| Signed::new(wire, it.place, it.json)).collect()

@@ -12,14 +12,14 @@ use super::agent::{CognitionIn, Dispatch, Limited};
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct TurnPolicy {
     pub(in super::super) turn: u64,
-    /// The version of the rules for agents that the turn goes by. None for turns of 0.1.0.
+    /// The version of the rules for agents that the turn follows. None for turns of 0.1.0.
     pub(in super::super) rules: Option<u32>,
     pub(in super::super) dispatch: Dispatch,
     pub(in super::super) action_limits: Option<Limited>,
 }
 
 impl TurnPolicy {
-    /// Reads the policy from a `cognition_in`. None if that can't be decoded.
+    /// Reads the policy from a `cognition_in`. None if the `cognition_in` can't be decoded.
     pub(in super::super) fn of(begun: &Element) -> Option<TurnPolicy> {
         if begun.elements().next().is_some() {
             let CognitionIn { turn, rules, dispatch, action_limits, .. } =
@@ -37,7 +37,8 @@ impl TurnPolicy {
     }
 }
 
-/// The number in an attribute of an entry's payload. None if there is none.
+/// Reads the number in an attribute of an entry's payload. None if there is no such attribute, or
+/// if it isn't a number.
 pub(in super::super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
     entry.element().ok()?.attribute(attribute)?.parse().ok()
 }

@@ -14,7 +14,7 @@ use crate::name::Name;
 use crate::wire::{Fault, Payload};
 
 /// Tells a handler which payloads have come for its listener in its thread since the handler began.
-/// So a long handler can notice that its work isn't wanted any more.
+/// With this argument, a long handler can notice that its work isn't wanted any more.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -60,9 +60,9 @@ use crate::wire::{Fault, Payload};
 /// ```
 ///
 /// An arrived message is in the log. A serial listener handles it once this handler has ended. A
-/// listener that isn't serial may be handling it already, in another handler. `build()` complains
-/// of an inline handler that takes `Arrivals`, since such a handler ends before a message could
-/// arrive. In a replay no message arrives.
+/// listener that isn't serial may be handling it already, in another handler. `build()` fails if an
+/// inline handler takes `Arrivals`, since such a handler ends before a message could arrive. In a
+/// replay no message arrives.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Option<ArrivalSignal>);
 

@@ -8,7 +8,8 @@ use crate::listener::{Context, Entry, FromContext, Need, Run};
 use crate::wire::{Code, Fault};
 
 /// For a reply: the message that this listener was handling when it sent the request. A listener
-/// that asks others before it answers finds here the message that it has to answer.
+/// that asks others before it answers takes this argument to find the message that it has to
+/// answer.
 ///
 /// ```
 /// use pumphouse::listeners::tool::calculate::{Calculate, Calculated, calculate};
@@ -37,15 +38,18 @@ use crate::wire::{Code, Fault};
 /// It goes back only one request: if a reply's handler sends a further request, the `Asked` of the
 /// second reply is the first reply.
 ///
-/// Some further messages have an `Asked`, too: a fault or a `<done/>` with which the pump answers a
-/// request, a `thread-spawned` or a `thread-result` of a thread that the listener opened, and a
-/// fault for a request that was refused. The `Asked` of a `thread-result` is the message whose
-/// handling opened the thread, directly or with a request to the listener `thread`. If the listener
-/// was handling several messages with a [`Queue`](crate::listener::Queue), the `Asked` is the first
-/// of them.
+/// Some further messages have an `Asked`, too:
 ///
-/// A message that answers nothing has no `Asked`. So `build()` complains of an `Asked` in the
-/// handler of an [`on`](crate::Listener::on). A function that handles both replies and other
+/// - a fault or a `<done/>` with which the pump answers a request,
+/// - a fault for a request that was refused, and
+/// - a `thread-spawned` or a `thread-result` of a thread that the listener opened.
+///
+/// The `Asked` of a `thread-result` is the message whose handling opened the thread, directly or
+/// with a request to the listener `thread`. If the listener was handling several messages with a
+/// [`Queue`](crate::listener::Queue), the `Asked` is the first of them.
+///
+/// A message that answers nothing has no `Asked`. Therefore `build()` fails if the handler of an
+/// [`on`](crate::Listener::on) takes an `Asked`. A function that handles both replies and other
 /// messages may take an `Option<Asked>`. With either argument, the handler begins once the asked
 /// message has been read from the log.
 #[derive(Clone, Debug)]

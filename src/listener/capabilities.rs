@@ -79,8 +79,8 @@ pub struct Unfound {
     /// The payloads that the word may mean, each as a word that names only this payload. Empty if
     /// the word names none.
     pub choices: Vec<String>,
-    /// The most similar word that names a payload or a listener, if the word names none and there
-    /// is a similar one.
+    /// The word most similar to `word` that names a payload or a listener. None if there is no
+    /// similar word, or if there are `choices`.
     pub nearest: Option<String>,
 }
 
@@ -123,13 +123,13 @@ impl Capabilities {
         self.0.catalog.named(local)
     }
 
-    /// Checks a payload against its schema, and returns it in the form that the schema gives it. A
-    /// payload without a namespace gets the namespace of `name`, so that its author needn't know
+    /// Checks a payload against its schema, and returns it in the form that the schema prescribes.
+    /// A payload without a namespace gets the namespace of `name`, so that its author needn't know
     /// namespaces.
     ///
     /// # Errors
-    /// What is wrong with the payload, with the path to the wrong element and its position in the
-    /// text.
+    /// If the payload doesn't match its schema. The fault has the reason, the path to the wrong
+    /// element, and the element's position in the text.
     pub fn understand(&self, element: &Element, name: &Name) -> Result<Element, Fault> {
         let to = Writer::new(XmlLimits::INSIDE);
         let checked = match element.namespace() {
@@ -197,9 +197,9 @@ impl Capabilities {
     }
 
     /// The schema of the payload that examples contain where any element is allowed. It is the
-    /// first payload, by name, that a listener takes and that isn't reserved and not in the
-    /// namespaces [`CORE`], [`META`] and [`AGENT`]. Payloads that don't allow any element come
-    /// before those that do.
+    /// first payload, by name, that a listener takes and that is neither reserved nor in the
+    /// namespaces [`CORE`], [`META`] and [`AGENT`]. Payloads whose own content may be any element
+    /// come last.
     fn any(&self) -> Option<&Schema> {
         let taken = self.listeners().iter().flat_map(|it| &it.takes);
         let own = taken.filter(|it| ![CORE, META, AGENT].contains(&it.namespace()));
@@ -216,7 +216,7 @@ impl Capabilities {
         let Some(own) = own else { return self.clone() };
         let known = self.listeners().iter().filter(|it| own.knows(it));
         let listeners: Vec<Described> = known.cloned().collect();
-        // A set, since an organism may have thousands of payloads.
+        // A set makes the lookup below fast, since an organism may have thousands of payloads.
         let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
         let theirs: HashSet<Name> = theirs.collect();
         let is_seen = |it: &Name| it.namespace() == CORE || theirs.contains(it);
@@ -303,14 +303,15 @@ impl Described {
         self.said().any(|it| it == name)
     }
 
-    /// The value of this type that the listener tells of itself with
+    /// The value of this type that the listener declares about itself with
     /// [`Listener::extension`](crate::Listener::extension). None if there is no such value.
     #[must_use]
     pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.extensions.get()
     }
 
-    /// The payloads that the listener may emit, by its signatures. Some may come more than once.
+    /// The payloads that the listener may emit, by its signatures. Some may be listed more than
+    /// once.
     fn said(&self) -> impl Iterator<Item = &Name> {
         self.emits.values().flatten().chain(&self.emits_then)
     }

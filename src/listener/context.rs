@@ -18,7 +18,8 @@ use crate::listener::{Apply, Boxed, Entry, FoldOf, Grant, HandlerCall, IntoEmit,
 use crate::log::Flags;
 use crate::wire::{Code, Fault, Live};
 
-/// An argument that is taken from the message's context. A struct of such arguments can derive it:
+/// An argument that is taken from the message's context. A struct of such arguments can derive this
+/// trait:
 ///
 /// ```
 /// use pumphouse::listener::FromContext;
@@ -43,7 +44,7 @@ use crate::wire::{Code, Fault, Live};
             Limits, Message, Outbox, Peers, Queue, Random, Role, Sender, State, Thread, View"
 )]
 pub trait FromContext<S>: Sized {
-    /// The needs of the argument. `build()` complains if the listener doesn't meet them.
+    /// The needs of the argument. `build()` fails if the listener doesn't meet them.
     #[must_use]
     fn needs() -> Vec<Need> {
         Vec::new()
@@ -52,7 +53,7 @@ pub trait FromContext<S>: Sized {
     /// Takes the argument.
     ///
     /// # Errors
-    /// A fault if the argument isn't available. The pump sends the fault to the message's sender.
+    /// If the argument isn't available. The pump sends the fault to the message's sender.
     fn from_context(context: &Context<S>) -> Result<Self, Fault>;
 }
 
@@ -77,8 +78,8 @@ impl<S> Context<S> {
     }
 
     /// Whether the listener has this grant. `build()` checks the grants that `needs()` returns. A
-    /// hand-written argument should check its grant here, too: another hand-written argument that
-    /// contains it may have left out its `needs()`.
+    /// hand-written argument should check its grant here, too, since another hand-written argument
+    /// that contains it may not return its needs.
     #[must_use]
     pub fn is_granted<G: Grant>(&self) -> bool {
         self.call.grants.contains(G::GRANT)
@@ -120,7 +121,7 @@ impl Deref for Message {
 /// The message's thread.
 #[derive(Clone, Debug)]
 pub struct Thread(
-    /// The thread's id. Its text has no meaning of its own.
+    /// The thread's id. Its text has no meaning for programs.
     pub ThreadId,
 );
 
@@ -239,10 +240,10 @@ impl Clock {
         self.now_us
     }
 
-    /// The time at which the handler began, in microseconds since the Unix epoch. It is later than
-    /// [`now_us`](Clock::now_us) if the message has waited. A replay doesn't know it, and returns
-    /// `now_us`. So this is for handlers that look into their
-    /// [`Record`](crate::listener::Record) for what they did then.
+    /// The time at which the handler began, in microseconds since the Unix epoch. This is later
+    /// than [`now_us`](Clock::now_us) if the message has waited. A replay doesn't know this time,
+    /// and returns `now_us`. Therefore a handler that uses this time should, in a replay, take its
+    /// earlier results from its [`Record`](crate::listener::Record).
     #[must_use]
     pub fn begun_us(self) -> u64 {
         self.live_us.unwrap_or(self.now_us).max(self.now_us)
@@ -312,8 +313,8 @@ impl<S> FromContext<S> for Record {
     }
 }
 
-/// The other messages that wait for a serial listener in this thread, with those that it parked.
-/// They are consumed together with the message at hand, unless the handler returns a
+/// The other messages that wait for a serial listener in this thread, including those that it
+/// parked. They are consumed together with the message at hand, unless the handler returns a
 /// [`Park`](crate::listener::Park). History and folds include the last of these messages, and the
 /// listener's own last emission.
 #[derive(Clone, Debug)]
@@ -433,7 +434,7 @@ impl<T> Deref for Fold<T> {
 }
 
 /// The listener's state, such as connection pools and clients. State that messages change belongs
-/// into a [`Fold`].
+/// in a [`Fold`].
 #[derive(Clone, Debug)]
 pub struct State<T>(
     /// The state.
@@ -463,7 +464,7 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 impl<E: IntoEmit> Outbox<E> {
     /// Sends a payload, even if the handler fails later. This call fixes the payload's place in the
     /// order of the handler's emissions. The log gets the payload after the handler's next
-    /// `.await`. The returned future ends once the log has it.
+    /// `.await`. The returned future resolves once the log has the payload.
     pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.host.commit(&self.0, payload.into_emit())

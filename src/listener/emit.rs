@@ -63,7 +63,7 @@ pub(crate) struct Marks {
     pub(crate) key: Option<String>,
 }
 
-/// A payload. `typed` is the name of a payload that a Rust type wrote, which needs no check.
+/// A payload. `typed` is the payload's name if a Rust type wrote it, so that no check is needed.
 pub(crate) struct EmittedPayload {
     pub(crate) element: Element,
     pub(crate) typed: Option<Name>,
@@ -97,7 +97,7 @@ pub enum Target {
     Along,
     /// The listener itself, at a later time.
     Later {
-        /// The time, in microseconds since the epoch. [`u64::MAX`] never comes.
+        /// The time, in microseconds since the epoch. [`u64::MAX`] is never reached.
         until_us: u64,
         /// Whether the push that caused this message is settled only once this message is consumed.
         is_awaited: bool,
@@ -119,7 +119,7 @@ pub enum Target {
 
 /// Sends a payload to one listener by name: `To("calculator", Add { … })`.
 pub struct To<E, N = &'static str>(
-    /// The listener's name: a `&'static str`, or a `String` from run time.
+    /// The listener's name: a `&'static str`, or a `String` made at run time.
     pub N,
     /// The payload.
     pub E,
@@ -255,7 +255,7 @@ impl<E> Later<E> {
     }
 
     /// Makes the time a time of the wall clock. If the clock is set back, the message comes at
-    /// once: compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
+    /// once. Then compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }
@@ -275,7 +275,7 @@ impl<E> Later<E> {
     }
 }
 
-/// What some work costs.
+/// The cost of some work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "whoever charges says each")]
 pub struct Cost {

@@ -1,5 +1,5 @@
-//! [`Extensions`]: values of any types that listeners tell of themselves, for the handlers of other
-//! listeners.
+//! [`Extensions`]: values of any type that a listener declares about itself, for the handlers of
+//! other listeners.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use crate::listener::Listener;
 
 impl<S> Listener<S> {
-    /// Tells a value of a type of your own about the listener. The handlers of all listeners read
-    /// it in [`Described::extension`](crate::listener::Described::extension). A second value of the
-    /// same type replaces the first one.
+    /// Adds a value of a type of your own to the listener's description. The handlers of all
+    /// listeners read it in [`Described::extension`](crate::listener::Described::extension). A
+    /// second value of the same type replaces the first one.
     ///
     /// ```
     /// use pumphouse::prelude::*;
@@ -31,7 +31,7 @@ impl<S> Listener<S> {
     }
 }
 
-/// The values that a listener tells of itself, at most one of each type.
+/// The values that a listener declares about itself, at most one of each type.
 #[derive(Clone, Default)]
 pub(crate) struct Extensions(BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>);
 

@@ -38,7 +38,7 @@ pub trait Apply: Clone + Debug + Default + Send + Sync + 'static {
     fn apply(&mut self, entry: &Entry);
 }
 
-/// A fold's state, without its type.
+/// The type-erased state of a fold.
 pub(crate) type Awake = Arc<dyn Any + Send + Sync>;
 /// The id of a fold's type, and the type's name for messages to people.
 pub(crate) type FoldId = (TypeId, &'static str);

@@ -46,7 +46,7 @@ pub trait Function<A> {
 pub trait Arguments<S>: Sized {
     /// The type of the last argument: a payload, or an `Element`.
     type Last: 'static;
-    /// What the contexts need.
+    /// The needs of the contexts.
     fn needs() -> Vec<Need>;
     /// Takes the contexts, and adds the payload as the last argument.
     ///

@@ -61,9 +61,9 @@ impl Apply for Branches {
 }
 
 /// The threads that the handling of one request opened. A handler of their
-/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. It gives the answers,
-/// each as a `P`, to exactly one call of the handler: the call for the last result that was still
-/// needed.
+/// [`ThreadResult`](crate::wire::core::ThreadResult)s takes this argument. Exactly one call of the
+/// handler gets the answers, each as a `P`. This is the call for the last result that the join
+/// needs.
 ///
 /// ```
 /// use pumphouse::prelude::*;

@@ -1,5 +1,5 @@
-//! Listeners whose payloads are in a namespace that is made from the listener's name. So an
-//! organism can have two listeners of such a kind, under two names. When a listener gets another
+//! Listeners whose payloads are in a namespace that is made from the listener's name. Thus an
+//! organism can have two listeners of the same kind, under two names. When a listener gets another
 //! name, this module renames its payloads.
 
 use crate::limits::XmlLimits;

@@ -1,5 +1,5 @@
-//! Needs: what a handler's signature requires of its listener, and which payloads it takes and
-//! emits. `build()` complains if the listener lacks what its handlers require.
+//! Needs: the requirements of a handler's signature, and the payloads that the handler takes and
+//! emits. `build()` fails if the listener lacks what its handlers require.
 
 use std::borrow::Cow;
 
@@ -7,35 +7,38 @@ use crate::listener::fold::FoldId;
 use crate::listener::{Apply, FoldOf};
 use crate::schema::Schema;
 
-/// One requirement or promise of a handler's signature. In the variants, "it" is the handler.
+/// One requirement or promise of a handler's signature.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Need {
-    /// It takes this payload.
+    /// The handler takes this payload.
     Accept(Cow<'static, Schema>),
-    /// It may emit this payload.
+    /// The handler may emit this payload.
     Emit(Cow<'static, Schema>),
-    /// It takes a fold, which must be registered with [`Listener::fold`](crate::Listener::fold).
+    /// The handler takes a fold, which must be registered with
+    /// [`Listener::fold`](crate::Listener::fold).
     Fold(FoldType),
-    /// It takes a fold that is registered automatically.
+    /// The handler takes a fold that is registered automatically.
     Keep(Kept),
-    /// It has an argument or a return type that needs this grant.
+    /// The handler has an argument or a return type that needs this grant.
     Grant(&'static str),
-    /// It has an argument that can do more with this grant, which is optional.
+    /// The handler has an argument that can do more with this optional grant.
     MayGrant(&'static str),
-    /// It takes the queue of a serial listener.
+    /// The handler takes the queue of a serial listener.
     Queue,
-    /// It reads the log, which must have the message before the handler begins.
+    /// The handler reads the log, which must have the message before the handler begins.
     Log,
-    /// It takes an [`Asked`](crate::listener::Asked), so the log is read before the handler begins.
+    /// The handler takes an [`Asked`](crate::listener::Asked), so the log is read before the
+    /// handler begins.
     Asked,
-    /// It can only handle replies.
+    /// The handler can only handle replies.
     Reply,
-    /// It takes the arrivals that come while it runs.
+    /// The handler takes the arrivals that come while it runs.
     Arrivals,
-    /// It may return a value that ends the thread, such as [`Final`](crate::listener::Final).
+    /// The handler may return a value that ends the thread, such as
+    /// [`Final`](crate::listener::Final).
     Final,
-    /// It may park messages of its queue.
+    /// The handler may park messages of its queue.
     Park,
 }
 
@@ -48,8 +51,8 @@ pub struct FoldType(pub(crate) FoldId);
 pub struct Kept(pub(crate) FoldId, pub(crate) FoldOf);
 
 impl Need {
-    /// A fold that is registered automatically. Return this need from the `needs()` of an argument
-    /// of your own that is made from a fold:
+    /// A fold that is registered automatically. If an argument of your own is made from a fold,
+    /// return this need from its `needs()`:
     ///
     /// ```
     /// use pumphouse::listener::{Context, FromContext, Need};

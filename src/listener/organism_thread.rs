@@ -1,16 +1,16 @@
 //! [`OrganismThread`], an argument with which a handler records payloads in the organism's own
-//! thread, and reads this thread; and [`OrganismFold`], state that is computed from this thread.
+//! thread, and reads this thread. [`OrganismFold`] is state that is computed from this thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::listener::{Apply, Context, Entry, FromContext, Grant, HandlerCall, Need, Organism};
 use crate::wire::{Code, Fault, Payload};
 
-/// The number of entries that are read at a time.
+/// Entries read per page.
 const PAGE: usize = 256;
 
-/// The organism's own thread, `organism`. A handler records there what holds for the whole
-/// organism, and reads what was recorded up to the moment when the log got the message.
+/// The organism's own thread, `organism`. A handler records payloads there that hold for the whole
+/// organism. Reading shows the thread as of the moment when the log got the handler's message.
 ///
 /// The listener needs the grant [`Organism`].
 ///
@@ -44,8 +44,8 @@ const PAGE: usize = 256;
 /// assert!(pumphouse::builder().with(door).build().is_ok());
 /// ```
 ///
-/// The pump routes a payload in the organism's own thread as any other, to the listeners that take
-/// it. Therefore a listener can't record a payload that it takes itself.
+/// The pump routes a payload in the organism's own thread like any other, to the listeners that
+/// take it. Therefore a listener can't record a payload that it takes itself.
 #[derive(Clone)]
 pub struct OrganismThread(Arc<HandlerCall>);
 
@@ -61,9 +61,10 @@ impl<S> FromContext<S> for OrganismThread {
 }
 
 impl OrganismThread {
-    /// Records a payload in the organism's own thread, as a payload of the pump. It is in the log
-    /// once this returns. If the pump is killed before that, and the listener is idempotent, the
-    /// handler runs again and may record the payload a second time. A replay records nothing.
+    /// Records a payload in the organism's own thread, as a payload of the pump. The payload is in
+    /// the log once this returns. If the pump is killed before that, and the listener is
+    /// idempotent, the handler runs again and may record the payload a second time. A replay
+    /// records nothing.
     ///
     /// # Errors
     /// If the listener takes such a payload itself, if the payload can't be written, or if the pump
@@ -89,7 +90,7 @@ impl OrganismThread {
 }
 
 /// State that is computed from the entries of the organism's own thread, such as a setting for the
-/// whole organism. A listener has it in its own state.
+/// whole organism. A listener keeps an `OrganismFold` in its own state.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -145,7 +146,7 @@ struct Progress<T> {
 }
 
 impl<T: Apply> OrganismFold<T> {
-    /// Reads what is new in the thread, and calls `read` with the state. The state has at least
+    /// Reads the new entries of the thread, and calls `read` with the state. The state has at least
     /// the entries that the log got before the message at hand.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub struct Request<E> {
 }
 
 impl<E> Request<E> {
-    /// Makes a request of an emission, such as a [`To`](crate::listener::To) or an
+    /// Makes a request from an emission, such as a [`To`](crate::listener::To) or an
     /// [`Again`](crate::listener::Again).
     pub fn new(payload: E) -> Request<E> {
         Request { payload, key: None }

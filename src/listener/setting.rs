@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::name::{Name, namespace_of};
 use crate::schema::{Schema, import, json};
 
-/// A path in a listener's settings. If the settings stand in a manifest, a relative path begins at
-/// the manifest's folder. If they come from elsewhere, the path stays as it is.
+/// A path in a listener's settings. If the settings come from a manifest, a relative path is
+/// relative to the manifest's folder. If they come from elsewhere, the path stays as it is.
 ///
 /// ```
 /// use pumphouse::listener::Beside;

@@ -68,7 +68,7 @@ pub(crate) struct Spec {
     pub(crate) folds: BTreeMap<FoldId, FoldOf>,
     pub(crate) needs: Vec<Need>,
     /// The names of owned payloads whose handlers take an argument that only replies have.
-    /// `build()` complains of them.
+    /// `build()` fails if there are any.
     pub(crate) no_replies: Vec<Name>,
     /// Maps the name of each owned payload to the payloads that its handler may emit, for
     /// descriptions.
@@ -82,17 +82,17 @@ pub(crate) struct Spec {
 }
 
 /// What a call of a listener may do besides answering, as the listener's author declares it.
-/// Descriptions show the declaration, and nothing enforces it. In the variants, "it" is the call.
+/// Descriptions show the declaration, and nothing enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effects {
-    /// It does nothing else, and its answer depends on the payload alone.
+    /// The call does nothing else, and its answer depends on the payload alone.
     None,
-    /// It reads data of this machine.
+    /// The call reads data of this machine.
     Reads,
-    /// It changes data of this machine.
+    /// The call changes data of this machine.
     Writes,
-    /// It connects to other machines.
+    /// The call connects to other machines.
     Outside,
 }
 
@@ -109,8 +109,8 @@ impl Effects {
     }
 }
 
-/// Says whether an entry that came (the second argument) lets a waiting message (the first
-/// argument) be delivered now.
+/// Says whether an arrived entry (the second argument) lets a waiting message (the first argument)
+/// be delivered now.
 pub(crate) type Wakes = fn(&Entry, &Entry) -> bool;
 
 /// A handler with its listener's state.
@@ -181,7 +181,7 @@ impl<S> Listener<S> {
 
 impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// A listener whose handlers may take `State<S>`, for connection pools, clients or settings.
-    /// State that messages change belongs into a [fold](Apply).
+    /// State that messages change belongs in a [fold](Apply).
     pub fn with_state(name: impl Into<String>, state: S) -> Listener<S> {
         Listener { state, spec: Spec { name: name.into(), ..Spec::default() } }
     }
@@ -238,8 +238,8 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
         self
     }
 
-    /// Grants a right that the signatures of the listener's handlers need. `build()` complains of a
-    /// right that is needed and not granted.
+    /// Grants a right that the signatures of the listener's handlers need. `build()` fails if a
+    /// needed right isn't granted.
     #[must_use]
     pub fn grant<G: Grant>(mut self) -> Listener<S> {
         self.spec.grants.insert(G::GRANT.to_owned());
@@ -350,7 +350,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Sets the listeners that this one can't work without. This listener may address them even if
-    /// they aren't its peers, and `build()` complains if one of them is missing.
+    /// they aren't its peers. `build()` fails if one of them is missing.
     #[must_use]
     pub fn relies_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Listener<S> {
         self.spec.relies_on = names.into_iter().map(Into::into).collect();
@@ -456,7 +456,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// The payloads that the listener takes or may emit, without reserved ones, which are the
-    /// pump's own. A name may come more than once.
+    /// pump's own. A name may be listed more than once.
     ///
     /// ```
     /// use pumphouse::listeners::tool::calculate::calculate;
@@ -523,7 +523,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     }
 
     /// Delivers a waiting [`Later`](crate::listener::Later) message early, once `wakes` returns
-    /// true for the waiting message and an entry that came anywhere in the tree. `wakes` must
+    /// true for the waiting message and an entry that arrived anywhere in the tree. `wakes` must
     /// depend on these two arguments alone. It must be fast, since it is called for every entry
     /// while a message waits.
     #[must_use]

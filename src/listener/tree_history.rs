@@ -11,8 +11,7 @@ use crate::wire::Fault;
 
 /// Reads the entries of every thread of the message's tree, up to the moment when the log got the
 /// message. With the grant [`ReadIdentity`], it also reads the entries of the other trees that the
-/// same identity opened. Of another thread that is a fork, it reads only the entries after the
-/// fork.
+/// same identity opened. If another thread is a fork, only its entries after the fork are read.
 ///
 /// A tree is a session with all threads below it.
 ///

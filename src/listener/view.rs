@@ -10,8 +10,8 @@ use crate::listener::{Apply, Context, Entry, Fold, FromContext, History, Need};
 use crate::wire::Fault;
 use crate::wire::core::{ContextCleared, ContextRestored};
 
-/// The thread's entries up to the message at hand, without those that are hidden by a clear that is
-/// in force. [`History`] has the hidden entries, too.
+/// The thread's entries up to the message at hand, without the entries that a clear in force hides.
+/// [`History`] has the hidden entries, too.
 ///
 /// ```
 /// use pumphouse::prelude::*;
@@ -104,7 +104,7 @@ impl View {
 /// in view. When several clears are in force, an entry is hidden if any of them hides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clears {
-    /// For each clear, the oldest first: what it and the earlier clears hide together.
+    /// For each clear, the oldest first: the entries that this clear and all earlier ones hide.
     in_force: Vec<Hidden>,
 }
 
@@ -116,7 +116,7 @@ struct Hidden {
     upto: u64,
     /// The exceptions: entries of the range that stay in view.
     except: BTreeSet<u64>,
-    /// How many messages are hidden, if the newest clear says so.
+    /// How many messages are hidden, if the newest clear records the number.
     messages: Option<u64>,
 }
 
@@ -177,7 +177,7 @@ impl Hidden {
         (2..=self.upto).contains(&seq) && !self.except.contains(&seq)
     }
 
-    /// What these clears and the clear `new` hide together.
+    /// The entries that these clears or the clear `new` hide.
     fn and(&self, new: &Hidden) -> Hidden {
         let both = self.except.union(&new.except).copied();
         let except = both.filter(|it| !self.hides(*it) && !new.hides(*it)).collect();

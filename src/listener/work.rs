@@ -10,10 +10,10 @@ use crate::listener::emit::aim;
 use crate::listener::{Emit, Entry, IntoEmit, Need, Target};
 use crate::wire::core::Done;
 
-/// One answer to several messages, which the listener handles now, had parked, or handled before.
-/// An identity that sent several of the messages gets one entry, which answers the first of them.
-/// Each connection of the identity hears the answer once. A listener that sent several of the
-/// messages gets an entry for each of them.
+/// One answer to several messages. The listener handles these messages now, has parked them, or has
+/// handled them before. An identity that sent several of the messages gets one entry, which answers
+/// the first of them. Each connection of the identity hears the answer once. A listener that sent
+/// several of the messages gets an entry for each of them.
 ///
 /// In a child thread, an answer to the thread's first message ends the thread, unless the answer is
 /// [`partial`](Answer::partial).
@@ -69,13 +69,13 @@ impl<E> Answer<E> {
         Answer { asked, outcome: Outcome::Completed, payload }
     }
 
-    /// An answer that further answers follow.
+    /// An answer after which further answers follow.
     #[must_use]
     pub fn partial(asked: Vec<Entry>, payload: E) -> Answer<E> {
         Answer { asked, outcome: Outcome::Partial, payload }
     }
 
-    /// Says how the work ended.
+    /// Sets how the work ended.
     #[must_use]
     pub fn outcome(self, outcome: Outcome) -> Answer<E> {
         Answer { outcome, ..self }
@@ -137,7 +137,7 @@ impl Park {
     }
 
     /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once three
-    /// things are true: no other message is unconsumed in the thread, the thread has no open child
+    /// conditions hold: no other message is unconsumed in the thread, the thread has no open child
     /// thread, and the pushes that the work belongs to have no delivery in the thread that waits
     /// for its time.
     #[must_use]
@@ -154,8 +154,8 @@ impl Park {
         Park { besides: Some(Besides(Arc::new(counts))), ..self }
     }
 
-    /// Lets the listener run in a thread that is over budget, too. This is for a listener that has
-    /// nothing left to do there but to answer these messages.
+    /// Lets the listener run in a thread that is over budget, too. This is for a listener that only
+    /// has to answer these messages there.
     #[must_use]
     pub fn settles(self) -> Park {
         Park { settles: true, ..self }
