@@ -1,6 +1,7 @@
-//! What agents cost: from `</action>` to the tool, a turn that acts while it is written, a thousand
-//! agents, a long thread, and cached feeds. `just agents`, or `just agents WHAT` for one of `tool`,
-//! `research`, `crowd`, `waits`, `storage` and `feeds`.
+//! Measures what agents cost: the time from `</action>` to the tool, a turn whose tools run while
+//! its reply still streams, a thousand agents, many waiting turns, a long thread, and cached feeds.
+//! Run it with `just agents`, or with `just agents WHAT` for one of `tool`, `research`, `crowd`,
+//! `waits`, `storage` and `feeds`.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "what fails here measures nothing")]
@@ -21,7 +22,7 @@ use pumphouse::model::{
 };
 use pumphouse::prelude::*;
 
-/// The server's own.
+/// The same allocator as in the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -39,7 +40,7 @@ struct Worked {
     ms: u64,
 }
 
-/// When a tool's handler ran.
+/// The times at which a tool's handler ran.
 type Ran = Arc<Mutex<Vec<Instant>>>;
 
 async fn work(State(ran): State<Ran>, Work { ms }: Work) -> Worked {
@@ -48,7 +49,7 @@ async fn work(State(ran): State<Ran>, Work { ms }: Work) -> Worked {
     Worked { ms }
 }
 
-/// Whatever the house has no bound for here.
+/// Limits without the bounds that would stop the benchmarks.
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.tree_messages_max = UNLIMITED;
@@ -73,7 +74,7 @@ fn oracle(model: Arc<dyn Model>, change: impl FnOnce(&mut Settings)) -> Agent {
     Agent::new("oracle", model).settings(settings).peers(["tool"])
 }
 
-/// Asks, and waits for the final response.
+/// Asks a question and waits for the final response.
 async fn ask(pump: &Pump, question: Element) -> Entry {
     pump.ask_element(question).await.expect("it answers")
 }
@@ -104,10 +105,10 @@ fn main() {
     });
 }
 
-/// A model that notes when it has said the last character of an action.
+/// A model that notes the time at which it returns the last piece of an action.
 #[derive(Clone, Debug)]
 struct Prompter {
-    /// Characters that it says at a time.
+    /// Characters per piece.
     at_once: usize,
     said: Arc<Mutex<Vec<Instant>>>,
 }
@@ -117,7 +118,7 @@ const CALL: &str = r#"<action id="a">{"name": "tool", "parameters": {"ms": 0}}</
 #[derive(Debug)]
 struct Prompted {
     said: Arc<Mutex<Vec<Instant>>>,
-    /// The piece that ends an action.
+    /// The index of the piece that ends the action, if the reply has one.
     last: Option<usize>,
     pieces: std::iter::Enumerate<std::vec::IntoIter<Piece>>,
 }
@@ -156,8 +157,8 @@ impl Reply for Prompted {
     }
 }
 
-/// From the last character of `</action>` to the tool's handler: where the action comes some
-/// characters at a time, as a model writes it, and where it comes whole.
+/// Measures the time from the last character of `</action>` to the tool's handler. The action comes
+/// once in pieces of 4 characters, as a model writes it, and once whole.
 async fn tool() {
     for durability in [Durability::Memory, Durability::Normal, Durability::Full] {
         for (at_once, how) in [(4, "4 characters at a time"), (CALL.len(), "whole")] {
@@ -181,7 +182,7 @@ async fn tool() {
     }
 }
 
-/// Three tools of 1.0, 1.2 and 0.8 s in a reply that streams for 2 s.
+/// Times a turn with three tools, which take 1.0, 1.2 and 0.8 s, in a reply that streams for 2 s.
 async fn research() {
     let mut text = String::from("<thought>Three sources.</thought>\n");
     for (id, ms) in [("wiki", 1_000), ("arxiv", 1_200), ("news", 800)] {
@@ -209,7 +210,7 @@ async fn research() {
     }
 }
 
-/// A thousand agents, each in a session of its own, ten turns each.
+/// Runs a thousand agents, each with a session of its own and ten turns.
 async fn crowd() {
     const AGENTS: u64 = 1_000;
     const TURNS: u64 = 10;
@@ -241,14 +242,14 @@ async fn crowd() {
     pump.shutdown().await.expect("it stops");
 }
 
-/// Two hundred agents that are asked at once, of one agent's many threads, beside a server that
-/// takes a second for each reply.
+/// Runs two hundred turns of one agent at once, each in its own thread, beside a server that takes
+/// a second for each reply.
 async fn waits() {
     let asked: u64 =
         std::env::var("PUMPHOUSE_ASKED").map_or(200, |it| it.parse().expect("a number"));
     let server = tokio::net::TcpSocket::new_v4().expect("a socket");
     server.bind(([127, 0, 0, 1], 0).into()).expect("a port");
-    // With the usual 128 places the system has some of them try again a second later.
+    // With the usual backlog of 128, the system would have some connections retry a second later.
     let server = server.listen(1_024).expect("it listens");
     let url = format!("http://{}/v1", server.local_addr().expect("it has one"));
     let serving = tokio::spawn(async move {
@@ -273,7 +274,7 @@ async fn waits() {
     pump.shutdown().await.expect("it stops");
 }
 
-/// One reply, a second after its request.
+/// Answers one request, a second after it came.
 async fn reply(mut stream: tokio::net::TcpStream) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut request, mut piece) = (Vec::new(), vec![0; 16 << 10]);
@@ -296,18 +297,20 @@ async fn reply(mut stream: tokio::net::TcpStream) {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
          data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n"
     );
-    // Who has gone needs no answer.
+    // The client may have closed the connection. It needs no answer then.
     let _ = stream.write_all(text.as_bytes()).await;
 }
 
-/// A thread of many turns, each of 4 KiB, mostly thought and response.
+/// Runs a thread of many turns of 4 KiB each, mostly thought and response, and prints how large the
+/// log's file is compared with the text.
 async fn storage() {
     let turns: u64 =
         std::env::var("PUMPHOUSE_TURNS").map_or(5_000, |it| it.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a folder");
     let half = |turn: u64| format!("{turn:05} ").repeat(340);
     let model = Scripted::new(move |_: &Prompt, turn| {
-        // Nothing is said twice but what the turn repeats.
+        // Each text is different, so a text repeats in the log only where a turn's entries repeat
+        // it.
         let thought = half(2 * turn);
         let said = half(2 * turn + 1);
         let is_last = turn.is_multiple_of(10);
@@ -349,8 +352,9 @@ async fn storage() {
     );
 }
 
-/// What a turn costs more if its agent has ten feeds whose contents are fresh: a hundred agents
-/// with a thousand feeds, beside a hundred agents without any, asked one after another.
+/// Measures by how much a turn takes longer if its agent has ten feeds with fresh contents. A
+/// hundred agents have a thousand feeds together, and a hundred others have none. The agents are
+/// asked one after another.
 async fn feeds() {
     const AGENTS: usize = 100;
     const FEEDS: usize = 10;
@@ -380,7 +384,7 @@ async fn feeds() {
     }
     let asked = ran.lock().expect("nobody panics").len();
     let mut took = [Duration::ZERO; 2];
-    // The two halves alternate, so that both have the same share of the machine's noise.
+    // The two halves alternate, so that the machine's noise affects both alike.
     for _ in 0..QUESTIONS {
         for half in 0..2 {
             let begun = Instant::now();
@@ -417,7 +421,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |it| it.len())
 }
 
-/// The process's memory, in bytes.
+/// Returns the process's memory, in bytes.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));

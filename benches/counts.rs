@@ -1,5 +1,5 @@
-//! Instructions for parse, check, encode, append and hop, counted under valgrind: the same figure
-//! on a noisy machine as on a quiet one. `just counts` installs the runner and runs it.
+//! Counts the instructions of parse, check, encode, append and hop under valgrind. So the figures
+//! don't depend on how busy the machine is. `just counts` installs the runner and runs it.
 #![allow(clippy::expect_used, reason = "a benchmark may fail where it stands")]
 #![allow(clippy::disallowed_methods, reason = "the macro at the end writes its own main")]
 #![allow(unused_qualifications, reason = "the macros below write them")]
@@ -21,7 +21,7 @@ struct Add {
     b: i64,
 }
 
-/// The 250-byte envelope that every row of `docs/speed.md` is about.
+/// The 250-byte envelope that all rows of `docs/speed.md` measure.
 const ENVELOPE: &str = concat!(
     "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta><from>console</from>",
     "<to>calculator.add</to><thread>sess-k3v9x2ma</thread></meta>",
@@ -76,7 +76,7 @@ fn batch() -> (MemoryLog, Batch) {
     (log, Batch { threads: vec![thread], entries, marks: Vec::new() })
 }
 
-// A hundred entries in one batch.
+// Appends a hundred entries in one batch.
 #[library_benchmark]
 #[bench::hundred(batch())]
 fn append((log, batch): (MemoryLog, Batch)) -> bool {
@@ -104,7 +104,7 @@ fn pump() -> (tokio::runtime::Runtime, Pump) {
     (runtime, pump)
 }
 
-// A thousand hops: emit, encode, route, append, decode, handle.
+// Runs a thousand hops: emit, encode, route, append, decode, handle.
 #[library_benchmark]
 #[bench::thousand(pump())]
 fn hop((runtime, pump): (tokio::runtime::Runtime, Pump)) -> bool {

@@ -1,6 +1,7 @@
-//! Ten times what a pump can take, for minutes, and a neighbour who behaves: what the neighbour
-//! waits, what the pump grows to, whether every refusal is told and nothing accepted is lost.
-//! `just overload`. The pump is a process of its own, as it would be.
+//! Offers a pump ten times the load that it can take, for minutes, while a well-behaved neighbour
+//! keeps sending. Measures how long the neighbour waits and how much memory the pump takes. Checks
+//! that every refusal is reported and that no accepted message is lost. Run it with `just
+//! overload`. The pump is a process of its own, as in production.
 #![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time, and keeps a pace")]
@@ -32,20 +33,20 @@ use server::Server;
 use silent::Silent;
 use unread::Unread;
 
-/// What the pump may grow to.
+/// The most memory that the pump may take, in KiB.
 const MEMORY_MAX: u64 = 512 * 1024;
-/// How much longer the neighbour may wait than when nobody else is there.
+/// The highest allowed ratio of the neighbour's p99 under load to its p99 without load.
 const WAIT_RATIO_MAX: f64 = 3.0;
-/// How much more is offered than can be taken.
+/// How many times the rate that the pump can take is offered.
 const OVER: f64 = 10.0;
-/// Unanswered pushes of each connection while it is found out what can be taken.
+/// Unanswered pushes per connection while the rate that the pump can take is measured.
 const WINDOW: usize = 512;
 
-/// What the pump may grow to beside clients that never read or replies that never end, and how
-/// long the neighbour may wait then.
+/// The most memory that the pump may take, in KiB, and the longest that the neighbour may wait, if
+/// clients never read or replies never end.
 const UNREAD_MEMORY_MAX: u64 = 300 * 1024;
 const UNREAD_WAIT_MAX_US: f64 = 500e3;
-/// How long a newcomer may wait beside silent connections.
+/// The longest that a new connection may wait beside silent connections.
 const NEWCOMER_WAIT_MAX_US: f64 = 1e6;
 
 /// Drives a pump at ten times what it can take.
@@ -77,7 +78,7 @@ struct Overload {
     bench: bool,
 }
 
-/// Whether that is little enough, which it prints.
+/// Prints the pump's memory and the neighbour's waits, and returns whether both are within bounds.
 fn bears(memory_kib: u64, waits: &Waits) -> bool {
     let (p50, p99, longest) = (waits.p50_us / 1e3, waits.p99_us / 1e3, waits.longest_us / 1e3);
     println!("  the pump's memory at its most: {} MiB, at most 300", memory_kib / 1024);
@@ -87,7 +88,7 @@ fn bears(memory_kib: u64, waits: &Waits) -> bool {
     memory_kib <= UNREAD_MEMORY_MAX && waits.longest_us <= UNREAD_WAIT_MAX_US
 }
 
-/// Everything that was seen.
+/// All measurements of a run.
 struct Seen {
     rate: f64,
     idle: Waits,
@@ -136,7 +137,8 @@ impl Overload {
         Seen { rate, idle, loaded, told, memory_kib, kept }
     }
 
-    /// Whether the pump and the neighbour bear clients that never read.
+    /// Checks that clients which never read leave the pump's memory and the neighbour's waits
+    /// within bounds.
     fn run_unread(&self, clients: usize) -> bool {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let server = Server::start(folder.path(), &self.durability, &[]);
@@ -156,7 +158,8 @@ impl Overload {
         bears(memory_kib, &waits)
     }
 
-    /// Whether the pump and the neighbour bear replies of models that never end.
+    /// Checks that model replies which never end leave the pump's memory and the neighbour's waits
+    /// within bounds.
     fn run_endless(&self, replies: usize) -> bool {
         let (folder, model) =
             (tempfile::tempdir().expect("a folder can be made"), Endless::serve());
@@ -172,7 +175,7 @@ impl Overload {
         bears(memory_kib, &waits)
     }
 
-    /// Whether newcomers are answered beside silent connections.
+    /// Checks that new connections are answered in time beside silent connections.
     fn run_silent(&self, connections: usize) -> bool {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let server = Server::start(folder.path(), &self.durability, &[]);
@@ -191,7 +194,7 @@ impl Overload {
         longest_us <= NEWCOMER_WAIT_MAX_US
     }
 
-    /// Prints the table; whether every goal was met.
+    /// Prints the table and returns whether every goal was met.
     fn report(&self, seen: &Seen) -> bool {
         let Seen { rate, idle, loaded, told, memory_kib, kept } = seen;
         let (mut all, offered) = (true, rate * OVER);
@@ -238,7 +241,7 @@ impl Overload {
     }
 }
 
-/// What the pump took of memory when it took the most, in KiB.
+/// Returns the most memory that the pump's process ever took, in KiB.
 fn memory_most_kib(server: &Server) -> u64 {
     let path = format!("/proc/{}/status", server.process());
     let status = std::fs::read_to_string(path).expect("the system says so");

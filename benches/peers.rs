@@ -1,5 +1,6 @@
-//! Our pushes beside what others do with a message of the same 250 bytes, on this machine and in
-//! this sitting: NATS, JetStream, Redis and Prosody, as far as they are in `PATH`. `just peers`.
+//! Compares our pushes with what other servers do with a message of the same 250 bytes, on the same
+//! machine and in the same run. The servers are NATS, JetStream, Redis and Prosody, as far as they
+//! are in `PATH`. Run it with `just peers`.
 #![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time, and waits for servers")]
@@ -40,19 +41,20 @@ struct Peers {
     bench: bool,
 }
 
-/// What is measured beside us.
+/// A measurement of another server.
 struct Peer {
     what: &'static str,
-    /// What an acknowledged message survives there.
+    /// What an acknowledged message survives with this server.
     durability: &'static str,
-    /// How many messages are sent, and how many a second are taken of so many.
+    /// How many messages are sent at scale 1.
     count: f64,
     measure: fn(u64) -> io::Result<f64>,
-    /// What of ours stands beside it, and whether we mean to be as quick.
+    /// The durabilities of ours that are compared with this server, and whether being at least as
+    /// fast is a goal.
     ours: &'static [(&'static str, bool)],
 }
 
-/// What an acknowledged message may survive.
+/// The possible answers to what an acknowledged message survives.
 const NOTHING: &str = "nothing";
 const PROCESS: &str = "a killed process";
 const POWER: &str = "a power cut";
@@ -95,7 +97,7 @@ const PEERS: [Peer; 5] = [
     },
 ];
 
-/// What several rounds came to, in messages a second.
+/// The rates of several rounds, in messages per second.
 #[derive(Default)]
 struct Rates(Vec<f64>);
 
@@ -131,7 +133,7 @@ fn main() {
     }
 }
 
-/// Prints a peer beside each of ours that it is to be compared with.
+/// Prints a row for each of our durabilities that the peer is compared with.
 fn compare(peer: &Peer, theirs: &Result<Rates, String>, ours: &BTreeMap<String, Rates>) {
     let theirs = match theirs {
         Ok(theirs) => theirs,
@@ -173,7 +175,7 @@ impl Rates {
     }
 }
 
-/// What `pumphouse bench` finds of pushes: how many a second, by durability.
+/// Runs `pumphouse bench` for pushes, and returns their rate per second by durability.
 fn pushes(scale: f64) -> Vec<(String, f64)> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
     command.args(["bench", "--json", "--only", "push, one", "--scale", &scale.to_string()]);

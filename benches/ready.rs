@@ -1,4 +1,5 @@
-//! How soon a pump takes pushes again after it was killed, with a log of some size. `just ready`.
+//! Times how soon a killed pump accepts pushes again, with a log of some size. Run it with `just
+//! ready`.
 #![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
@@ -16,9 +17,9 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use server::Server;
 
-/// How long a start may take for each GiB of its log.
+/// The most seconds that a start may take for each GiB of its log.
 const SECONDS_PER_GIB: f64 = 2.0;
-/// Pushes that a connection writes at once.
+/// Messages that a connection writes at once.
 const BLOCK: usize = 500;
 const CONNECTIONS: usize = 8;
 const GIB: f64 = (1 << 30) as f64;
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     let folder = folder.expect("a folder can be made");
     let server = Server::start(folder.path(), "normal", &[]);
     fill(&server.address, || size(folder.path()).0 as f64 >= ready.gib * GIB);
-    // It is killed where it stands.
+    // Dropping the server kills its process.
     drop(server);
     println!("| start | log | of it not copied | first push accepted after | a GiB | goal |");
     println!("| --- | --- | --- | --- | --- | --- |");
@@ -85,7 +86,7 @@ fn main() -> ExitCode {
     if all { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Pushes over some connections until there is enough.
+/// Pushes over some connections until `is_enough` says so.
 fn fill(address: &str, is_enough: impl Fn() -> bool) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -103,7 +104,7 @@ fn fill(address: &str, is_enough: impl Fn() -> bool) {
     });
 }
 
-/// The bytes of a log with its write-ahead log, and of that alone.
+/// Returns the bytes of the log and its write-ahead log together, and of the write-ahead log alone.
 fn size(folder: &Path) -> (u64, u64) {
     let of =
         |name: &str| std::fs::metadata(folder.join("data").join(name)).map_or(0, |it| it.len());
@@ -111,7 +112,7 @@ fn size(folder: &Path) -> (u64, u64) {
     (of("pumphouse.db") + rest, rest)
 }
 
-/// A connection that pushes into one thread after another.
+/// A connection that opens one thread after another and pushes into each.
 struct Line {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
@@ -125,7 +126,8 @@ impl Line {
         Line { writer, reader }
     }
 
-    /// Opens a thread, pushes so many into it, and waits until each was accepted and answered.
+    /// Opens a thread, pushes `count` messages into it, and waits until each was accepted and
+    /// answered.
     fn push(&mut self, count: usize) {
         let thread = self.say("", 1).expect("it is accepted");
         if count > 1 {
@@ -141,7 +143,7 @@ impl Line {
         );
         self.writer.write_all(message.repeat(count).as_bytes()).expect("it reads");
         let (mut thread, mut line) = (None, String::new());
-        // One that it is accepted, and one that answers it.
+        // For each message there are two lines: its acknowledgement and its answer.
         for _ in 0..2 * count {
             line.clear();
             assert!(self.reader.read_line(&mut line).expect("it answers") > 0, "it is gone");

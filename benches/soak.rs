@@ -1,6 +1,7 @@
-//! Ten million messages or half an hour, of which many bring names that nobody has heard before:
-//! what the pump grows to, and whether it comes back to it. `just soak`. The pump is a process of
-//! its own, as it would be, and others read its log meanwhile.
+//! Drives a pump with ten million messages or for half an hour. Many messages bring names that the
+//! pump hasn't seen before. Measures how much memory the pump takes, and whether memory returns to
+//! its level after the warm-up. Run it with `just soak`. The pump is a process of its own, as in
+//! production, and other processes read its log meanwhile.
 #![expect(clippy::expect_used, reason = "a benchmark may fail where it stands")]
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time, and keeps a pace")]
@@ -26,11 +27,11 @@ use readers::Readers;
 use server::Server;
 use watch::{Sample, Watch};
 
-/// How much more memory may be in use at the end than after the warm-up.
+/// The highest allowed growth of memory in use from the warm-up to the end, as a fraction.
 const DRIFT_MAX: f64 = 0.05;
-/// What the write-ahead log may grow to: its bound, and a commit beyond it.
+/// The most bytes of the write-ahead log: its bound of 256 MiB, and room for one commit beyond it.
 const WAL_MAX: u64 = 288 << 20;
-/// How much of the run is for caches to fill.
+/// The fraction of the run in which caches fill.
 const WARM_UP: f64 = 0.3;
 
 /// Drives a pump for long, and watches what grows.
@@ -59,10 +60,10 @@ struct Soak {
     bench: bool,
 }
 
-/// One of the figures of a look.
+/// One figure of a sample.
 type Figure = fn(&Sample) -> u64;
 
-/// Everything that was seen.
+/// All measurements of a run.
 struct Seen {
     counts: Counts,
     seconds: f64,
@@ -120,7 +121,7 @@ impl Soak {
         Seen { counts: load.counts(), seconds, samples, readings, is_sound }
     }
 
-    /// Prints the table; whether every goal was met.
+    /// Prints the table and returns whether every goal was met.
     fn report(&self, seen: &Seen) -> bool {
         let Seen { counts, seconds, samples, readings, is_sound } = seen;
         let (mut all, warm) = (true, (samples.len() as f64 * WARM_UP) as usize);

@@ -1,6 +1,7 @@
-//! What a call of a tool costs: `echo` for the pump alone, then `files.read`, a program of
-//! `command`, and a tool of an MCP server; and how long a pump takes to start, with and without it.
-//! `just tools-overhead`, nothing else on the machine. It needs Python.
+//! Measures what a call of a tool costs: `echo` for the pump alone, then `files.read`, a program of
+//! `command`, and a tool of an MCP server. Measures also how long a pump takes to start, with an
+//! MCP server and without one. Run it with `just tools-overhead` and nothing else on the machine.
+//! It needs Python.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "what fails here measures nothing")]
@@ -18,11 +19,11 @@ use pumphouse::listeners::tool::files::files;
 use pumphouse::listeners::tool::{begun, mcp};
 use pumphouse::xml::{Profile, read};
 
-/// A server whose tool `say` says a text again.
+/// An MCP server whose tool `say` returns the text that it gets.
 const SERVER: &str = include_str!("tools/server.py");
-/// Calls before those that count.
+/// Calls before the ones that are measured.
 const WARM: usize = 20;
-/// Starts of a pump, of which the median counts.
+/// Starts of a pump. Their median is printed.
 const STARTS: usize = 7;
 
 fn main() -> ExitCode {
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Settings as a manifest has them.
+/// Reads settings from JSON, as a manifest would have them.
 fn settings<T: serde::de::DeserializeOwned>(json: &serde_json::Value) -> T {
     serde_json::from_value(json.clone()).expect("they are sound")
 }
@@ -80,7 +81,7 @@ async fn calls(folder: &Path) {
     pump.shutdown().await.expect("it stops");
 }
 
-/// From the start of the process to its first line, which says where it listens.
+/// Times the start of a pump, from its process to its first line, which says where it listens.
 fn starts(folder: &Path) {
     let tools = "{use: files, settings: {root: .}}, {use: fetch}, {use: calculate}";
     let words = "{use: mcp, name: words, settings: {command: [python3, server.py]}}";

@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since the Unix epoch, from a monotonic clock: the wall-clock time of the first call
-/// in this process, plus the time elapsed since then. Setting the wall clock after that first call
-/// has no effect.
+/// Returns the time in microseconds since the Unix epoch, from a monotonic clock: the wall-clock
+/// time of the first call in this process, plus the time elapsed since then. Setting the wall clock
+/// after that first call has no effect.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
 pub fn now_us() -> u64 {
@@ -15,8 +15,8 @@ pub fn now_us() -> u64 {
     wall_us.saturating_add(passed)
 }
 
-/// Microseconds since the Unix epoch by the wall clock, which may jump forwards and back. 0 if it
-/// is set to a time before the epoch.
+/// Returns the time in microseconds since the Unix epoch, from the wall clock, which may jump
+/// forwards and back. Returns 0 if the wall clock is set to a time before the epoch.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
 pub fn wall_us() -> u64 {
@@ -24,7 +24,7 @@ pub fn wall_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Cryptographically secure random bytes, from the system.
+/// Returns cryptographically secure random bytes, from the system.
 ///
 /// # Panics
 /// If the system can't give random bytes. Without them, no secret would be safe.
@@ -36,7 +36,7 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A random number, made of eight [`random_bytes`].
+/// Returns a random number, made of eight [`random_bytes`].
 #[must_use]
 pub fn random() -> u64 {
     u64::from_le_bytes(random_bytes())

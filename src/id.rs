@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 /// The characters of a session's id: Crockford's base32, in lower case.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// How many characters a session's id has after `sess-`. Each holds 5 bits, so 40 bits in all.
+/// How many characters a session's id has after `sess-`. Each character holds 5 bits, so an id
+/// holds 40 bits in all.
 const SESSION_CHARACTERS: usize = 8;
 /// Separates a thread's id from the label that a child's id appends to it.
 const CHILD: char = '.';
@@ -21,7 +22,7 @@ const LABEL: &str = "sub";
 pub struct ThreadId(Arc<str>);
 
 impl ThreadId {
-    /// The id of a session, made of the lowest 40 bits of a random number.
+    /// Makes the id of a session from the lowest 40 bits of a random number.
     ///
     /// ```
     /// use pumphouse::ThreadId;
@@ -44,10 +45,10 @@ impl ThreadId {
         ThreadId(id.into())
     }
 
-    /// The id of a child with this label. Characters other than ASCII letters, digits and `_`
-    /// become `-`, and the label is cut after 40 characters. If `taken` is above 0, `-` and that
-    /// number are appended. A caller first tries 0, and then higher numbers as long as another
-    /// thread has the id.
+    /// Returns the id of a child with this label. Characters other than ASCII letters, digits and
+    /// `_` become `-`, and the label is cut after 40 characters. If `taken` is above 0, `-` and
+    /// that number are appended. Callers first pass 0, then 1, 2 and so on, until no other thread
+    /// has the id.
     ///
     /// ```
     /// use pumphouse::ThreadId;
@@ -67,8 +68,8 @@ impl ThreadId {
         }
     }
 
-    /// The id of the session at the root of this thread's tree. The root's id is the part before
-    /// the first `.`, since a child's id is its parent's id, a `.` and a label.
+    /// Returns the id of the session at the root of this thread's tree. The root's id is the part
+    /// before the first `.`, since a child's id is its parent's id, a `.` and a label.
     #[must_use]
     pub fn tree(&self) -> ThreadId {
         match self.0.split_once(CHILD) {
@@ -77,18 +78,18 @@ impl ThreadId {
         }
     }
 
-    /// Whether this id begins with the id of `above` and a `.`, as the ids of all threads below
-    /// that thread do.
+    /// Whether this thread is below the thread `above`: its id then begins with the id of `above`
+    /// and a `.`.
     pub(crate) fn is_below(&self, above: &ThreadId) -> bool {
         self.0.strip_prefix(&*above.0).is_some_and(|rest| rest.starts_with(CHILD))
     }
 
-    /// The id of the session at the root of this thread's tree, as text.
+    /// Returns the id of the session at the root of this thread's tree, as text.
     pub(crate) fn tree_str(&self) -> &str {
         self.0.split_once(CHILD).map_or(&self.0, |(tree, _)| tree)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -113,7 +114,7 @@ impl fmt::Debug for ThreadId {
     }
 }
 
-/// The id of an entry: its thread, and its sequence number there. Written `thread/seq`.
+/// The id of an entry: its thread, and its sequence number there. It is written `thread/seq`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId {
     /// The thread.
@@ -123,7 +124,7 @@ pub struct EntryId {
 }
 
 impl EntryId {
-    /// The entry `seq` of `thread`.
+    /// Returns the id of the entry `seq` of `thread`.
     #[must_use]
     pub fn new(thread: &ThreadId, seq: u64) -> EntryId {
         EntryId { thread: thread.clone(), seq }
@@ -142,7 +143,7 @@ impl fmt::Debug for EntryId {
     }
 }
 
-/// The error of a text that isn't of the form `thread/seq`.
+/// The error for a text that isn't of the form `thread/seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoEntryId;
 

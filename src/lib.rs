@@ -76,7 +76,7 @@ pub use name::Name;
 pub use wire::{Fault, Live, Payload};
 pub use xml::Element;
 
-/// A builder for a pump. Add its parts by `.with(…)`, then call `.build()?.start()`.
+/// Returns a builder for a pump. Add its parts by `.with(…)`, then call `.build()?.start()`.
 #[must_use]
 pub fn builder() -> Builder {
     Builder::default()

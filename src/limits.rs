@@ -37,7 +37,7 @@ impl FromStr for Allowance {
     }
 }
 
-/// The error of a text that is neither a number nor `unlimited`.
+/// The error for a text that is neither a number nor `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing more to say")]
 pub struct NoAllowance;
@@ -59,7 +59,7 @@ macro_rules! bounds {
         pub struct $Type { $($(#[doc = $text])+ pub $name: $kind,)+ }
 
         impl $Type {
-            /// All bounds, each with its name, its purpose and a reference to its value.
+            /// Returns all bounds, each with its name, its purpose and a reference to its value.
             pub fn bounds(&mut self) -> Vec<Bound<'_>> {
                 vec![$(Bound {
                     name: stringify!($name),
@@ -296,7 +296,7 @@ pub struct FeedLimits {
     pub timeout: Duration,
     /// The longest timeout that a feed may declare.
     pub timeout_max: Duration,
-    /// How long a failed feed isn't fetched again. So a failing feed doesn't delay every turn.
+    /// The pause after a feed's failure. Without it, a failing feed would delay every turn.
     pub pause: Duration,
     /// The shortest interval of a periodic feed. A shorter one would fill the log.
     pub interval_min: Duration,
@@ -524,7 +524,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A sentence for each bound whose value is less than its [`least`](Bound::least).
+    /// Returns a sentence for each bound whose value is less than its [`least`](Bound::least).
     pub(crate) fn too_small(&self) -> Vec<String> {
         let mut limits = self.clone();
         limits.bounds().into_iter().flat_map(|it| too_small("", it)).collect()

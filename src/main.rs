@@ -5,8 +5,8 @@
 
 use std::process::ExitCode;
 
-/// mimalloc suits messages, which consist of many small allocations that one OS thread makes and
-/// another OS thread frees.
+/// The pump makes many small allocations for messages, and often one OS thread makes what another
+/// one frees. mimalloc suits this pattern.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

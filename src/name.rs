@@ -1,4 +1,5 @@
-//! Names of payloads, each a namespace and a local name, and the namespaces that Pumphouse owns.
+//! Names of payloads. A name is a namespace and a local name; the namespaces that Pumphouse owns
+//! are constants here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +14,8 @@ pub const META: &str = "https://xml-pipeline.org/ns/meta/v1";
 /// The namespace of payloads that agents and models send.
 pub const AGENT: &str = "https://xml-pipeline.org/ns/agent/v1";
 
-/// The namespace that is made from a listener's name. Agents, for example, have their payloads in
-/// such a namespace.
+/// Returns the namespace that is made from a listener's name. Agents, for example, have their
+/// payloads in such a namespace.
 ///
 /// ```
 /// let namespace = pumphouse::name::namespace_of("files");
@@ -25,7 +26,7 @@ pub fn namespace_of(listener: &str) -> String {
     format!("https://xml-pipeline.org/ns/{listener}/v1")
 }
 
-/// The name of a payload: a namespace and a local name. Shown as `{namespace}local`.
+/// The name of a payload: a namespace and a local name. It is shown as `{namespace}local`.
 ///
 /// ```
 /// use pumphouse::Name;
@@ -42,31 +43,31 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name that is known at compile time.
+    /// Makes a name that is known at compile time.
     #[must_use]
     pub const fn of(namespace: &'static str, local: &'static str) -> Name {
         Name { namespace: Cow::Borrowed(namespace), local: Cow::Borrowed(local) }
     }
 
-    /// A name that is known only at run time.
+    /// Makes a name that is known only at run time.
     #[must_use]
     pub fn new(namespace: impl Into<String>, local: impl Into<String>) -> Name {
         Name { namespace: Cow::Owned(namespace.into()), local: Cow::Owned(local.into()) }
     }
 
-    /// The namespace. Empty if there is none.
+    /// Returns the namespace, or an empty text if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The name within its namespace.
+    /// Returns the name within its namespace.
     #[must_use]
     pub fn local(&self) -> &str {
         &self.local
     }
 
-    /// Whether this is `{namespace}local`.
+    /// Whether the name is `{namespace}local`.
     #[must_use]
     pub fn is(&self, namespace: &str, local: &str) -> bool {
         self.local == local && self.namespace == namespace

@@ -8,8 +8,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-/// The configuration of a TLS client. It trusts the certificates in the PEM file `authority`, or
-/// without one, the certificate authorities that this system trusts.
+/// Returns the configuration of a TLS client. The client trusts the certificates in the PEM file
+/// `authority`. Without such a file, it trusts the certificate authorities that this system trusts.
 ///
 /// # Errors
 /// If the file can't be read or has no certificate, or if this system trusts no authority.
@@ -22,7 +22,7 @@ pub(crate) fn config(authority: Option<&Path>) -> io::Result<ClientConfig> {
     with(roots)
 }
 
-/// The configuration of a client that connects without TLS. It trusts no certificate.
+/// Returns the configuration of a client that connects without TLS. It trusts no certificate.
 pub(crate) fn nobody() -> io::Result<ClientConfig> {
     with(RootCertStore::empty())
 }
@@ -55,7 +55,7 @@ fn roots(authority: Option<&Path>) -> io::Result<RootCertStore> {
 }
 
 /// Says in plain words what is wrong and what to do, for the TLS errors that users often meet.
-/// `None` for other errors.
+/// Returns `None` for other errors.
 pub(crate) fn explained(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidCertificate(why) => match why {

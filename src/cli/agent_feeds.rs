@@ -10,7 +10,8 @@ use crate::cli::screen::Failure;
 use crate::log::atomic_file::AtomicFile;
 use crate::manifest::{AgentFeed, Context};
 
-/// Writes the file of each agent that has such feeds, or has such a file already.
+/// Writes `feeds.json` for each agent that gets feeds from services. An agent without such feeds
+/// gets an empty list, but only if it has the file already.
 pub(crate) fn write(context: &Context) -> Result<(), Failure> {
     for (agent, feeds) in &context.feeds {
         let path = context.folder.join(agent).join("feeds.json");
@@ -39,7 +40,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.commit()
 }
 
-/// The feeds as a list in JSON, with a line for each feed.
+/// Formats the feeds as a list in JSON, with a line for each feed.
 fn text(feeds: &[AgentFeed]) -> String {
     let feeds = feeds.iter().filter_map(|it| serde_json::to_string(it).ok());
     match feeds.collect::<Vec<_>>().join(",\n  ") {

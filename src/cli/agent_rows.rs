@@ -13,13 +13,13 @@ use crate::listeners::metadata::Metadatas;
 use crate::listeners::mind::{Mind, Minds};
 use crate::log::State;
 
-/// How many cells an agent's name, a thread's id and the word of a state take at least.
+/// The minimum widths, in cells, of an agent's name, of a thread's id and of a state.
 const AGENT_CELLS: usize = 10;
 const THREAD_CELLS: usize = 14;
 const STATE_CELLS: usize = 8;
-/// How many cells of a value are shown.
+/// The most cells of a value that are shown.
 const VALUE_CELLS: usize = 24;
-/// How many cells are shown after the state, however narrow the terminal is.
+/// The fewest cells that are shown after the state, however narrow the terminal is.
 const LEFT_MIN: usize = 16;
 
 /// What an agent does.
@@ -66,20 +66,20 @@ pub(crate) struct RunAtWork {
     pub(crate) steps: Vec<String>,
 }
 
-/// The agents of one thread. A fold.
+/// A fold: the agents of one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadAgents {
     minds: Minds,
     metadatas: Metadatas,
-    /// The listeners that have had a turn, or said why they had none.
+    /// The listeners that have had a turn, or that stopped without one.
     agents: BTreeSet<String>,
-    /// How the last work of each agent ended: None with an answer, else the reason of its stop.
+    /// Maps each agent to how its last work ended: None if it answered, otherwise why it stopped.
     ends: BTreeMap<String, Option<String>>,
     state: State,
 }
 
 impl Doing {
-    /// The state as a word.
+    /// Returns the state as a word.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Doing::Thinking => "thinking",
@@ -135,13 +135,14 @@ impl Apply for ThreadAgents {
 }
 
 impl ThreadAgents {
-    /// Sets the state of the thread, for a thread whose own entries aren't all applied.
+    /// Sets the state of the thread. A fork needs this, since the entries that it shares with its
+    /// source may have set the source's state.
     pub(crate) fn set_state(&mut self, state: State) {
         self.state = state;
     }
 
-    /// What is shown of each agent of the thread. The function `runs` has the runs at work that an
-    /// agent began.
+    /// Returns a row for each agent of the thread. The function `runs` returns the open runs that
+    /// an agent began.
     pub(crate) fn rows(
         &self,
         thread: &ThreadId,
@@ -166,7 +167,7 @@ impl ThreadAgents {
         agents.map(row).collect()
     }
 
-    /// What an agent does, and how many things it waits for.
+    /// Returns the state of an agent, and how many things the agent waits for.
     fn doing(&self, agent: &str, mind: &Mind) -> (Doing, usize) {
         let at_rest = || match self.ends.get(agent) {
             Some(None) => Doing::Done,
@@ -200,7 +201,7 @@ impl ThreadAgents {
     }
 }
 
-/// The line above the rows.
+/// Returns the line above the rows.
 pub(crate) fn head(style: Style) -> String {
     let (agent, thread) = (pad("agent", AGENT_CELLS), pad("thread", THREAD_CELLS));
     let state = pad("state", STATE_CELLS);
@@ -209,7 +210,7 @@ pub(crate) fn head(style: Style) -> String {
 }
 
 impl AgentRow {
-    /// The row as a line, which is cut at the style's width. `before` stands before it.
+    /// Returns the row as a line, cut at the style's width. The line begins with `before`.
     pub(crate) fn line(&self, before: &str, style: Style) -> String {
         let agent = pad(&audit::line(&self.agent), AGENT_CELLS);
         let thread = pad(&audit::line(self.thread.as_str()), THREAD_CELLS);
@@ -229,7 +230,7 @@ impl AgentRow {
         .to_owned()
     }
 
-    /// What the agent waits for or stopped for, its metadata and its runs.
+    /// Returns what the agent waits for or why it stopped, its metadata and its runs.
     fn rest(&self) -> String {
         let mut parts: Vec<String> = self.reason.iter().cloned().collect();
         if self.waits_for > 0 {
@@ -249,7 +250,7 @@ impl AgentRow {
         parts.join("  ")
     }
 
-    /// The row as an object. `time` is that of the change.
+    /// Returns the row as an object. `time` is the time of the change.
     pub(crate) fn object(&self, time: &str) -> Value {
         let run =
             |it: &RunAtWork| json!({"workflow": it.workflow, "run": it.run, "steps": it.steps});
@@ -267,7 +268,7 @@ impl AgentRow {
     }
 }
 
-/// A text with spaces behind it, up to a number of cells.
+/// Pads a text with spaces to a number of cells.
 fn pad(text: &str, cells: usize) -> String {
     format!("{text}{}", " ".repeat(cells.saturating_sub(audit::cells(text))))
 }

@@ -1,5 +1,5 @@
-//! `budget`: shows what a tree of threads has spent and may spend, and what its agents used of
-//! models; raises a limit.
+//! `budget`: shows what a tree of threads has spent and may spend, and its agents' model usage;
+//! raises a limit.
 
 use std::ops::Range;
 use std::path::Path;
@@ -122,7 +122,7 @@ impl Budget {
     }
 }
 
-/// Shows the budget of a thread's tree, and what agents used in the thread and below it.
+/// Shows the budget of a thread's tree, and the model usage of agents in the thread and below it.
 async fn show(
     builder: Builder,
     data: &Path,
@@ -213,10 +213,10 @@ impl FromStr for Day {
     }
 }
 
-/// How a day is written.
+/// A day as it is written.
 const DATE: &str = "2026-11-22";
 
-/// How many levels of threads there are below the session.
+/// Returns how many levels of threads there are below the session.
 fn depth(threads: &[ThreadRecord]) -> u64 {
     let mut depths = std::collections::HashMap::new();
     for it in threads {
@@ -233,7 +233,7 @@ fn line(it: &Spending, to: &mut Screen<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What was spent of one budget, in a line.
+/// Formats the spending of one budget as a line.
 pub(crate) fn told(it: &Spending) -> String {
     let Spending { used, of, .. } = it;
     let key = it.key.as_str();
@@ -242,8 +242,8 @@ pub(crate) fn told(it: &Spending) -> String {
     format!("{key:<12} {used:>14} of {limit}{}", of.unwrap_or_default())
 }
 
-/// What was spent of one budget, as an object. The object's `limit` is null if the budget has no
-/// limit.
+/// Returns the spending of one budget as an object. The object's `limit` is null if the budget has
+/// no limit.
 pub(crate) fn object(it: &Spending) -> Value {
     let limit = (it.limit != UNLIMITED).then_some(it.limit);
     let mut object = json!({ "key": it.key.as_str(), "used": it.used, "limit": limit });

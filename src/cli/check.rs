@@ -123,13 +123,13 @@ struct Report {
     durability: Durability,
     tokens: Tokens,
     doors: Vec<Door>,
-    /// The declared payloads that no listener takes, each with the number of its places that only
-    /// the JSON Schema restricts.
+    /// The declared payloads that no listener takes. The number counts the places where a payload's
+    /// schema allows more than the JSON Schema that it was made from.
     schemas: Vec<(String, usize)>,
     /// The names and descriptions of models.
     models: Vec<(String, String)>,
     listeners: Vec<Described>,
-    /// What is probably wrong in files that the manifest names.
+    /// Probable mistakes in files that the manifest names.
     warnings: Vec<Mistakes>,
 }
 
@@ -239,7 +239,7 @@ impl Report {
     }
 }
 
-/// The names of the payloads that a listener takes, in order.
+/// Returns the names of the payloads that a listener takes, in order.
 fn takes(it: &Described) -> Vec<String> {
     let mut takes: Vec<String> = it.takes.iter().map(ToString::to_string).collect();
     takes.sort();

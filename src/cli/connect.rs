@@ -75,7 +75,7 @@ fn unconnected(address: &Address, error: &client::Error) -> Failure {
     Failure::Untried(format!("{address} can't be reached: {error}{way}"))
 }
 
-/// The failure of a client whose token was refused: nothing was sent yet.
+/// Makes the failure for a client whose token was refused. Nothing has been sent then.
 fn token_refused(error: &client::Error) -> Failure {
     Failure::Untried(format!("{error}; nothing was sent"))
 }

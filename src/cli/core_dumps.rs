@@ -1,4 +1,4 @@
-//! Turns core dumps of a server off, because they would hold the server's memory with its keys.
+//! Turns off core dumps of a server, because they would hold the server's memory with its keys.
 
 use std::io;
 

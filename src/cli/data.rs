@@ -13,7 +13,7 @@ use crate::log::{Entry, Log, SqliteLog};
 /// The log's name in its folder.
 pub(crate) const LOG: &str = "pumphouse.db";
 
-/// Makes a folder for a log, for its owner only. A folder that exists stays as it is.
+/// Makes a folder for a log, which only its owner can enter. A folder that exists stays as it is.
 pub(crate) fn make(data: &Path) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);
@@ -22,12 +22,13 @@ pub(crate) fn make(data: &Path) -> io::Result<()> {
     folder.create(data)
 }
 
-/// Opens the log of a folder, or a log's file itself, for reading.
+/// Opens a log for reading. `data` is the log's folder, or the log's file itself.
 pub(crate) fn open(data: &Path) -> Result<SqliteLog, Failure> {
     Ok(SqliteLog::open_read_only(path(data)?)?)
 }
 
-/// The path of a folder's log, or of a log's file itself. Fails if the log doesn't exist.
+/// Returns the path of a log's file. `data` is the log's folder, or the log's file itself. Fails if
+/// the log doesn't exist.
 pub(crate) fn path(data: &Path) -> Result<PathBuf, Failure> {
     let path = if data.is_file() { data.to_owned() } else { data.join(LOG) };
     if path.exists() { Ok(path) } else { Err(Failure::Untried(missing(data, &path))) }
@@ -45,7 +46,7 @@ fn missing(data: &Path, path: &Path) -> String {
     )
 }
 
-/// The failure that a thread doesn't exist. The text names threads with similar ids.
+/// Makes the failure for a thread that doesn't exist. Its text names threads with similar ids.
 pub(crate) async fn unknown(log: &dyn Log, id: &ThreadId) -> Failure {
     let near = match audit::nearest(log, id.as_str()).await {
         Ok(near) => near,

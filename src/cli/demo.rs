@@ -1,4 +1,4 @@
-//! `demo`: a message's whole trip, from a socket through listeners into a log and back.
+//! `demo`: shows a message's whole trip, from a socket through listeners into a log and back.
 //!
 //! The log is in a temporary folder, which is removed afterwards.
 
@@ -164,8 +164,8 @@ fn calculate(expression: &str) -> String {
     )
 }
 
-/// Pushes an element, and prints what the pump sends up to the answer. Returns the entry of the
-/// answer, or `None` if the push was refused.
+/// Pushes an element, and prints everything that the pump sends until the answer has come. Returns
+/// the entry of the answer, or `None` if the push was refused.
 async fn say(
     client: &mut Client,
     element: &str,

@@ -1,4 +1,4 @@
-//! `describe`: the payloads of the organism, and what one of them looks like.
+//! `describe`: shows the payloads of the organism, or what one of them looks like.
 
 use serde_json::{Map, Value, json};
 
@@ -94,7 +94,7 @@ fn describe_provider(name: &str, to: &mut Screen<'_>) -> Result<Ending, Failure>
 }
 
 impl Form {
-    /// The form's key in a JSON object. None if no form was chosen.
+    /// Returns the form's key in a JSON object, or None if no form was chosen.
     fn name(self) -> Option<&'static str> {
         let all = [
             (self.xsd, "xsd"),
@@ -115,7 +115,7 @@ fn unfound(it: &Unfound) -> Failure {
     })
 }
 
-/// One form of a payload, as it goes into a file.
+/// Returns one form of a payload, as the content of a file.
 fn alone(all: &Capabilities, schema: &Schema, form: &str) -> String {
     match form {
         "xsd" => audit::text(&schema::xsd(schema)).into_owned(),
@@ -166,13 +166,14 @@ fn list(all: &Capabilities, to: &mut Screen<'_>) -> Result<Ending, Failure> {
     Ok(Ending::Well)
 }
 
-/// A payload in a line: its short name, the listeners that take or emit it, and what it is for.
+/// Formats a payload as a line: its short name, the listeners that take or emit it, and what it is
+/// for.
 fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> String {
     let word = all.word(&schema.name);
     let gap = " ".repeat(width - audit::cells(&word).min(width));
     let (takers, emitters) = (names(all.takers(&schema.name)), names(all.emitters(&schema.name)));
-    // Reserved payloads without listeners stand under the heading `the pump's own`, so the word
-    // isn't needed.
+    // Reserved payloads without listeners are listed under the heading `the pump's own`, so the
+    // word `reserved` isn't needed there.
     let reserved = if schema.reserved { ", reserved" } else { "" };
     let who = match (takers.is_empty(), emitters.is_empty()) {
         (false, _) => format!("by {}{reserved}: ", takers.join(", ")),
@@ -184,7 +185,7 @@ fn row(all: &Capabilities, schema: &Schema, width: usize, to: &Screen<'_>) -> St
     format!("  {}{gap}  {who}{doc}", to.style.paint(Paint::Tag, &audit::line(&word)))
 }
 
-/// All about a payload, for people.
+/// Shows everything about a payload, for people.
 fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), Failure> {
     let style = to.style;
     let told = |text: &str| audit::text(text).trim_end().to_owned();
@@ -211,13 +212,14 @@ fn page(all: &Capabilities, schema: &Schema, to: &mut Screen<'_>) -> Result<(), 
     Ok(())
 }
 
-/// A place where a payload's schema allows more than the JSON Schema that it was made from.
+/// Describes a place where a payload's schema allows more than the JSON Schema that it was made
+/// from.
 fn loose(it: &Loose) -> String {
     let holds = if it.is_open { "any JSON value" } else { "more than that schema lets through" };
     format!("{}: {holds} ({})", it.path, it.why)
 }
 
-/// The listeners that take or emit a payload, and what is special about the payload.
+/// Returns facts about a payload: the listeners that take or emit it, and its special properties.
 fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     let name = &schema.name;
     let mut facts = Vec::new();
@@ -258,7 +260,7 @@ fn facts(all: &Capabilities, schema: &Schema) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The payloads that may be emitted while a payload is handled.
+/// Returns the payloads that may be emitted while a payload is handled.
 fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| &it.emits[name]).collect();
     names.sort();
@@ -266,8 +268,8 @@ fn emitted_for<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     names
 }
 
-/// The other payloads that the takers of a payload may emit later, when they handle replies to the
-/// payloads that they sent.
+/// Returns the payloads that the takers of a payload may emit only later: when they handle the
+/// replies to the payloads that they sent.
 fn emitted_then<'a>(all: &'a Capabilities, name: &Name) -> Vec<&'a Name> {
     let at_once = emitted_for(all, name);
     let mut names: Vec<&Name> = all.takers(name).flat_map(|it| it.causes(name)).collect();
@@ -285,13 +287,13 @@ fn names<'a>(listeners: impl Iterator<Item = &'a Described>) -> Vec<&'a str> {
     listeners.map(|it| it.name.as_str()).collect()
 }
 
-/// Maps the name of a listener that takes a payload to the effects that the listener declares.
+/// Maps each listener that takes a payload to the effects that the listener declares.
 fn effects(all: &Capabilities, name: &Name) -> Map<String, Value> {
     let said = all.takers(name).filter_map(|it| Some((it.name.clone(), it.effects?)));
     said.map(|(name, it)| (name, it.as_str().into())).collect()
 }
 
-/// A payload as the list shows it, for programs.
+/// Returns a payload as the list shows it, for programs.
 fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let name = &schema.name;
     let emits: Vec<String> = emitted_for(all, name).into_iter().map(Name::to_string).collect();
@@ -316,7 +318,7 @@ fn summary(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     }
 }
 
-/// All about a payload, for programs.
+/// Returns everything about a payload, for programs.
 fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     let mut object = summary(all, schema);
     object.insert("xsd".to_owned(), schema::xsd(schema).into());
@@ -333,7 +335,7 @@ fn object(all: &Capabilities, schema: &Schema) -> Map<String, Value> {
     object
 }
 
-/// The first paragraph of a text, on one line.
+/// Returns the first paragraph of a text, on one line.
 fn first(doc: &str) -> String {
     let paragraph = doc.split("\n\n").next().unwrap_or_default();
     paragraph.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `export`: a thread as one document.
+//! `export`: writes a thread as one document.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -110,7 +110,7 @@ impl Export {
         Ok(Ending::Well)
     }
 
-    /// Checks that the options have a meaning for the format.
+    /// Checks that the options apply to the format.
     fn fits(&self) -> Result<(), Failure> {
         let is_talk = matches!(self.format, Format::MessagesOpenai | Format::MessagesAnthropic);
         let wrong = if (self.follow || self.connect.is_some()) && self.format != Format::Transcript
@@ -126,7 +126,7 @@ impl Export {
 }
 
 impl Format {
-    /// The format to write if JSON is wanted.
+    /// Returns the format to write if JSON is wanted.
     fn as_json(self) -> Format {
         match self {
             Format::Xml | Format::Markdown => Format::Jsonl,

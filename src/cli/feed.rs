@@ -79,7 +79,7 @@ impl Fetch {
         self.caller.ask(&push.in_thread(&thread), told, to).await
     }
 
-    /// The thread and the agent that have the feed.
+    /// Finds the thread and the agent that have the feed.
     async fn found(&self, log: &SqliteLog) -> Result<(ThreadId, String), Failure> {
         let id = audit::line(&self.id);
         let named = self.thread.as_deref().map(ThreadId::new);

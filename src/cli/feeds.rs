@@ -54,7 +54,7 @@ struct FeedReport {
     why: Option<String>,
     /// When the source answered last, in microseconds since the epoch.
     answered_us: Option<u64>,
-    /// When the content is no longer fresh. None if each turn asks again.
+    /// When the content stops being fresh. None if no content is fresh: each turn then asks again.
     fresh_until_us: Option<u64>,
     /// How the agent's last prompt showed the feed.
     prompt: InPrompt,
@@ -89,8 +89,8 @@ impl Feeds {
         Ok(Ending::Well)
     }
 
-    /// The thread to report on, with its entries. Fails if there is no thread in which the agent
-    /// has feeds.
+    /// Returns the thread to report on, with its entries. Fails if there is no thread in which the
+    /// agent has feeds.
     async fn entries(&self, log: &SqliteLog) -> Result<(ThreadId, Vec<Entry>), Failure> {
         let thread = self.thread.as_deref().map(ThreadId::new);
         let found = newest_thread(log, thread.as_ref(), |it| self.has_feeds(it)).await?;
@@ -114,8 +114,8 @@ impl Feeds {
     }
 }
 
-/// The newest thread whose entries are wanted, with its entries. With `named`, only this thread is
-/// looked at, and it must exist.
+/// Returns the newest thread whose entries satisfy `is_wanted`, with its entries. With `named`,
+/// only this thread is considered, and it must exist.
 pub(crate) async fn newest_thread(
     log: &SqliteLog,
     named: Option<&ThreadId>,
@@ -142,7 +142,7 @@ pub(crate) async fn newest_thread(
     Ok(None)
 }
 
-/// The agents of a thread that have a feed with this id.
+/// Returns the agents of a thread that have a feed with this id.
 pub(crate) fn agents_with(entries: &[Entry], id: &str) -> Vec<String> {
     let mut shown = Shown::default();
     entries.iter().for_each(|it| shown.apply(it));
@@ -151,7 +151,7 @@ pub(crate) fn agents_with(entries: &[Entry], id: &str) -> Vec<String> {
     having.map(str::to_owned).collect()
 }
 
-/// The feeds of an agent, or of all agents, in the order in which they are declared.
+/// Returns the feeds of an agent, or of all agents, in the order in which they are declared.
 fn reports(entries: &[Entry], agent: Option<&str>) -> Vec<FeedReport> {
     let mut shown = Shown::default();
     entries.iter().for_each(|it| shown.apply(it));
@@ -181,13 +181,14 @@ fn reports(entries: &[Entry], agent: Option<&str>) -> Vec<FeedReport> {
     all
 }
 
-/// When a feed's source answered last, and until when the answer is fresh, if it is fresh at all.
+/// Returns when a feed's source last answered, and until when the answer is fresh, if it is fresh
+/// at all.
 fn answered(entries: &[Entry], agent: &str, definition: &Definition) -> (Option<u64>, Option<u64>) {
     let own = format!("/{agent}/{}", definition.id);
     let is_question =
         |it: &&Entry| it.from() == FEED && it.key().is_some_and(|key| key.ends_with(&own));
     let Some(question) = entries.iter().rev().find(is_question) else {
-        // Without a question, the source is the pump itself, which answers when it records the
+        // If no source was asked, the pump itself is the source. It answers by recording the
         // content.
         let recorded = entries.iter().rev().find(|it| is_content(it, agent, &definition.id));
         return (recorded.map(Entry::at_us), None);
@@ -204,7 +205,7 @@ fn answered(entries: &[Entry], agent: &str, definition: &Definition) -> (Option<
     (Some(answer.at_us()), until.map(|it| answer.at_us().saturating_add(it)))
 }
 
-/// Why a feed could not be refreshed, if its last record says so.
+/// Returns why a feed could not be refreshed, if the feed's last record says so.
 fn why(entries: &[Entry], agent: &str, id: &str) -> Option<String> {
     let last = entries.iter().rev().find(|it| is_content(it, agent, id))?;
     last.decode_if::<ContextFeed>()?.why
@@ -242,7 +243,7 @@ fn in_prompt(
     }
 }
 
-/// The source, as the definition names it.
+/// Returns the source, as the definition names it.
 fn source(definition: &Definition) -> String {
     let Some(source) = &definition.source else { return String::new() };
     if source.kind == SourceKind::Set {

@@ -41,7 +41,7 @@ impl Filters {
         self.failed || self.since.is_some()
     }
 
-    /// The filter. A time such as `2h` stands for the moment that long before now.
+    /// Makes the filter. A time such as `2h` stands for the moment that long before now.
     pub(crate) fn filter(&self) -> Filter {
         let now_us = clock::wall_us();
         let at = |it: &Option<When>| it.map(|it| it.at_us(now_us));

@@ -21,12 +21,12 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// The folder's path.
+    /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Removes everything in the folder, and waits until the disk has done so.
+    /// Removes everything in the folder, and waits until the removals are on disk.
     pub(crate) fn clear(&self) -> Result<(), Failure> {
         let cleared = || {
             for entry in fs::read_dir(&self.0)? {
@@ -36,7 +36,8 @@ impl Folder {
                     false => fs::remove_file(path)?,
                 }
             }
-            // A journaling file system writes the removals before the new file, which is synced.
+            // A journaling file system records changes in order: once this file is synced, the
+            // removals before it are on disk, too.
             let path = self.0.join("cleared");
             fs::File::create(&path)?.sync_all()?;
             fs::remove_file(path)

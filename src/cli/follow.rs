@@ -10,7 +10,7 @@ use crate::engine::{Port as _, Tokio};
 /// How long a reader waits between two queries for new entries. Each query costs one index lookup.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until the log is to be queried again.
+/// Waits for the pause between two queries.
 pub(crate) async fn pause() {
     let pause = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
     Tokio::current().sleep_until(clock::now_us().saturating_add(pause)).await;

@@ -91,7 +91,7 @@ pub(crate) fn refused_lines(incoming: &Incoming, style: Style) -> String {
     }
 }
 
-/// Formats an incoming item as a JSON object. The object counts pushes from 1.
+/// Formats an incoming item as a JSON object. In the object, pushes are counted from 1.
 pub(crate) fn object(incoming: &Incoming) -> Value {
     match incoming {
         Incoming::Accepted { push, accepted } => json!({
@@ -179,7 +179,7 @@ fn has_failed(it: &Message) -> bool {
         && it.decode::<ThreadResult>().is_ok_and(|it| it.status == ThreadStatus::Failed)
 }
 
-/// The number of the push that an incoming item acknowledges or refuses, counted from 0.
+/// Returns the number of the push that an incoming item acknowledges or refuses, counted from 0.
 pub(crate) fn push(incoming: &Incoming) -> Option<u64> {
     match incoming {
         Incoming::Accepted { push, .. }

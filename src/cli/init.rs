@@ -45,7 +45,7 @@ struct Kind {
 type Project = (&'static [(&'static str, &'static str)], &'static str);
 
 impl Kind {
-    /// The files for this kind of project.
+    /// Returns the files of this kind of project, and the command to run next.
     fn project(self) -> Project {
         match (self.command, self.agent) {
             (true, _) => (&COMMAND, "pumphouse test"),
@@ -125,8 +125,8 @@ impl Init {
             }
         }
         if let Some(it) = checkout {
-            // The lock file pins the versions that Pumphouse was tested with. Without the file,
-            // Cargo takes the newest versions.
+            // The lock file pins the versions that Pumphouse was tested with. Without a lock file,
+            // Cargo would take the newest versions.
             drop(fs::copy(it.join("Cargo.lock"), folder.join("Cargo.lock")));
         }
         match to.json {
@@ -141,7 +141,7 @@ impl Init {
         Ok(Ending::Well)
     }
 
-    /// The absolute path of the checkout that a Rust project depends on.
+    /// Returns the absolute path of the checkout that a Rust project depends on.
     fn checkout(&self) -> Result<PathBuf, Failure> {
         let given = self.pumphouse.as_deref().unwrap_or(Path::new(CHECKOUT));
         whole(given).map_err(|it| {
@@ -163,7 +163,7 @@ fn executable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The absolute path of a checkout. Fails if the folder isn't a checkout of Pumphouse.
+/// Returns the absolute path of a checkout. Fails if the folder isn't a checkout of Pumphouse.
 fn whole(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     let text = fs::read_to_string(path.join("Cargo.toml"))?;
@@ -173,13 +173,13 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A path as a TOML string, in quotes.
+/// Formats a path as a TOML string, in quotes.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{text}\"")
 }
 
-/// A path as a word of a POSIX shell, in quotes where needed.
+/// Formats a path as a word of a POSIX shell, in quotes where needed.
 fn for_shell(path: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./".contains(it);
     match path.chars().all(is_plain) {
@@ -188,7 +188,7 @@ fn for_shell(path: &str) -> String {
     }
 }
 
-/// Names that can't name a package: Rust keywords, crates that every program has, folders that
+/// Names that a package can't have: Rust keywords, crates that every program has, folders that
 /// Cargo puts beside a built program, and device names of Windows.
 const TAKEN: &str = "\
     abstract as async await become box break const continue crate do dyn else enum extern false \
@@ -200,7 +200,7 @@ const TAKEN: &str = "\
 /// Makes a valid Cargo package name from the folder's name.
 fn name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    // In a name of another script, too few characters would be left to mean anything.
+    // A name in another script would lose most of its characters, so the project gets a fixed name.
     if !name.is_ascii() {
         return "my-pump".to_owned();
     }

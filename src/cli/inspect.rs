@@ -68,7 +68,7 @@ fn unreadable(error: &io::Error) -> Value {
     json!({ "code": "unreadable", "line": null, "column": null, "message": message })
 }
 
-/// The digest of a payload's canonical form, in hex.
+/// Returns the digest of a payload's canonical form, in hex.
 fn digest(view: View<'_>) -> String {
     let mut digest = blake3::Hasher::new();
     view.canonical_pieces(|piece| {

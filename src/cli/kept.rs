@@ -1,4 +1,4 @@
-//! Entries of a log, for the tests of the modules that read logs.
+//! Makes entries of a log, for the tests of the modules that read logs.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::wire::Payload;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Kept {
     pub(crate) flags: Flags,
-    /// The number of the cause, in the same thread.
+    /// The number of the entry's cause, in the same thread.
     pub(crate) cause: Option<u64>,
     /// The number of the entry that this one answers, in the same thread.
     pub(crate) reply_to: Option<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Kept {
     pub(crate) key: Option<&'static str>,
 }
 
-/// An entry of the thread `t`. Its time is `seq` seconds after the epoch.
+/// Makes an entry of the thread `t`. The entry's time is `seq` seconds after the epoch.
 pub(crate) fn kept<P: Payload>(seq: u64, from: &str, to: &str, payload: &P, with: Kept) -> Entry {
     let element = payload.encode().unwrap();
     let thread = ThreadId::new("t");

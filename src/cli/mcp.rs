@@ -12,7 +12,7 @@ use crate::cli::screen::{Ending, Failure, Screen};
 use crate::engine::Builder;
 use crate::listeners::tool::mcp::record::{Digests, digests};
 
-/// How many characters of a digest are shown to people.
+/// The characters of a digest that are shown to people.
 const DIGEST_SHOWN: usize = 12;
 
 /// Accepts the tools of the manifest's MCP servers.

@@ -1,5 +1,5 @@
-//! `metadata`: the metadata of a thread's agents, their changes, and metrics by the values of a
-//! field.
+//! `metadata`: shows the metadata of a thread's agents, their changes, or metrics by the values of
+//! a field.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::wire::iso_time;
 
 /// The text for a field that isn't set.
 const NOT_SET: &str = "not set";
-/// How many cells a value has at most in a table.
+/// The most cells of a value in a table.
 const VALUE_CELLS: usize = 40;
 
 /// Shows the metadata of a thread's agents: each field that an agent has set, its value, and when
@@ -94,12 +94,13 @@ impl MetadataVerb {
         self.agent.as_deref().is_none_or(|it| it == agent)
     }
 
-    /// The agent of the option, or the words for any agent.
+    /// Returns the subject of a message about missing metadata: the agent of the option, or `no
+    /// agent`.
     fn who(&self) -> String {
         self.agent.as_deref().map_or_else(|| "no agent".to_owned(), |it| audit::line(it).into())
     }
 
-    /// Says that nothing is set.
+    /// Says that no metadata is set.
     fn tell_none(&self, to: &mut Screen<'_>) -> Result<(), Failure> {
         if to.json {
             return Ok(());
@@ -109,7 +110,7 @@ impl MetadataVerb {
         Ok(to.line(&format!("{} {has} in {thread}", self.who()))?)
     }
 
-    /// The failure that a field has no values, which names the fields that have some.
+    /// Returns the failure for a field without values. Its text names the fields that have values.
     fn unset(&self, field: &str, history: &MetadataHistory) -> Failure {
         let known = history.values().filter(|it| self.wants(&it.agent));
         let mut known: Vec<&str> = known.map(|it| it.field.as_str()).collect();
@@ -210,7 +211,7 @@ impl MetadataVerb {
     }
 }
 
-/// The turn in which the agent made an update, or the other agent or the workflow that made it.
+/// Names the author of an update: the agent's own turn, or another agent or a workflow.
 fn maker(it: &Update) -> String {
     match (&it.by, it.turn) {
         (None, turn) => format!("turn {turn}"),
@@ -219,7 +220,7 @@ fn maker(it: &Update) -> String {
     }
 }
 
-/// A change in a line, which is cut at the style's width.
+/// Formats a change as a line, which is cut at the style's width.
 fn update_line(it: &Update, style: Style) -> String {
     let time = second(it.at_us);
     let place = format!("/{}", it.entry.seq);
@@ -256,7 +257,7 @@ fn run_text(run: &TriggeredRun) -> String {
     }
 }
 
-/// A value in one line. A text stands without quotes.
+/// Formats a value in one line. A text has no quotes.
 fn shown(value: Option<&Value>) -> String {
     match value {
         None => NOT_SET.to_owned(),
@@ -273,7 +274,7 @@ fn pad(text: &str, cells: usize) -> String {
     format!("{text}{}", " ".repeat(cells.saturating_sub(audit::cells(text))))
 }
 
-/// A field with its value, as an object.
+/// Returns a field with its value, as an object.
 fn value_object(thread: &str, it: &Update) -> Value {
     json!({
         "thread": thread,
@@ -287,7 +288,7 @@ fn value_object(thread: &str, it: &Update) -> Value {
     })
 }
 
-/// A change as an object.
+/// Returns a change as an object.
 fn update_object(thread: &str, it: &Update) -> Value {
     let run = |run: &TriggeredRun| json!({"rule": run.rule, "thread": run.thread});
     json!({
@@ -305,7 +306,7 @@ fn update_object(thread: &str, it: &Update) -> Value {
     })
 }
 
-/// What was done while a field had a value, as an object.
+/// Returns the metrics of one value of a field, as an object.
 fn metrics_object(thread: &str, field: &str, it: &ValueMetrics) -> Value {
     json!({
         "thread": thread,

@@ -1,5 +1,5 @@
-//! The changes of agents' metadata in a thread, in their order, and the runs of workflows that they
-//! led to. This module is pure.
+//! The changes of agents' metadata in a thread, in their order, and the runs of workflows that
+//! these changes began. This module is pure.
 
 use std::collections::BTreeMap;
 
@@ -47,18 +47,19 @@ pub(crate) struct TriggeredRun {
     pub(crate) thread: Option<String>,
 }
 
-/// The metadata of a thread's agents, and how they came to be. A fold.
+/// A fold: the metadata of a thread's agents, and all updates that led to it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MetadataHistory {
     /// All updates, in their order.
     pub(crate) updates: Vec<Update>,
-    /// Maps an agent to its fields, and each field to the number of its last update.
+    /// Maps an agent to its fields, and each field to the index of its last update.
     fields: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Maps an agent to the first of its newest updates.
+    /// Maps an agent to the index of the first update in its newest entry with updates.
     newest: BTreeMap<String, usize>,
-    /// Maps the message about a change to the first of the updates that it is about.
+    /// Maps the number of a message about a change to the index of the change's first update.
     told: BTreeMap<u64, usize>,
-    /// The runs that have no thread yet: the message about the change, and the trigger.
+    /// The runs that have no thread yet: for each, the number of the message about the change, and
+    /// the trigger.
     fired: Vec<(u64, String)>,
 }
 
@@ -93,16 +94,16 @@ impl Apply for MetadataHistory {
 }
 
 impl MetadataHistory {
-    /// The agents that have set metadata, each with its newest update of each field.
+    /// Returns the newest update of each field, for all agents that have set metadata.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Update> {
         let all = self.fields.values().flat_map(BTreeMap::values);
         all.filter_map(|it| self.updates.get(*it))
     }
 
-    /// Records what was set for an agent, and what was refused.
+    /// Records the fields that were set for an agent, and the fields that were refused.
     fn record(&mut self, entry: &Entry, agent: &str, metadata: Metadata) {
         if entry.is::<ThreadNote>() {
-            // A change that comes from a thread below tells of itself.
+            // A change that comes from a thread below is itself the message about the change.
             self.told.insert(entry.seq(), self.updates.len());
         }
         self.newest.insert(agent.to_owned(), self.updates.len());
@@ -134,7 +135,7 @@ impl MetadataHistory {
         }
     }
 
-    /// The updates that a message is about.
+    /// Returns the updates that a message is about.
     fn told(&mut self, of: u64) -> impl Iterator<Item = &mut Update> {
         let first = self.told.get(&of).copied().unwrap_or(self.updates.len());
         let entry = self.updates.get(first).map(|it| it.entry.clone());
@@ -142,8 +143,9 @@ impl MetadataHistory {
         all.take_while(move |it| Some(&it.entry) == entry.as_ref())
     }
 
-    /// Records that a trigger begins a run: with each update of a field that its condition refers
-    /// to or, if there is none, with all updates at once.
+    /// Records that a trigger begins a run. The run is added to each update of a field that the
+    /// trigger's condition refers to. If there is no such update, the run is added to all updates
+    /// of the change.
     fn fire(&mut self, of: u64, decision: &TriggerDecision) {
         let run = TriggeredRun { rule: decision.rule.clone(), thread: None };
         let is_seen = |field: &str| sees(&decision.saw.0, field);
@@ -169,7 +171,8 @@ impl MetadataHistory {
     }
 }
 
-/// Whether a condition that saw these values refers to a field or to a part of it.
+/// Whether a condition refers to a field or to a part of it. `saw` has the values that the
+/// condition saw.
 fn sees(saw: &Value, field: &str) -> bool {
     let Value::Object(saw) = saw else { return false };
     let is_of = |name: &str| {

@@ -1,5 +1,5 @@
-//! What agents did while a field of their metadata had each of its values: how long, and what they
-//! used of models meanwhile. This module is pure.
+//! Metrics of agents by the values of a field of their metadata: for how long the field had each
+//! value, and the model usage in that time. This module is pure.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::listeners::metadata::words::Metadata;
 use crate::schema::json;
 use crate::wire::budget::Charge;
 
-/// What an agent did while the field had one of its values.
+/// The metrics of an agent for one value of the field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ValueMetrics {
     pub(crate) agent: String,
@@ -20,11 +20,11 @@ pub(crate) struct ValueMetrics {
     pub(crate) value: Option<Value>,
     /// Whether the field has this value now.
     pub(crate) is_current: bool,
-    /// How often the field began to have the value.
+    /// How many times the field changed to the value.
     pub(crate) entered: u64,
-    /// How long it had the value in total, in microseconds.
+    /// For how long the field had the value in total, in microseconds.
     pub(crate) held_us: u64,
-    /// What the turns used that began meanwhile.
+    /// The usage of the turns that began while the field had the value.
     pub(crate) used: ModelUsage,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
     thread: ThreadId,
     field: String,
     agents: BTreeMap<String, AgentMetrics>,
-    /// When the thread ended. None while it hasn't.
+    /// When the thread ended, in microseconds since the epoch. None while it hasn't ended.
     ended_us: Option<u64>,
 }
 
@@ -44,12 +44,12 @@ struct AgentMetrics {
     value: Option<Value>,
     /// Whether the agent has ever set the field.
     has_set: bool,
-    /// The values that the field had, in the order in which it had them first.
+    /// The rows of the values that the field had, in the order of their first appearance.
     rows: Vec<Row>,
-    /// The present row, and since when, in microseconds since the epoch. None before the agent's
-    /// first entry in the thread.
+    /// The index of the present value's row, and since when the field has this value, in
+    /// microseconds since the epoch. None before the agent's first entry in the thread.
     current: Option<(usize, u64)>,
-    /// The row in which the agent's turn began.
+    /// The index of the row that was current when the agent's open turn began.
     turn: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ struct Row {
 }
 
 impl Metrics {
-    /// The metrics by the values of this field, before the thread's first entry.
+    /// Makes the metrics by the values of this field, before the thread's first entry.
     pub(crate) fn new(thread: ThreadId, field: &str) -> Metrics {
         Metrics { thread, field: field.to_owned(), agents: BTreeMap::new(), ended_us: None }
     }
@@ -100,8 +100,8 @@ impl Metrics {
         }
     }
 
-    /// The metrics of all agents that have set the field, up to now or to the end of the thread.
-    /// `now_us` is in microseconds since the epoch.
+    /// Returns the metrics of all agents that have set the field, up to now or to the end of the
+    /// thread. `now_us` is in microseconds since the epoch.
     pub(crate) fn all(self, now_us: u64) -> Vec<ValueMetrics> {
         let until_us = self.ended_us.unwrap_or(now_us);
         let having = self.agents.into_iter().filter(|(_, it)| it.has_set);
@@ -120,7 +120,7 @@ impl AgentMetrics {
         }
     }
 
-    /// Goes on in the row of the present value.
+    /// Makes the present value's row the current one, from the given time on.
     fn enter(&mut self, at_us: u64) {
         self.leave(at_us);
         let known = self.rows.iter().position(|it| it.value == self.value);
@@ -139,7 +139,7 @@ impl AgentMetrics {
         }
     }
 
-    /// Counts a charge for the value that the field had when the turn began.
+    /// Counts a charge in the row of the value that the field had when the turn began.
     fn charge(&mut self, entry: &Entry) {
         let Some((current, _)) = self.current else { return };
         let is_settled = entry.decode_if::<Charge>().is_some_and(|it| it.settled);
@@ -168,7 +168,8 @@ impl AgentMetrics {
     }
 }
 
-/// The value that an update sets a field to. None if it leaves the field as it is.
+/// Returns the value that an update sets a field to, or None if the update leaves the field as it
+/// is.
 fn value_of(metadata: Metadata, field: &str) -> Option<Value> {
     let mut fields = json::read(&metadata.fields?).ok()?;
     fields.get_mut(field).map(Value::take)
@@ -188,7 +189,7 @@ mod tests {
         kept(seq, "coder", "coder", &metadata, Kept::default())
     }
 
-    /// The charges of a turn: its reservation, or its settlement.
+    /// Makes the entry of a turn's charge: its reservation, or its settlement.
     fn charge(seq: u64, settled: bool) -> Entry {
         let (turns, tokens) = if settled { (0, -90) } else { (1, 100) };
         let told = settled.then_some((7, 3));
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_fork_begins_with_the_value_of_its_source() {
-        // To another thread, all these entries are of its source.
+        // For a thread of another id, all these entries belong to its source.
         let mut metrics = Metrics::new(ThreadId::new("fork"), "status");
         [charge(1, false), set(2, "CODING"), charge(3, true)]
             .iter()

@@ -297,7 +297,8 @@ impl Command {
         }
         let colour = io::stderr().is_terminal() && may_colour();
         let traces = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
-        // An error means that the program that embeds the pump has its own tracing, which stays.
+        // An error means that the embedding program has set up its own tracing, which then stays in
+        // use.
         let _ = match self.log_json {
             true => traces.with_writer(traces::Json).json().try_init(),
             false => traces.with_writer(io::stderr).fmt_fields(traces::fields()).try_init(),
@@ -305,7 +306,7 @@ impl Command {
     }
 }
 
-/// Leaves out the traces of refusals at doors.
+/// A filter directive that leaves out the traces of refusals at doors.
 const NO_REFUSALS: &str = "pumphouse::engine::refusals=error";
 
 /// Turns the end of a verb into an exit code. The message of a failure goes to the error output.
@@ -319,12 +320,12 @@ fn exit(ended: Result<Ending, Failure>) -> ExitCode {
     let err = io::stderr();
     let style = Style { colour: err.is_terminal() && may_colour(), ..Style::PLAIN };
     let error = style.paint(Paint::Wrong, "error:");
-    // A failed write has no other place to be reported.
+    // If this write fails, too, there is no other place to report the failure.
     let _ = writeln!(err.lock(), "{error} {}", crate::audit::text(&text));
     ExitCode::from(code)
 }
 
-/// The style of the output: with colour and the terminal's width on a terminal, else plain.
+/// Returns the style of the output: with colour and the terminal's width on a terminal, else plain.
 fn style(out: &io::Stdout) -> Style {
     if !out.is_terminal() {
         return Style::PLAIN;
@@ -340,7 +341,7 @@ fn may_colour() -> bool {
     !is_set("NO_COLOR") && !is_dumb()
 }
 
-/// Whether the terminal says that it obeys no sequences.
+/// Whether the environment variable `TERM` says that the terminal obeys no escape sequences.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|it| it == "dumb")

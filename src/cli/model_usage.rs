@@ -1,5 +1,4 @@
-//! Sums up what was used of models, by agent and by model, from the charges in a log. This module
-//! is pure.
+//! Sums up model usage by agent and by model, from the charges in a log. This module is pure.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +8,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::Entry;
 use crate::wire::budget::Charge;
 
-/// A listener, and a model that it used.
+/// The key of a usage: a listener, and a model that the listener used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UsageKey {
     /// The listener.
@@ -18,42 +17,42 @@ pub(crate) struct UsageKey {
     pub(crate) model: Option<String>,
 }
 
-/// What was used of a model.
+/// The usage of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelUsage {
-    /// The number of turns, or of what the listener counts as turns.
+    /// The number of turns, or of the units that the listener counts as turns.
     pub(crate) turns: i64,
     /// Tokens of prompts.
     pub(crate) input: u64,
-    /// How many of the prompts' tokens came from a provider's cache.
+    /// Tokens of prompts that came from a provider's cache. They are part of `input`.
     pub(crate) cached: u64,
     /// Tokens of replies.
     pub(crate) output: u64,
     /// Tokens whose charges don't say whether they are of prompts or of replies.
     pub(crate) other: i64,
-    /// How many of the tokens of prompts and replies are estimates.
+    /// Tokens of prompts and replies that are estimates. They are part of `input` and `output`.
     pub(crate) estimated: u64,
     /// Tokens that are reserved, and neither used nor given back yet.
     pub(crate) reserved: i64,
     /// The known part of the cost, in millionths.
     pub(crate) cost_micros: i64,
-    /// How many turns have no price.
+    /// The number of turns that have no price.
     pub(crate) unpriced: u64,
 }
 
 impl ModelUsage {
-    /// All tokens that are charged, also reserved ones.
+    /// Returns the number of all charged tokens, including reserved ones.
     pub(crate) fn tokens(&self) -> i64 {
         let told = i64::try_from(self.input.saturating_add(self.output)).unwrap_or(i64::MAX);
         told.saturating_add(self.other).saturating_add(self.reserved)
     }
 
-    /// The cost in millionths. None if some turn has no price.
+    /// Returns the cost in millionths, or None if some turn has no price.
     pub(crate) fn cost(&self) -> Option<i64> {
         (self.unpriced == 0).then_some(self.cost_micros)
     }
 
-    /// The sum of both.
+    /// Returns the sum of two usages.
     pub(crate) fn plus(self, it: ModelUsage) -> ModelUsage {
         ModelUsage {
             turns: self.turns + it.turns,
@@ -69,14 +68,14 @@ impl ModelUsage {
     }
 }
 
-/// What was used of models in some threads, within some time.
+/// The sum of the model usage of some threads, within a range of times.
 #[derive(Debug)]
 pub(crate) struct UsageSum {
     /// The range of times that count, in microseconds since the epoch. Turns count at the time of
     /// their reservation. Tokens and cost count at the time of their settlement, or at that of
     /// their reservation if no settlement follows.
     within: Range<u64>,
-    /// Maps a key and a day, in days since the epoch, to what was used.
+    /// Maps a key and a day, in days since the epoch, to the usage.
     used: BTreeMap<(UsageKey, u64), ModelUsage>,
     /// Maps the handling of a message to its reservations that aren't settled, each with its time
     /// in microseconds since the epoch.
@@ -87,7 +86,8 @@ pub(crate) struct UsageSum {
 type Handling = (ThreadId, Arc<str>, Option<EntryId>);
 
 impl UsageSum {
-    /// An empty sum, which counts only the usage within this range of microseconds since the epoch.
+    /// Makes an empty sum, which counts only the usage within this range of microseconds since the
+    /// epoch.
     pub(crate) fn within(within: Range<u64>) -> UsageSum {
         UsageSum { within, used: BTreeMap::new(), open: BTreeMap::new() }
     }
@@ -133,8 +133,8 @@ impl UsageSum {
     }
 
     /// Removes the reservations that an entry settles, and returns them with their times. These are
-    /// the reservations for the entry's cause or, if there are none, for the first message of the
-    /// same listener and thread that has any.
+    /// the reservations for the entry's cause. If there are none, they are the reservations for the
+    /// first message of the same listener and thread that has any.
     fn close(&mut self, entry: &Entry, listener: &Arc<str>) -> Vec<(u64, Charge)> {
         let of = |cause| (entry.thread().clone(), listener.clone(), cause);
         let own = of(entry.cause().cloned());
@@ -155,12 +155,12 @@ impl UsageSum {
         }
     }
 
-    /// What was used, by listener and model.
+    /// Returns the usage by listener and model.
     pub(crate) fn all(self) -> BTreeMap<UsageKey, ModelUsage> {
         by(&self.by_day(), |(key, _)| key.clone())
     }
 
-    /// What was used, by listener and model, on each day in UTC. Days are counted from the epoch.
+    /// Returns the usage by listener and model on each day in UTC. Days are counted from the epoch.
     pub(crate) fn by_day(mut self) -> BTreeMap<(UsageKey, u64), ModelUsage> {
         for ((_, listener, _), charges) in std::mem::take(&mut self.open) {
             for (at_us, it) in charges {
@@ -179,7 +179,7 @@ impl UsageSum {
     }
 }
 
-/// The microseconds of a day.
+/// The number of microseconds in a day.
 pub(crate) const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Sums up usage by new keys. The function `key` makes a new key from each old key.
@@ -201,8 +201,8 @@ mod tests {
     use crate::log::{Draft, Flags};
     use crate::wire::Payload as _;
 
-    /// An entry with a listener's charge. Its time is ten times `seq`, and `cause` is the number of
-    /// its cause.
+    /// Makes an entry with a listener's charge. The entry's time is ten times `seq`, and `cause` is
+    /// the number of the entry's cause.
     fn entry(seq: u64, from: &str, cause: u64, it: &Charge) -> Entry {
         let element = it.encode().unwrap();
         let thread = ThreadId::new("t");
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Charges of two agents. All charges are settled, except the second agent's last charge.
+    /// Makes charges of two agents. All charges are settled, except the second agent's last charge.
     fn charges() -> Vec<Entry> {
         let (priced, plain) = (reserve(500, 50), reserve(300, 0));
         vec![

@@ -1,4 +1,4 @@
-//! `models`: which models there are, what they cost, and whether their servers answer.
+//! `models`: lists the models, what they cost, and whether their servers answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,8 +82,8 @@ struct Row {
     answer: Answer,
 }
 
-/// How long it took until a server's reply began, or why there is no reply. None if the server
-/// wasn't asked.
+/// The time until a server's reply began, or why there is no reply. None if the server wasn't
+/// asked.
 type Answer = Option<Result<Duration, Error>>;
 
 impl Row {
@@ -97,7 +97,7 @@ impl Row {
         }
     }
 
-    /// The source of the price, in a word.
+    /// Returns the source of the price, as a word.
     fn source(&self) -> Option<&'static str> {
         match self.details.price_source.as_ref()? {
             PriceSource::Setting => Some("manifest"),
@@ -105,7 +105,7 @@ impl Row {
         }
     }
 
-    /// The table that the price is from.
+    /// Returns the name of the table that the price is from.
     fn table(&self) -> Option<&str> {
         match self.details.price_source.as_ref()? {
             PriceSource::Table(it) => Some(it),
@@ -170,7 +170,7 @@ impl Row {
 const HEAD: [&str; 9] =
     ["name", "wire", "model", "host", "window", "input", "cached", "output", "price from"];
 
-/// A number of millionths as a decimal number, with at least two places.
+/// Formats a number of millionths as a decimal number, with at least two places.
 fn units(micros: u64) -> String {
     let places = format!("{:06}", micros % 1_000_000);
     let places = places.trim_end_matches('0');
@@ -233,7 +233,7 @@ async fn check(model: &dyn Model) -> Answer {
     })
 }
 
-/// The time until a reply begins. Fails if the reply doesn't come to its end.
+/// Returns the time until a reply begins. Fails if the reply doesn't come to its end.
 async fn answer(model: &dyn Model, prompt: Prompt) -> Result<Duration, Error> {
     let began_us = clock::now_us();
     let mut reply = model.turn_once(prompt).await?;

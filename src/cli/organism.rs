@@ -21,7 +21,7 @@ use crate::trigger_source::TriggerSource;
 /// The default address to listen on, and to connect to.
 const LISTEN: &str = "127.0.0.1:8765";
 
-/// All that a start needs, except open files and sockets.
+/// Everything that a start needs, except open files and sockets.
 pub(crate) struct Organism {
     pub(crate) builder: Builder,
     /// The path of the manifest, if there is one.
@@ -31,11 +31,11 @@ pub(crate) struct Organism {
     pub(crate) durability: Durability,
     pub(crate) tokens: Tokens,
     pub(crate) doors: Vec<Door>,
-    /// Where spans for OpenTelemetry go, if the manifest says so.
+    /// Where spans for OpenTelemetry are sent, if the manifest says so.
     pub(crate) otel: Option<manifest::Otel>,
     /// The sinks of entries and live payloads.
     pub(crate) sinks: Vec<Sink>,
-    /// What tells triggers of entries and times.
+    /// The source that notifies triggers of entries and times.
     pub(crate) trigger_source: TriggerSource,
     /// Sinks of the type `return`, which only a program that embeds the pump can read.
     pub(crate) returns: Vec<Return>,
@@ -65,7 +65,7 @@ impl From<Unread> for Failure {
     }
 }
 
-/// A builder's complaints, with places in the manifest if there is one.
+/// Makes an error from a builder's complaints, with places in the manifest if there is one.
 pub(crate) fn complained(all: &Complaints, places: Option<&Places>) -> Unread {
     match places {
         Some(places) => Unread::Mistakes(places.find(all)),
@@ -86,7 +86,7 @@ pub(crate) fn check_triggers(
     Err(Unread::Mistakes(places.cloned().unwrap_or_default().find_triggers(&wrong)))
 }
 
-/// All mistakes, for people.
+/// Formats all mistakes for people.
 pub(crate) fn told(all: &Mistakes) -> String {
     let count = all.all().len();
     let mistakes = if count == 1 { "mistake" } else { "mistakes" };
@@ -96,8 +96,8 @@ pub(crate) fn told(all: &Mistakes) -> String {
 }
 
 impl Organism {
-    /// Reads the named manifest, or the one in the current folder, if there is one. Starts nothing.
-    /// If `data` is given, the log is in that folder.
+    /// Reads the named manifest, or the one in the current folder, if there is one. Nothing is
+    /// started. If `data` is given, the log is in that folder.
     pub(crate) fn read(
         file: Option<&Path>,
         builder: Builder,
@@ -129,7 +129,7 @@ impl Organism {
     }
 
     /// Reads as [`Organism::read_live`] does. Where the tools of an MCP server differ from the
-    /// recorded ones, it records the new ones instead of reporting a mistake.
+    /// recorded ones, this function records the new tools instead of reporting a mistake.
     pub(crate) fn read_accepting(
         file: Option<&Path>,
         builder: Builder,
@@ -138,8 +138,8 @@ impl Organism {
         Organism::read_with(file, builder, listeners::accepting_factories, overrides)
     }
 
-    /// Reads the manifest, if there is one. `factories` are added before those of the house staff,
-    /// and of several factories with one name the first counts.
+    /// Reads the manifest, if there is one. `factories` are added before those of the house staff.
+    /// Of several factories with the same name, the first one is used.
     fn read_with(
         file: Option<&Path>,
         builder: Builder,
@@ -158,7 +158,8 @@ impl Organism {
         let mut staff = Vec::new();
         if nobody && says.is_none_or(|it| it.listeners.is_none()) {
             staff = listeners::usual();
-            // `meta` in a manifest adds a `describe` of its own.
+            // The key `meta` of a manifest adds a `describe` of its own, which replaces the usual
+            // one.
             let is_told = says.is_some_and(|it| it.meta.is_some());
             staff.retain(|it| !is_told || it.name() != listeners::describe::NAME);
         }
@@ -205,7 +206,7 @@ fn manifest(
     })
 }
 
-/// The models of each of these manifests, and those that the program itself has.
+/// Returns the models of each of these manifests, and the models of the program itself.
 pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>, Models), Unread> {
     let is_bare = builder.listeners().next().is_none() && builder.factories().is_empty();
     let builder = builder.with(listeners::factories);
@@ -215,20 +216,20 @@ pub(crate) fn models(files: &[PathBuf], builder: Builder) -> Result<(Vec<Models>
     Ok((all?, builder.models().clone()))
 }
 
-/// Advice for a `use:` that isn't known. The project in this folder may have a listener of that
+/// Returns advice for an unknown `use:`. The project in this folder may have a listener of that
 /// name in its own program.
 fn of_a_program(mistake: &Mistake) -> Option<String> {
     let text = "the listeners of the project here are known to `cargo run -- check`";
     mistake.path.ends_with("].use").then(|| text.to_owned())
 }
 
-/// A builder with everything that `run` would serve in the current folder. MCP servers aren't
-/// asked; their tools are the recorded ones.
+/// Returns a builder with everything that `run` would serve in the current folder. MCP servers
+/// aren't asked; their tools are the recorded ones.
 pub(crate) fn served(builder: Builder) -> Result<Builder, Failure> {
     Ok(Organism::read(None, builder, None)?.builder)
 }
 
-/// The folder of the log for verbs that read it, unless --data names another.
+/// Returns the folder of the log for verbs that read the log, unless --data names another folder.
 pub(crate) fn data() -> PathBuf {
     let says = here().and_then(|file| {
         let bytes = bytes_of(file).ok()?;
@@ -237,7 +238,8 @@ pub(crate) fn data() -> PathBuf {
     says.unwrap_or_else(|| DATA.into())
 }
 
-/// The pump's name in the manifest of the current folder, and where its spans for OpenTelemetry go.
+/// Returns the pump's name in the manifest of the current folder, and where its spans for
+/// OpenTelemetry are sent.
 #[cfg(feature = "otel")]
 pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure> {
     let Some(file) = here() else { return Ok((None, None)) };
@@ -247,8 +249,9 @@ pub(crate) fn otel() -> Result<(Option<String>, Option<manifest::Otel>), Failure
     says.map_err(|all| Unread::Mistakes(all).into())
 }
 
-/// The address of the pump to connect to by default: a door of the manifest in the current folder.
-/// It is 127.0.0.1:8765 if there is no manifest, or if the manifest has no key `doors`.
+/// Returns the address of the pump to connect to by default: a door of the manifest in the current
+/// folder. The address is 127.0.0.1:8765 if there is no manifest, or if the manifest has no key
+/// `doors`.
 pub(crate) fn address() -> Result<Address, Failure> {
     let usual = || Address::Tcp(LISTEN.to_owned());
     let Some(file) = here() else { return Ok(usual()) };
@@ -261,7 +264,7 @@ pub(crate) fn address() -> Result<Address, Failure> {
     Ok(says.map_err(|all| untold(all.to_string()))?.unwrap_or_else(usual))
 }
 
-/// The path of the manifest in the current folder, if there is one.
+/// Returns the path of the manifest in the current folder, if there is one.
 pub(crate) fn here() -> Option<&'static Path> {
     let path = Path::new(manifest::FILE);
     path.exists().then_some(path)
@@ -276,7 +279,8 @@ pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The value of an environment variable. None if the variable isn't set, or its value isn't UTF-8.
+/// Returns the value of an environment variable. Returns None if the variable isn't set, or its
+/// value isn't UTF-8.
 #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

@@ -28,8 +28,8 @@ pub(crate) async fn read(log: &dyn Log, thread: &ThreadId, upto: u64) -> Result<
     Ok(overview)
 }
 
-/// The checklists as text, with a line for each step. An empty line stands before each checklist.
-/// The text is empty if there are no checklists.
+/// Formats the checklists, with a line for each step and an empty line before each checklist. The
+/// text is empty if there are no checklists.
 pub(crate) fn checklists(todos: &Todos, state: State, style: Style) -> String {
     let mut out = String::new();
     for (id, todo) in todos.all() {

@@ -55,7 +55,7 @@ impl Replay {
     }
 }
 
-/// The result, for people.
+/// Formats the result for people.
 fn told(it: &Replayed, style: Style) -> String {
     let mut out = String::new();
     let each = |all: &BTreeMap<Arc<str>, u64>| {
@@ -102,7 +102,7 @@ fn different(it: &Difference, style: Style) -> String {
     )
 }
 
-/// The result as an object.
+/// Returns the result as an object.
 fn object(it: &Replayed) -> Value {
     let each = |all: &BTreeMap<Arc<str>, u64>| -> Value {
         all.iter().map(|(name, number)| (name.to_string(), json!(number))).collect()

@@ -170,7 +170,7 @@ impl Run {
         tls.map(Some).map_err(|error| Failure::Untried(error.to_string()))
     }
 
-    /// Replaces values of the manifest by those of the options.
+    /// Replaces values of the manifest with those of the options.
     fn over(&self, organism: Organism) -> Result<Organism, Failure> {
         let mut organism = organism;
         if let Some(durability) = self.durability {
@@ -182,7 +182,7 @@ impl Run {
         }
         if !self.listen.is_empty() {
             let tcp = |address: &String| Door::Tcp { address: address.clone(), tls: None };
-            // Doors other than TCP stay as the manifest has them.
+            // The other doors stay as the manifest has them.
             organism.doors.retain(|it| !matches!(it, Door::Tcp { .. }));
             organism.doors.splice(..0, self.listen.iter().map(tcp));
         }
@@ -261,8 +261,8 @@ async fn stop(
 }
 
 /// Waits for a signal that comes at least a second from now. An earlier signal counts as a
-/// repetition of the first: a signal may go to the whole group of processes, and one of these
-/// processes may pass it on as well.
+/// repetition of the first one: a signal may go to a whole group of processes, and one of them may
+/// also pass it on to this process.
 async fn again(signals: &mut Signals) -> &'static str {
     let until = clock::now_us() + SAME_SIGNAL_US;
     loop {
@@ -273,7 +273,7 @@ async fn again(signals: &mut Signals) -> &'static str {
     }
 }
 
-/// Gives the builder its log. Also returns where the log is, for people.
+/// Gives the builder its log. Also returns a description of the log's place, for people.
 pub(crate) fn log(
     builder: Builder,
     data: &Path,
@@ -292,7 +292,7 @@ pub(crate) fn log(
     Ok((builder.with(log), path.display().to_string()))
 }
 
-/// The sinks of the manifest, each with its position beside the log.
+/// Returns the sinks of the manifest, each with its position beside the log.
 fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
     for sink in &organism.returns {
         let name = sink.name();
@@ -309,7 +309,7 @@ fn sinks(organism: &Organism) -> Result<Vec<Sink>, Failure> {
     kept.collect::<Result<_, _>>().map_err(|it| Failure::Untried(it.to_string()))
 }
 
-/// A failure that keeps the pump from starting.
+/// Makes a failure that keeps the pump from starting.
 fn untried(error: impl std::fmt::Display) -> Failure {
     Failure::Untried(error.to_string())
 }
@@ -350,7 +350,7 @@ fn unopened(data: &Path, error: Error) -> Failure {
 fn unbound(address: &str, error: &door::Error, data: &Path) -> Failure {
     let text = match error {
         door::Error::Address(it) if it.kind() == io::ErrorKind::AddrInUse => {
-            // Most often, the `run` of the same data folder listens there.
+            // Most often, another `run` on the same data folder listens there.
             let path = data.join(data::LOG);
             let opened = path.exists().then(|| SqliteLog::open(path, Durability::Full));
             if let Some(Err(error @ Error::Locked { .. })) = opened {
@@ -388,7 +388,7 @@ struct Greeting {
 impl Greeting {
     fn say(&self, to: &mut Screen<'_>) -> io::Result<()> {
         let names: Vec<&str> = self.listeners.iter().map(|it| it.name.as_str()).collect();
-        // Listeners that every pump has come last.
+        // The listeners that every pump has are named last.
         let staff = listeners::staff();
         let is_staff = |it: &&str| staff.iter().any(|one| one.name() == *it);
         let (always, own): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_staff);
@@ -422,7 +422,7 @@ impl Greeting {
         said(to, &object, &format!("{line}{metrics}\ntry: {}", self.example()))
     }
 
-    /// A shell command with a push to this pump. Without a door, `pumphouse demo`.
+    /// Returns a shell command that pushes to this pump, or `pumphouse demo` if there is no door.
     fn example(&self) -> String {
         let Some(first) = self.addresses.first() else { return "pumphouse demo".to_owned() };
         let at = first.to_string().parse::<SocketAddr>();
@@ -437,9 +437,9 @@ impl Greeting {
     }
 }
 
-/// An example of a payload for the first listener beside the core's. None if the example can't
-/// stand in single quotes on one line of a shell, as a format of `printf`, or has more than 200
-/// bytes.
+/// Returns an example of a payload for the first listener that isn't one of the core's. Returns
+/// None if the example has more than 200 bytes, or can't stand in single quotes on one line of a
+/// shell as a format of `printf`.
 fn push(plan: &Plan) -> Option<String> {
     let core = listeners::core();
     let own = plan.listeners().iter().find(|it| core.iter().all(|one| one.name() != it.name));

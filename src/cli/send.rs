@@ -104,7 +104,8 @@ impl Send {
         }
     }
 
-    /// An element as it is sent: unchanged, unless an option says where it goes.
+    /// Returns an element as it is sent: unchanged, unless an option names its receiver or its
+    /// thread.
     fn push(&self, bytes: Bytes, name: &str, number: u64) -> Result<Bytes, Failure> {
         if self.to.is_none() && self.thread.is_none() {
             return Ok(bytes);
@@ -198,7 +199,7 @@ impl SendProgress {
     }
 }
 
-/// Every element of a file, each as its own bytes.
+/// Splits a file into its elements, each as its own bytes.
 fn elements(name: &str, bytes: &[u8]) -> Result<Vec<Bytes>, Failure> {
     let wrong = |error: xml::Error| Failure::Untried(format!("{name}: {error}; nothing was sent"));
     let mut splitter = Splitter::new(XmlLimits::FILE);

@@ -12,7 +12,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to catch both signals: from now on, they don't end the process by themselves.
+    /// Begins to catch Ctrl-C and SIGTERM. From now on, neither signal ends the process by itself.
     pub(crate) fn listen() -> Result<Signals, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let trouble = |error| Failure::Untried(format!("signals can't be heard: {error}"));

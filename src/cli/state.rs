@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// A thread, for people.
+/// Formats a thread's state for people.
 fn told(it: &ThreadState, style: Style) -> String {
     let id = audit::line(it.thread.as_str()).into_owned();
     let (seq, at) = (it.seq, iso_time(it.at_us));
@@ -94,7 +94,7 @@ fn told(it: &ThreadState, style: Style) -> String {
     out
 }
 
-/// A waiting message, in a line.
+/// Formats a waiting message as a line.
 fn waits(it: &Waiting) -> String {
     let until = match (it.until_us, it.attempts) {
         (Some(u64::MAX), _) => "until something else comes".to_owned(),
@@ -106,7 +106,7 @@ fn waits(it: &Waiting) -> String {
     format!("waits  {}  {name} → {listener}  {until}", audit::line(&it.entry.to_string()))
 }
 
-/// A thread as an object.
+/// Returns a thread's state as an object.
 fn object(it: &ThreadState) -> Value {
     let fold = |it: &FoldState| {
         json!({

@@ -1,4 +1,5 @@
-//! Code of verbs that ask a running pump for something: their options, the push, and its answer.
+//! Shared code of verbs that ask a running pump to do something: their options, the push, and the
+//! pump's answer.
 
 use std::time::Duration;
 
@@ -28,14 +29,14 @@ pub(crate) struct Steering {
     pub(crate) caller: Caller,
 }
 
-/// What became of a thread, in a line.
+/// Says in a line what was done to a thread, by whom and why.
 pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -> String {
     let reason = reason.map(|it| format!(": {it}")).unwrap_or_default();
     audit::line(&format!("{thread} is {what} by {by}{reason}")).into_owned()
 }
 
 impl Caller {
-    /// Pushes a payload that steers a thread into that thread, and shows the answer as `ask` does.
+    /// Pushes a payload into the thread that it steers, and shows the answer as `ask` does.
     pub(crate) async fn steer<A: Payload>(
         &self,
         thread: &str,
@@ -47,8 +48,8 @@ impl Caller {
         self.ask(&push.in_thread(&ThreadId::new(thread)), line, to).await
     }
 
-    /// Pushes something, and shows the answer of type `A` as a line. Refusals and failures are
-    /// shown whole. Fails if no answer comes within 30 s, or before the connection ends.
+    /// Sends a push, and shows the answer of type `A` as a line. Refusals and failures are shown
+    /// whole. Fails if no answer comes within 30 s, or before the connection ends.
     pub(crate) async fn ask<A: Payload>(
         &self,
         push: &Push,

@@ -90,11 +90,11 @@ impl Tail {
     }
 }
 
-/// Where the last wanted messages begin.
+/// The place where the last wanted messages begin.
 struct Start {
     /// The position after which reading begins.
     after: u64,
-    /// How many wanted messages after that position aren't shown.
+    /// How many wanted messages after that position aren't to be shown.
     skip: u64,
 }
 

@@ -64,7 +64,7 @@ impl Test {
     }
 }
 
-/// The given files, and the `.scene` files in the given folders, in order.
+/// Returns the given files, and the `.scene` files in the given folders, in order.
 fn paths(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = Vec::new();
     for path in files {

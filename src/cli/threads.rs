@@ -60,7 +60,7 @@ impl Threads {
     }
 }
 
-/// The wanted threads of a page, with their records.
+/// Returns the wanted threads of a page, with their records.
 async fn wanted(
     log: &dyn Log,
     filter: &Filter,

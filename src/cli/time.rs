@@ -2,16 +2,17 @@
 
 use crate::wire::iso_time;
 
-/// How many characters of a time are shown: down to the seconds.
+/// The length of a time that is shown down to the seconds.
 const SECONDS: usize = "2026-11-21T22:15:36".len();
 
-/// A time in UTC, to the second.
+/// Formats a time in UTC, to the second.
 pub(crate) fn second(at_us: u64) -> String {
     let time = iso_time(at_us);
     format!("{}Z", time.get(..SECONDS).unwrap_or(&time))
 }
 
-/// A span of time in its largest unit.
+/// Formats a span of time in whole seconds, minutes, hours or days. A unit is used from two of it
+/// on.
 pub(crate) fn span(us: u64) -> String {
     match us / 1_000_000 {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -21,7 +22,7 @@ pub(crate) fn span(us: u64) -> String {
     }
 }
 
-/// A span of time that may be short: below ten seconds, with its milliseconds.
+/// Formats a span of time that may be short: below ten seconds, it is shown with its milliseconds.
 pub(crate) fn took(us: u64) -> String {
     match us / 1_000 {
         milliseconds @ 0..10_000 => {
@@ -31,7 +32,7 @@ pub(crate) fn took(us: u64) -> String {
     }
 }
 
-/// A span of time in seconds, for programs.
+/// Returns a span of time in seconds, for programs.
 pub(crate) fn seconds(us: u64) -> f64 {
     std::time::Duration::from_micros(us).as_secs_f64()
 }

@@ -1,5 +1,5 @@
-//! Writes the program's traces to the error output. No character of a trace steers a terminal, and
-//! long fields are cut.
+//! Writes the program's traces to the error output. Characters that would steer a terminal are
+//! escaped, and long fields are cut.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use crate::audit::{ascii, line};
 use crate::wire::quoted;
 
-/// The format of fields for people.
+/// Returns the format of fields for people.
 pub(super) fn fields() -> impl for<'a> FormatFields<'a> + 'static {
     let field = |to: &mut Writer<'_>, field: &tracing::field::Field, value: &dyn fmt::Debug| {
         let value = format!("{value:?}");
@@ -25,7 +25,7 @@ pub(super) fn fields() -> impl for<'a> FormatFields<'a> + 'static {
     debug_fn(field).delimited(" ")
 }
 
-/// Writes traces that are JSON, one a line.
+/// A writer for traces in JSON, with one trace in each line.
 pub(super) struct Json;
 
 impl<'a> MakeWriter<'a> for Json {

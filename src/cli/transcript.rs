@@ -14,7 +14,7 @@ use crate::listeners::agent::transcript::{Event, Transcript, transcript};
 use crate::log::{Draft, Log, Pages, ThreadRecord};
 use crate::name::Name;
 
-/// Writes the events of a thread so far. If `is_live`, goes on with new events, without end.
+/// Writes the events of a thread so far. If `is_live`, continues with new events and never ends.
 pub(crate) async fn events(
     log: &dyn Log,
     thread: &ThreadRecord,
@@ -38,8 +38,8 @@ pub(crate) async fn events(
     }
 }
 
-/// Writes the events of a thread that a running pump sends. If `is_live`, goes on with new events,
-/// and with text that is still being written, until a stop signal.
+/// Writes the events of a thread that a running pump sends. If `is_live`, continues with new
+/// events, and with text that is still being written, until a stop signal.
 pub(crate) async fn ask(
     address: &Address,
     credentials: &Credentials,
@@ -75,10 +75,10 @@ pub(crate) fn hear(transcript: &mut Transcript, message: &Message) -> Vec<Event>
     }
 }
 
-/// A message as its entry in the log. None if the message is live.
+/// Converts a message to its entry in the log. Returns None if the message is live.
 ///
-/// A door doesn't say which entry the message answers. So the entry's cause, which is mostly the
-/// same entry, stands for the answered entry.
+/// A door doesn't say which entry a message answers. Mostly the answered entry is the message's
+/// cause, so the cause stands in for it.
 pub(crate) fn entry(message: &Message) -> Option<Entry> {
     let thread = message.thread.clone()?;
     let seq = message.entry.as_ref().filter(|_| message.shown != Shown::Live)?.seq;
@@ -101,8 +101,9 @@ fn put(events: &[Event], is_live: bool, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The conversation of one of a thread's agents: of the agent with the given name, or of the only
-/// agent. Fails if there is no such agent, or if there are several agents and no name is given.
+/// Returns the conversation of one of a thread's agents: of the agent with the given name, or of
+/// the only agent. Fails if there is no such agent, or if there are several agents and no name is
+/// given.
 pub(crate) async fn talk(
     log: &dyn Log,
     thread: &ThreadRecord,

@@ -64,7 +64,7 @@ pub(crate) async fn one(
     draw(log, root, &left(log).await?, to).await
 }
 
-/// Maps a thread to what is left to do in it. Threads without anything left are absent.
+/// Maps each thread to the work that is left in it. Threads without such work are absent.
 async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Remaining>, Failure> {
     let mut left: HashMap<ThreadId, Remaining> = HashMap::new();
     for open in log.open_entries().await? {
@@ -81,7 +81,7 @@ async fn left(log: &dyn Log) -> Result<HashMap<ThreadId, Remaining>, Failure> {
     Ok(left)
 }
 
-/// Draws a thread and all below it, with what is left to do.
+/// Draws a thread and all below it, with the work that is left in each.
 async fn draw(
     log: &dyn Log,
     root: &ThreadId,
@@ -90,7 +90,7 @@ async fn draw(
 ) -> Result<(), Failure> {
     let branches = if has_boxes() { Branches::Boxes } else { Branches::Ascii };
     for it in audit::placed(log.tree(root).await?) {
-        // The records of a tree have the first entries of live threads only.
+        // The log's records of a tree contain the first entries of live threads only.
         let first = match &it.thread.first {
             Some(first) => Some(first.clone()),
             None => log.read(&it.thread.id, 0, 1, 1).await?.into_iter().next(),

@@ -1,4 +1,5 @@
-//! `trigger`: whether a workflow's trigger would fire, and why; and switching triggers off and on.
+//! `trigger`: says whether a workflow's trigger would fire, and why; and switches triggers off and
+//! on.
 
 use std::path::PathBuf;
 
@@ -103,7 +104,7 @@ impl TriggerVerb {
     }
 }
 
-/// Switches a trigger, and tells how that went.
+/// Switches a trigger on or off, and shows the pump's answer.
 async fn switch(
     name: String,
     on: bool,
@@ -118,7 +119,7 @@ async fn switch(
     caller.ask(&push, line, to).await
 }
 
-/// What a trigger would do.
+/// What a trigger would do for given values.
 struct Outlook {
     condition: Option<Condition>,
     verdict: Verdict,
@@ -215,7 +216,7 @@ fn show_times(name: &str, times: &Times, to: &mut Screen<'_>) -> Result<Ending, 
     Ok(if next.is_empty() { Ending::Wrong } else { Ending::Well })
 }
 
-/// A time in the zone of a schedule.
+/// Formats a time in the zone of a schedule.
 fn shown(us: u64, times: &Times) -> Option<String> {
     let time = Timestamp::from_microsecond(i64::try_from(us).ok()?).ok()?;
     let zone = match times {
@@ -225,7 +226,7 @@ fn shown(us: u64, times: &Times) -> Option<String> {
     Some(time.to_zoned(zone).to_string())
 }
 
-/// Whether a condition holds of some values. Without a condition it does.
+/// Evaluates a condition on some values. An absent condition holds.
 fn verdict(condition: Option<&Condition>, subject: &str, values: &Map<String, Value>) -> Verdict {
     let values = json!({ subject: values });
     match condition {

@@ -1,4 +1,4 @@
-//! What agents used of models, as a table or as objects.
+//! Shows the model usage of agents, as a table or as objects.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,10 +17,11 @@ use crate::log::{Error, Log, ThreadPages};
 /// The text for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// Maps a listener and a model to what the listener used of the model.
+/// Maps a listener and a model to the listener's usage of the model.
 type UsageByKey = BTreeMap<UsageKey, ModelUsage>;
 
-/// What a thread and all threads below it used within a time, in microseconds since the epoch.
+/// Returns the usage of a thread and all threads below it within a range of times, in microseconds
+/// since the epoch.
 pub(crate) async fn of_thread(
     log: &dyn Log,
     thread: &ThreadId,
@@ -31,7 +32,7 @@ pub(crate) async fn of_thread(
     Ok(usages.all())
 }
 
-/// What was used, in a line. None if there was no turn.
+/// Formats the usage as a line. Returns None if there was no turn.
 pub(crate) fn line(used: &UsageByKey) -> Option<String> {
     let all = total(used);
     let cost = all.cost().map_or(UNKNOWN.to_owned(), money);
@@ -39,7 +40,7 @@ pub(crate) fn line(used: &UsageByKey) -> Option<String> {
     (all.turns > 0).then_some(line)
 }
 
-/// Shows what a thread and all threads below it used.
+/// Shows the usage of a thread and all threads below it.
 pub(crate) async fn tell(
     thread: &ThreadId,
     data: &Path,
@@ -53,7 +54,7 @@ pub(crate) async fn tell(
     show(&used, to)
 }
 
-/// Shows what was used on a day: in all threads, or in one thread and all threads below it.
+/// Shows the usage on a day: in all threads, or in one thread and all threads below it.
 pub(crate) async fn of_day(
     data: &Path,
     thread: Option<&ThreadId>,
@@ -68,7 +69,8 @@ pub(crate) async fn of_day(
     Ok(Ending::Well)
 }
 
-/// What was used within a time: in all threads, or in one thread and all threads below it.
+/// Sums up the usage within a range of times: in all threads, or in one thread and all threads
+/// below it.
 pub(crate) async fn within(
     data: &Path,
     thread: Option<&ThreadId>,
@@ -92,7 +94,7 @@ pub(crate) async fn within(
     Ok(usages)
 }
 
-/// The sum of all that was used.
+/// Returns the sum of all usage.
 pub(crate) fn total(used: &UsageByKey) -> ModelUsage {
     by(used, |_| ()).remove(&()).unwrap_or_default()
 }
@@ -103,7 +105,7 @@ async fn take(log: &dyn Log, thread: &ThreadId, usages: &mut UsageSum) -> Result
     Ok(())
 }
 
-/// Shows what was used by agent and model. If several agents used one model, the sum of each model
+/// Shows the usage by agent and model. If several agents used one model, the sum of each model
 /// follows. If there are several models, the sum of all models follows.
 pub(crate) fn show(used: &UsageByKey, to: &mut Screen<'_>) -> Result<(), Failure> {
     if to.json {
@@ -151,12 +153,12 @@ pub(crate) fn show(used: &UsageByKey, to: &mut Screen<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// A name, on one line.
+/// Formats a name on one line.
 fn shown(name: &str) -> String {
     audit::line(name).into_owned()
 }
 
-/// A number of millionths as a decimal number with six places.
+/// Formats a number of millionths as a decimal number with six places.
 pub(crate) fn money(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     let micros = micros.unsigned_abs();

@@ -1,4 +1,4 @@
-//! Shows what was used of models, in a table by model, by agent or by day.
+//! Shows model usage in a table by model, by agent or by day.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ impl Group {
         }
     }
 
-    /// The name of the row that has a key's usage on a day. None if the row is for a model, and the
-    /// charges name no model.
+    /// Returns the name of the row that counts a key's usage on a day. Returns None if rows are
+    /// models, and the charges name no model.
     fn row(self, key: &UsageKey, day: u64) -> Option<String> {
         match self {
             Group::Model => key.model.clone(),
@@ -40,14 +40,14 @@ impl Group {
     }
 }
 
-/// The date of a day, which is counted from the epoch.
+/// Formats a day, which is counted from the epoch, as a date.
 fn date(day: u64) -> String {
     let at = i64::try_from(day.saturating_mul(DAY_US)).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_microsecond(at).unwrap_or(jiff::Timestamp::MAX);
     at.strftime("%Y-%m-%d").to_string()
 }
 
-/// Shows what was used in a table with a sum at its end, or as objects.
+/// Shows the usage: as a table with a sum at its end, or as objects.
 pub(crate) fn show(
     used: &BTreeMap<(UsageKey, u64), ModelUsage>,
     group: Group,
@@ -92,8 +92,8 @@ fn cells(it: &ModelUsage) -> [String; 7] {
     ]
 }
 
-/// The cost of the turns that have a price. None if some turns have no price and the known cost
-/// is 0.
+/// Returns the cost of the turns that have a price. Returns None if some turns have no price and
+/// the known cost is 0.
 fn known_cost(it: &ModelUsage) -> Option<i64> {
     (it.unpriced == 0 || it.cost_micros != 0).then_some(it.cost_micros)
 }

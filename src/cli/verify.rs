@@ -38,7 +38,7 @@ impl Verify {
         };
         let report = match report {
             Ok(report) => report,
-            // A file that no longer looks like a log is the worst finding.
+            // A file that no longer looks like a log is reported as a finding: the worst one.
             Err(error @ (Error::NotALog { .. } | Error::Damaged { .. })) if to.json => {
                 to.object(&json!({ "log": what, "sound": false, "why": error.to_string() }))?;
                 return Ok(Ending::Wrong);

@@ -20,7 +20,7 @@ use organism::{Organism, Wanted};
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
-/// For how long an agent without work is shown, by default.
+/// How long an agent without work is shown, by default.
 const RECENT: &str = "10m";
 
 /// Shows what each agent does, in each of its threads, until Ctrl-C: the turn, the state, the
@@ -75,14 +75,15 @@ impl Watch {
         ended
     }
 
-    /// What the log has of the agents, and the position up to which it was read.
+    /// Reads from the log what each agent does. Also returns the position up to which the log was
+    /// read.
     async fn begin(&self, log: &dyn Log, wanted: Wanted) -> Result<(Organism, u64), Failure> {
         let last = audit::last_position(log).await?;
         let since_us = self.since.at_us(clock::wall_us());
         Ok((Organism::read(log, wanted, since_us, last).await?, last))
     }
 
-    /// Writes a line for each agent, then one for each change.
+    /// Writes a line for each agent, and then a line for each change.
     async fn tell(
         &self,
         log: &dyn Log,

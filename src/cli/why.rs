@@ -44,7 +44,7 @@ impl Why {
     }
 }
 
-/// Shows people what led to a message.
+/// Shows what led to a message, for people.
 pub(crate) async fn tell(
     entry: &EntryId,
     data: &Path,

@@ -129,7 +129,7 @@ impl Retry {
         outcome(&self.caller, &push, &workflow, to).await
     }
 
-    /// The run, and the name of its workflow.
+    /// Finds the run, and the name of its workflow.
     async fn find(&self, log: &dyn Log) -> Result<(EntryId, String), Failure> {
         let named = self.run.parse::<EntryId>().ok();
         let thread =
@@ -222,7 +222,7 @@ fn told(failed: &WorkflowFailed, thread: &str, to: &mut Screen<'_>) -> Result<()
     Ok(())
 }
 
-/// What any other answer means.
+/// Says what an answer means that is neither a result nor a failure of the run.
 fn refused(answer: &Message, workflow: &str) -> String {
     match answer.decode::<Huh>() {
         Ok(Huh { code, message, advice, .. }) => format!("{workflow}: {code}: {message}; {advice}"),

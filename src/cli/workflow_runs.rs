@@ -26,7 +26,7 @@ const CORE: &str = "core";
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunState {
-    /// The run hasn't begun, or its thread is held.
+    /// The run hasn't begun, its thread is held, or its workflow was missing when a result came.
     Waiting,
     /// The run is at work.
     Running,
@@ -47,16 +47,15 @@ pub(crate) struct Run {
     pub(crate) workflow: String,
     /// Whether the workflow has noted that the run began.
     has_begun: bool,
-    /// The calls that have no result yet, by the numbers of their entries.
+    /// Maps the number of a call's entry to the call, until the call has a result.
     calls: BTreeMap<u64, CallName>,
     /// The state of the run's thread.
     thread: State,
-    /// Whether the last result came while the manifest didn't have the workflow, so that the run
-    /// waits.
+    /// Whether the manifest didn't have the workflow when the last result came. The run then waits.
     is_lost: bool,
-    /// Whether the message was refused, so that there is no run.
+    /// Whether the message was refused. There is no run then.
     is_refused: bool,
-    /// How the run ended. None while it hasn't.
+    /// How the run ended. None while it hasn't ended.
     end: Option<End>,
 }
 
@@ -65,7 +64,7 @@ pub(crate) struct Run {
 struct End {
     state: RunState,
     at_us: u64,
-    /// The step that failed, if one did.
+    /// The step that failed, if a step failed.
     step: Option<String>,
     reason: Option<String>,
 }
@@ -74,9 +73,9 @@ struct End {
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
     kind: CauseKind,
-    /// The identity, agent, workflow or listener.
+    /// The name of the identity, agent, workflow or listener that began the run, if it is known.
     name: Option<String>,
-    /// The agent's turn.
+    /// The agent's turn, if an agent began the run in a turn.
     turn: Option<u64>,
     /// The entry that led to the run: a change of metadata, an action, or the message itself.
     pub(crate) entry: Entry,
@@ -84,15 +83,15 @@ pub(crate) struct Cause {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CauseKind {
-    /// An identity outside has pushed the message.
+    /// An identity outside pushed the message.
     Push,
-    /// A trigger of this name.
+    /// The trigger of this name fired.
     Trigger(String),
-    /// An action of an agent.
+    /// An agent called the workflow in an action.
     Action,
-    /// A step of this name of another workflow.
+    /// The step of this name called the workflow, in a run of another workflow.
     Step(String),
-    /// A listener's own message.
+    /// A listener sent the message.
     Listener,
 }
 
@@ -105,7 +104,7 @@ impl RunState {
         RunState::Cancelled,
     ];
 
-    /// The state as a word.
+    /// Returns the state as a word.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             RunState::Waiting => "waiting",
@@ -133,14 +132,15 @@ impl FromStr for RunState {
     }
 }
 
-/// The workflow of which a message begins a run, or repeats one. None for any other message.
+/// Returns the workflow of which a message begins or repeats a run. Returns None for any other
+/// message.
 pub(crate) fn workflow_of(asked: &Entry) -> Option<&str> {
     let is_repeated = asked.is::<RetryRun>();
     name_of(asked.name()).or_else(|| asked.to().filter(|_| is_repeated))
 }
 
 impl Run {
-    /// The run that a message begins. None if the message begins none.
+    /// Returns the run that a message begins, or None if the message begins no run.
     pub(crate) fn of(asked: &Entry) -> Option<Run> {
         let workflow = workflow_of(asked)?.to_owned();
         if asked.receivers() == 0 || asked.is_refused() {
@@ -152,7 +152,8 @@ impl Run {
         Some(Run { asked, workflow, has_begun, calls, thread, is_lost, is_refused, end })
     }
 
-    /// Reads the run that a message begins, up to its end. None if the message begins none.
+    /// Reads the run that a message begins, up to its end. Returns None if the message begins no
+    /// run.
     pub(crate) async fn read(log: &dyn Log, asked: &Entry) -> Result<Option<Run>, Error> {
         let Some(mut run) = Run::of(asked) else { return Ok(None) };
         let mut pages = Pages::of(log, asked.thread()).after(asked.seq());
@@ -243,7 +244,7 @@ impl Run {
         entry.from() == self.asked.to().unwrap_or(&self.workflow) && !entry.is_from_identity()
     }
 
-    /// The state of the run.
+    /// Returns the state of the run.
     pub(crate) fn state(&self) -> RunState {
         match (&self.end, self.thread) {
             (Some(end), _) => end.state,
@@ -252,17 +253,18 @@ impl Run {
         }
     }
 
-    /// When the run ended, in microseconds since the epoch. None while it hasn't.
+    /// Returns when the run ended, in microseconds since the epoch. Returns None while it hasn't
+    /// ended.
     pub(crate) fn ended_us(&self) -> Option<u64> {
         self.end.as_ref().map(|it| it.at_us)
     }
 
-    /// The step that failed. None if no step failed.
+    /// Returns the step that failed, or None if no step failed.
     pub(crate) fn failed_step(&self) -> Option<&str> {
         self.end.as_ref()?.step.as_deref()
     }
 
-    /// Why the run waits, failed or was cancelled.
+    /// Says why the run waits, failed or was cancelled.
     pub(crate) fn reason(&self) -> Option<String> {
         match (&self.end, self.thread) {
             (Some(end), _) => end.reason.clone(),
@@ -279,8 +281,8 @@ impl Run {
         }
     }
 
-    /// The steps at work, in the order in which they were called. Of a cancelled run, those that
-    /// were at work then.
+    /// Returns the steps at work, in the order in which they were called. For a cancelled run,
+    /// these are the steps that were at work when it was cancelled.
     pub(crate) fn steps(&self) -> Vec<String> {
         let name = |it: &CallName| match it.is_undo {
             true => format!("undo of {}", it.step),
@@ -290,13 +292,14 @@ impl Run {
     }
 }
 
-/// The reason of a failure, without the name of the step that stands before it anyway.
+/// Removes the name of the step from the reason of a failure, because it is shown before the reason
+/// anyway.
 fn told(reason: &str, step: Option<&str>) -> String {
     let rest = step.and_then(|it| reason.strip_prefix(it)?.strip_prefix(" failed: "));
     rest.unwrap_or(reason).to_owned()
 }
 
-/// Who cancelled a thread, and why.
+/// Says who cancelled a thread, and why.
 fn cancelled(entry: &Entry) -> Option<String> {
     let ThreadCancelled { by, reason, .. } = entry.decode_if()?;
     Some(match reason {
@@ -306,7 +309,7 @@ fn cancelled(entry: &Entry) -> Option<String> {
 }
 
 impl Cause {
-    /// Finds out what began a run. None if the entry that led to it can't be found.
+    /// Finds out what began a run. Returns None if the entry that led to the run can't be found.
     pub(crate) async fn of(log: &dyn Log, asked: &Entry) -> Result<Option<Cause>, Error> {
         if asked.is_from_identity() {
             return Ok(Some(Cause::named(CauseKind::Push, asked.clone())));
@@ -329,7 +332,8 @@ impl Cause {
         let input = input.unwrap_or_default();
         let rule = input["rule"].as_str().unwrap_or_default().to_owned();
         let Some(change) = entry(log, asked.cause()).await? else { return Ok(None) };
-        // A trigger with `for` begins a run some time after the change.
+        // A trigger with `for` begins a run only some time after the change. The cause is the
+        // change itself.
         let change = match change.decode_if::<HeldLongEnough>() {
             Some(held) => entry(log, Some(&EntryId::new(change.thread(), held.since))).await?,
             None => Some(change),
@@ -345,14 +349,14 @@ impl Cause {
         Cause { kind, name: Some(entry.from().to_owned()), turn: None, entry }
     }
 
-    /// The agent whose action, message or metadata led to the run, with its thread. Whether the
-    /// sender is an agent isn't known here.
+    /// Returns the agent whose action, message or metadata led to the run, with its thread. The
+    /// sender may also be a listener that is no agent; this isn't checked here.
     pub(crate) fn sender(&self) -> Option<(&ThreadId, &str)> {
         let is_inside = !matches!(self.kind, CauseKind::Push | CauseKind::Step(_));
         is_inside.then(|| (self.entry.thread(), self.entry.from()))
     }
 
-    /// The cause, for people.
+    /// Formats the cause for people.
     pub(crate) fn told(&self) -> String {
         let name = self.name.as_deref().unwrap_or("?");
         let turn = self.turn.map(|it| format!(", turn {it}")).unwrap_or_default();
@@ -366,7 +370,7 @@ impl Cause {
         }
     }
 
-    /// The cause, for programs.
+    /// Returns the cause as an object, for programs.
     pub(crate) fn object(&self) -> Value {
         let (kind, step, rule) = match &self.kind {
             CauseKind::Push => ("push", None, None),
@@ -450,7 +454,7 @@ mod tests {
         result_for(seq, of, 1)
     }
 
-    /// A result that so many listeners got.
+    /// Makes an action's result that `receivers` listeners got.
     fn result_for(seq: u64, of: u64, receivers: u32) -> Entry {
         let text = format!(
             "<action-result xmlns=\"https://xml-pipeline.org/ns/agent/v1\" attempts=\"1\" \

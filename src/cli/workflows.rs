@@ -20,10 +20,10 @@ use crate::wire::iso_time;
 const PAGE: u64 = 1_024;
 /// How many runs are shown by default.
 const LINES: usize = 20;
-/// How many cells a run's id and a workflow's name take at least.
+/// The minimum widths, in cells, of a run's id and of a workflow's name.
 const ID_CELLS: usize = 22;
 const WORKFLOW_CELLS: usize = 12;
-/// How many cells are shown after the workflow, however narrow the terminal is.
+/// The fewest cells that are shown after the workflow, however narrow the terminal is.
 const LEFT_MIN: usize = 24;
 
 /// Lists the runs of workflows, the newest first: the state of each run, when it began, how long it
@@ -101,7 +101,7 @@ impl Workflows {
         Ok(Ending::Well)
     }
 
-    /// Says that there are more runs, or none.
+    /// Says that there are older runs, or that there are no runs at all.
     fn tell_rest(&self, shown: usize, has_more: bool, to: &mut Screen<'_>) -> Result<(), Failure> {
         let has_filter =
             self.thread.is_some() || !self.workflow.is_empty() || !self.state.is_empty();
@@ -126,7 +126,7 @@ impl Workflows {
     }
 }
 
-/// A thread and all threads below it.
+/// Returns a thread and all threads below it. Fails if the thread doesn't exist.
 async fn below(log: &dyn Log, thread: &ThreadId) -> Result<BTreeSet<ThreadId>, Failure> {
     let all: BTreeSet<ThreadId> = log.tree(thread).await?.into_iter().map(|it| it.id).collect();
     if all.is_empty() {
@@ -146,7 +146,8 @@ impl FromLast {
         Ok(FromLast { upto: audit::last_position(log).await? })
     }
 
-    /// The next page, with the newest entry first. None if the log's first entry was read.
+    /// Returns the next page, with the newest entry first. Returns None once the log's first entry
+    /// was read.
     async fn next(&mut self, log: &dyn Log) -> Result<Option<Vec<Entry>>, Failure> {
         if self.upto == 0 {
             return Ok(None);
@@ -159,13 +160,13 @@ impl FromLast {
     }
 }
 
-/// The line above the runs.
+/// Returns the line above the runs.
 fn head() -> String {
     let (run, workflow) = (pad("run", ID_CELLS), pad("workflow", WORKFLOW_CELLS));
     format!("{run}  {workflow}  {:<9}  {:<20}  {:>9}  {}", "state", "began", "took", "by")
 }
 
-/// A run in a line, which is cut at the style's width.
+/// Formats a run as a line, which is cut at the style's width.
 fn line(run: &Run, cause: Option<&Cause>, now_us: u64, style: Style) -> String {
     let id = pad(&audit::line(&run.asked.id().to_string()), ID_CELLS);
     let workflow = pad(&audit::line(&run.workflow), WORKFLOW_CELLS);
@@ -187,7 +188,7 @@ fn line(run: &Run, cause: Option<&Cause>, now_us: u64, style: Style) -> String {
     )
 }
 
-/// The steps at work, or why the run waits, failed or was cancelled.
+/// Returns the steps at work, or why the run waits, failed or was cancelled.
 fn detail(run: &Run) -> Option<String> {
     let steps = run.steps().join(", ");
     match (run.state(), run.reason()) {
@@ -201,7 +202,7 @@ fn detail(run: &Run) -> Option<String> {
     }
 }
 
-/// How long a run took, or has taken up to now.
+/// Returns how long a run took, or has taken up to now.
 fn length_us(run: &Run, now_us: u64) -> u64 {
     run.ended_us().unwrap_or(now_us).saturating_sub(run.asked.at_us())
 }
@@ -215,12 +216,12 @@ fn paint(state: RunState) -> Paint {
     }
 }
 
-/// A text with spaces behind it, up to a number of cells.
+/// Pads a text with spaces to a number of cells.
 fn pad(text: &str, cells: usize) -> String {
     format!("{text}{}", " ".repeat(cells.saturating_sub(audit::cells(text))))
 }
 
-/// A run as an object.
+/// Returns a run as an object.
 fn object(run: &Run, cause: Option<&Cause>, now_us: u64) -> Value {
     json!({
         "run": run.asked.id().to_string(),

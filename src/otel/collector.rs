@@ -26,7 +26,7 @@ pub struct Collector {
     url: Url,
 }
 
-/// The endpoint or a header of a collector can't be used.
+/// The error for an endpoint or a header of a collector that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoCollector {
@@ -68,8 +68,8 @@ impl fmt::Display for Unsent {
 impl std::error::Error for Unsent {}
 
 impl Collector {
-    /// The collector at an endpoint such as `http://127.0.0.1:4318`. `/v1/traces` is appended
-    /// unless the path ends with it. Each request has these headers.
+    /// Makes a collector at an endpoint such as `http://127.0.0.1:4318`. `/v1/traces` is appended
+    /// unless the path ends with it. Each request gets the given headers.
     ///
     /// # Errors
     /// The endpoint is no URL of `http` or `https`, or holds a password; or a header isn't valid.
@@ -106,7 +106,7 @@ impl Collector {
         Ok(Collector { client, url })
     }
 
-    /// The URL that spans are sent to, without its query, which may hold a secret.
+    /// Returns the URL that spans are sent to, without its query, which may hold a secret.
     #[must_use]
     pub fn url(&self) -> String {
         let mut url = self.url.clone();
@@ -115,7 +115,7 @@ impl Collector {
     }
 
     /// Sends a batch of spans, as [`encode`](crate::otel::encode()) writes it. Returns how many of
-    /// its spans the collector rejected.
+    /// the batch's spans the collector rejected.
     ///
     /// # Errors
     /// The collector didn't take the batch, or didn't answer within 10 s.
@@ -169,8 +169,8 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// Reads from a collector's answer how many spans or points it rejected. The answers to spans and
-/// to metrics have the same fields.
+/// Reads from an answer how many spans or points the collector rejected. Both kinds of answers have
+/// the same fields.
 fn rejected(body: &[u8]) -> u64 {
     let answer = ExportTraceServiceResponse::decode(body).ok();
     let partial = answer.and_then(|it| it.partial_success);
@@ -195,7 +195,8 @@ fn header_map<'a>(
     Ok(map)
 }
 
-/// The innermost cause of an error. The outer causes may show the URL with its query.
+/// Returns the innermost cause of an error, because the outer causes may show the URL with its
+/// query.
 fn root(error: &reqwest::Error) -> String {
     let first: &(dyn StdError + 'static) = error;
     let causes = std::iter::successors(Some(first), |it| (*it).source());

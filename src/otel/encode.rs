@@ -28,13 +28,13 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The pump with this name and this log. A pump without a name is called `pumphouse`.
+    /// Describes the pump with this name and this log. A pump without a name is called `pumphouse`.
     #[must_use]
     pub fn new(name: Option<&str>, log: Uuid) -> Resource {
         Resource { name: name.unwrap_or("pumphouse").to_owned(), log }
     }
 
-    /// The resource in OTLP's form.
+    /// Returns the resource in OTLP's form.
     pub(super) fn described(&self) -> Described {
         Described {
             attributes: attributes(&[
@@ -46,7 +46,7 @@ impl Resource {
     }
 }
 
-/// An `ExportTraceServiceRequest` with these spans, as protobuf.
+/// Encodes these spans as an `ExportTraceServiceRequest`, in protobuf.
 #[must_use]
 pub fn encode(spans: &[Span], resource: &Resource) -> Vec<u8> {
     let spans = ScopeSpans {
@@ -62,7 +62,8 @@ pub fn encode(spans: &[Span], resource: &Resource) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
 }
 
-/// The program that made the spans or metrics: this version of the pump.
+/// Returns the scope of the spans and metrics: the program that made them, which is this version of
+/// the pump.
 pub(super) fn scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "pumphouse".to_owned(),

@@ -16,8 +16,8 @@ use crate::otel::encode::{NANOS, Resource, attributes};
 use crate::otel::names::{self, Named};
 use crate::otel::span::{Attribute, Span, Value};
 
-/// The most sets of attributes, such as a model and its server, that have a series of their own in
-/// a histogram. All further sets share one series.
+/// The most sets of attributes that have a series of their own in a histogram. A set is, for
+/// example, a model and its server. All further sets share one series.
 const SERIES_MAX: usize = 1_000;
 
 /// A histogram of OpenTelemetry's convention for generative AI.
@@ -61,7 +61,7 @@ const KINDS: [Kind; 2] = [
 const TOKENS: usize = 0;
 const DURATION: usize = 1;
 
-/// The attributes of a request's span that each point has as well.
+/// The attributes that each point takes over from the span of its request.
 const SAID: [Named; 6] = [
     names::OPERATION_NAME,
     names::PROVIDER_NAME,
@@ -97,21 +97,20 @@ struct Series {
 }
 
 impl Metrics {
-    /// Empty histograms that begin at this time, in microseconds since the epoch.
+    /// Makes empty histograms that begin at this time, in microseconds since the epoch.
     #[must_use]
     pub fn since(since_us: u64) -> Metrics {
         Metrics { since_us, series: [BTreeMap::new(), BTreeMap::new()] }
     }
 
-    /// Whether nothing was measured yet.
+    /// Whether nothing has been measured yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(BTreeMap::is_empty)
     }
 
     /// Adds the span of a request to a model, and returns whether the span was added. Other spans
-    /// aren't added, and neither are turns without an end in the log, because their duration is
-    /// unknown.
+    /// aren't added. Nor are turns without an end in the log, because their duration is unknown.
     pub fn add(&mut self, span: &Span) -> bool {
         let is_chat = span.attribute(names::OPERATION_NAME) == Some(&Value::from("chat"));
         let error = span.failure.as_ref().map(|it| it.kind.as_str());
@@ -149,7 +148,7 @@ impl Metrics {
         it.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
     }
 
-    /// An `ExportMetricsServiceRequest` with the sums so far, as protobuf. `now_us` is in
+    /// Encodes the sums so far as an `ExportMetricsServiceRequest`, in protobuf. `now_us` is in
     /// microseconds since the epoch.
     #[must_use]
     pub fn encode(&self, resource: &Resource, now_us: u64) -> Vec<u8> {
@@ -228,7 +227,7 @@ mod tests {
         }
     }
 
-    /// The metrics as a collector reads them.
+    /// Decodes the metrics as a collector would.
     fn read(it: &Metrics) -> Vec<Metric> {
         let resource = Resource::new(None, Uuid::nil());
         let request = ExportMetricsServiceRequest::decode(&*it.encode(&resource, 9_000_000));
@@ -259,7 +258,7 @@ mod tests {
             (2, Some(5_100.0), Some(100.0), Some(5_000.0))
         );
         assert_eq!((input.bucket_counts[4], input.bucket_counts[7]), (1, 1));
-        // A bound belongs to the bucket that it ends.
+        // A value that equals a bucket's upper bound counts in that bucket.
         assert_eq!((output.bucket_counts[1], output.bucket_counts[2]), (1, 1));
         assert_eq!(
             (input.start_time_unix_nano, input.time_unix_nano),

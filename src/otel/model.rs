@@ -6,8 +6,8 @@ use crate::model::Stop;
 use crate::otel::names;
 use crate::otel::span::Attribute;
 
-/// Maps the host of a provider to the provider's `gen_ai.provider.name` in OpenTelemetry's semantic
-/// conventions. A host also matches its subdomains.
+/// Maps a provider's host to its `gen_ai.provider.name` in OpenTelemetry's semantic conventions. An
+/// entry also matches the subdomains of its host.
 const PROVIDERS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("openai.azure.com", "azure.ai.openai"),
@@ -64,7 +64,7 @@ impl ModelName {
         }
     }
 
-    /// The attributes of the model in the span of a request to it.
+    /// Returns the attributes of the model in the span of a request to it.
     pub(super) fn attributes(&self) -> Vec<Attribute> {
         let mut all = vec![
             (names::PROVIDER_NAME, self.provider.as_str().into()),
@@ -75,9 +75,9 @@ impl ModelName {
         all
     }
 
-    /// The attributes of a router in the span of a request. `answered` is the model that the router
-    /// chose: the provider and the server are those of this model. If `answered` is None, these are
-    /// the attributes of `self`.
+    /// Returns the attributes of a router in the span of a request. If the router chose the model
+    /// `answered`, the provider and the server are those of that model. If `answered` is None,
+    /// these are the attributes of `self`.
     pub(super) fn attributes_answered_by(&self, answered: Option<&ModelName>) -> Vec<Attribute> {
         let Some(answered) = answered else { return self.attributes() };
         let mut all = ModelName { name: self.name.clone(), ..answered.clone() }.attributes();
@@ -86,8 +86,8 @@ impl ModelName {
     }
 }
 
-/// OpenTelemetry's word for why a reply ended. None if the reply was interrupted, stopped or
-/// failed, or if the log has no reason.
+/// Translates the reason why a reply ended into OpenTelemetry's word. Returns None if the reply was
+/// interrupted, stopped or failed, or if the log has no reason.
 pub(super) fn finish_reason(stop: &str) -> Option<&str> {
     Some(match Stop::from(stop) {
         Stop::End | Stop::StopText => "stop",

@@ -24,7 +24,7 @@ macro_rules! names {
             #[doc = $text]
             pub const $constant: Named = Named { name: $name, text: $text, page: $page };
         )+
-        /// Every name of an attribute.
+        /// All names of attributes.
         pub const ALL: &[Named] = &[$($constant),+];
     };
 }

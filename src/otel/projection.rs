@@ -1,7 +1,7 @@
 //! Turns the log's entries, in the order of their positions, into spans.
 //!
 //! Threads with their open spans are cached in memory. A thread that isn't cached is read from its
-//! beginning, so spans don't depend on where a projection began.
+//! beginning, so spans don't depend on the position at which a projection began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::log::{Boxed, Entry, Error, Log, Pages};
 use crate::otel::span::{Span, SpanId};
 use crate::otel::thread_spans::{ThreadSpans, TracedThread};
 
-/// How many threads are cached.
+/// The most threads that are cached.
 const THREADS_MAX: usize = 4_096;
 
 /// Makes spans of a log.
@@ -39,14 +39,14 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// A projection without content: its spans have no texts of messages.
+    /// Makes a projection without content: its spans have no texts of messages.
     #[must_use]
     pub fn new(log: Arc<dyn Log>) -> Projection {
         Projection { log, content: false, threads: BTreeMap::new() }
     }
 
-    /// Whether spans have content: messages, arguments, results, and the texts of errors. Spans
-    /// with content have [other ids](SpanId::with_content).
+    /// Sets whether spans have content: messages, arguments, results, and the texts of errors.
+    /// Spans with content have [other ids](SpanId::with_content).
     #[must_use]
     pub fn content(self, content: bool) -> Projection {
         Projection { content, ..self }
@@ -77,7 +77,7 @@ impl Projection {
         Ok(ended)
     }
 
-    /// Drops about half of the threads from a full cache: those whose last entries are the oldest.
+    /// Makes room in a full cache: drops the half of its threads whose last entries are the oldest.
     fn make_room(&mut self) {
         if self.threads.len() < THREADS_MAX {
             return;
@@ -109,7 +109,8 @@ impl Projection {
         })
     }
 
-    /// The root of a thread's tree, and the span in which the thread was opened, if there is one.
+    /// Returns the root of a thread's tree, and the span in which the thread was opened, if there
+    /// is one.
     async fn above(&self, thread: &ThreadId) -> Result<(ThreadId, Option<SpanId>), Error> {
         let Some(record) = self.log.thread(thread).await? else {
             return Err(Error::UnknownThread(thread.clone()));
@@ -118,7 +119,7 @@ impl Projection {
         let Some(opening) = self.log.opening(&record).await? else {
             return Ok((parent.clone(), None));
         };
-        // A cached parent that has entries from after the opening can't be used.
+        // A cached parent can't be used if it has already taken entries behind the opening.
         let kept = self.threads.get(parent).filter(|it| it.position < opening.position);
         let read = match kept {
             Some(_) => None,

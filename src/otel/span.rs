@@ -10,20 +10,20 @@ use crate::otel::names::Named;
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// The id of this trace for spans with content. Another id keeps them apart from the spans
-    /// without content.
+    /// Returns the id that this trace has for spans with content. Spans without content have
+    /// another id, so the two never mix.
     #[must_use]
     pub fn with_content(&self) -> TraceId {
         TraceId(prefix(&format!("{self} content")))
     }
 
-    /// The id of the trace of a tree of threads.
+    /// Returns the id of the trace of a tree of threads.
     #[must_use]
     pub fn of(root: &ThreadId) -> TraceId {
         TraceId(prefix(root.as_str()))
     }
 
-    /// The bytes of the id.
+    /// Returns the bytes of the id.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
@@ -35,35 +35,35 @@ impl TraceId {
 pub struct SpanId([u8; 8]);
 
 impl SpanId {
-    /// The id of this span with content. Another id keeps the span apart from the span without
-    /// content.
+    /// Returns the id that this span has with content. Without content the span has another id, so
+    /// the two never mix.
     #[must_use]
     pub fn with_content(&self) -> SpanId {
         SpanId(prefix(&format!("{self} content")))
     }
 
-    /// The id of the span of a turn or of a tool's execution. `entry` is the turn's `cognition_in`,
-    /// or the tool's `action`.
+    /// Returns the id of the span of a turn or of a tool's execution. `entry` is the turn's
+    /// `cognition_in`, or the tool's `action`.
     #[must_use]
     pub fn of(entry: &EntryId) -> SpanId {
         SpanId(prefix(&entry.to_string()))
     }
 
-    /// The id of the span of an agent's work, which begins with `entry`. Several agents may begin
-    /// with the same entry, so the agent's name counts, too.
+    /// Returns the id of the span of an agent's work, which begins with `entry`. Work of several
+    /// agents may begin with one entry, so the id also depends on the agent's name.
     #[must_use]
     pub fn of_work(entry: &EntryId, agent: &str) -> SpanId {
         SpanId(prefix(&format!("{entry} {agent}")))
     }
 
-    /// The bytes of the id.
+    /// Returns the bytes of the id.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 8] {
         &self.0
     }
 }
 
-/// The first `N` bytes of the text's BLAKE3 digest.
+/// Returns the first `N` bytes of the text's BLAKE3 digest.
 fn prefix<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..N]);
@@ -126,7 +126,7 @@ impl From<u64> for Value {
     }
 }
 
-/// An attribute: a name of the table, and its value.
+/// An attribute: a name from the table in `names`, and its value.
 pub type Attribute = (Named, Value);
 
 /// Why the work of a span failed.
@@ -206,13 +206,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span with the ids that spans with content have.
+    /// Replaces the ids by those of spans with content.
     pub(super) fn with_content(self) -> Span {
         let parent = self.parent.map(|it| it.with_content());
         Span { trace: self.trace.with_content(), id: self.id.with_content(), parent, ..self }
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute, if the span has the attribute.
     #[must_use]
     pub fn attribute(&self, named: Named) -> Option<&Value> {
         self.attributes.iter().find(|it| it.0 == named).map(|it| &it.1)

@@ -173,7 +173,7 @@ impl Written {
         self.say("ada", "console", &it).await
     }
 
-    /// The spans that end after a position.
+    /// Returns the spans that end after a position.
     pub(crate) async fn spans(&self, after: u64, content: bool) -> Vec<Span> {
         let mut projection = Projection::new(self.log.clone()).content(content);
         let mut spans = Vec::new();
@@ -190,7 +190,8 @@ fn asked() -> Bytes {
     format!("<ada xmlns=\"{space}\">{SECRET}</ada>").into()
 }
 
-/// A thread in which an agent is asked, acts in its first turn, and responds in its second.
+/// Writes a thread in which an agent is asked, calls a tool in its first turn, and responds in its
+/// second.
 async fn worked() -> Written {
     let mut it = Written::new().await;
     it.ask().await;
@@ -372,7 +373,8 @@ async fn a_thread_below_belongs_to_the_trace_and_to_the_action_that_called() {
     assert_eq!(text(below, names::THREAD_ID), Some("sess-a.ada"));
     assert_eq!((&*below.name, below.parent), ("invoke_agent ada", Some(SpanId::of(&entry(3)))));
     assert!(spans.iter().all(|it| text(it, names::CONVERSATION_ID) == Some("sess-a")));
-    // Later entries of the parent thread change nothing.
+    // Wherever a projection begins, its spans are the same: later entries of the parent thread
+    // don't change them.
     for after in 1..10 {
         let later = it.spans(after, false).await;
         assert_eq!(later, spans[spans.len() - later.len()..], "after {after}");

@@ -108,9 +108,11 @@ impl ThreadSpans {
         &self.traced
     }
 
-    /// The span in which an entry of this thread was sent. For a call by the listener `action`,
-    /// this is the action's span; for an entry of a working agent, the span of the agent's work;
-    /// for any other entry, the span above the thread.
+    /// Returns the span in which an entry of this thread was sent.
+    ///
+    /// - For a call by the listener `action`, it is the action's span.
+    /// - For an entry of a working agent, it is the span of the agent's work.
+    /// - For any other entry, it is the span above the thread.
     pub(super) fn parent_of(&self, entry: &Entry) -> Option<SpanId> {
         if entry.from() == action::NAME
             && let Some(of) = entry.key().and_then(|it| it.parse::<EntryId>().ok())
@@ -120,7 +122,7 @@ impl ThreadSpans {
         self.working(entry.from()).or(self.traced.above)
     }
 
-    /// The span of an agent's work, if the work has had a turn.
+    /// Returns the span of an agent's work, if the work has had a turn.
     fn working(&self, agent: &str) -> Option<SpanId> {
         self.works.get(agent).filter(|it| it.turns > 0).map(|it| it.id)
     }
@@ -205,8 +207,9 @@ impl ThreadSpans {
         }
     }
 
-    /// Ends an agent's work and begins its next one, if the entry changed the work of the agent.
-    /// `shown` has the numbers of the messages that prompts of the sender's work have shown.
+    /// Ends an agent's work and begins its next one, if the entry changed which work the agent
+    /// does. `shown` has the numbers of the messages that the prompts of the sender's work have
+    /// shown.
     fn take_work(&mut self, agent: &str, entry: &Entry, shown: &[u64], spans: &mut Vec<Span>) {
         let message = self.minds.of(agent).work.as_ref().map(|it| it.id);
         if self.works.get(agent).map(|it| it.message) == message {
@@ -252,7 +255,7 @@ impl ThreadSpans {
         self.asked.clear();
     }
 
-    /// The failure that an entry reports at the end of work, if it reports one.
+    /// Returns the failure that an entry reports at the end of work, if it reports one.
     fn failure_of(&self, entry: &Entry) -> Option<Failure> {
         let (kind, message) = if let Some(it) = entry.decode_if::<Stopped>() {
             (it.reason, it.text)
@@ -267,7 +270,7 @@ impl ThreadSpans {
         Some(self.failure(kind, Some(&message)))
     }
 
-    /// A failure. The message may quote a payload, so only spans with content have it.
+    /// Makes a failure. The message may quote a payload, so only spans with content have it.
     fn failure(&self, kind: String, message: Option<&str>) -> Failure {
         Failure { kind, message: message.filter(|_| self.traced.content).map(cut) }
     }
@@ -350,8 +353,8 @@ impl ThreadSpans {
         }
     }
 
-    /// The span of an action. `result` is the action's result or, if the thread ended first, the
-    /// thread's state.
+    /// Makes the span of an action. `result` is the action's result or, if the thread ended first,
+    /// the thread's state.
     fn tool_span(
         &self,
         seq: u64,
@@ -391,7 +394,7 @@ impl ThreadSpans {
         }
     }
 
-    /// The attributes of every span.
+    /// Returns the attributes that every span has.
     fn attributes(&self, operation: &str, agent: &str, seq: u64) -> Vec<Attribute> {
         let entry = EntryId::new(&self.traced.thread, seq);
         vec![
@@ -428,16 +431,16 @@ impl ThreadSpans {
     }
 }
 
-/// The `traceparent` among the foreign elements of a `<meta>`, in any namespace.
+/// Reads the `traceparent` among the foreign elements of a `<meta>`, in any namespace.
 fn traceparent(meta: &[u8]) -> Option<Link> {
-    // The meta elements need one root to be a document.
+    // Only a single root element makes the meta elements a document.
     let whole = [b"<meta>", meta, b"</meta>"].concat();
     let meta = Element::from_canonical(whole.into()).ok()?;
     let found = meta.elements().find(|it| it.local() == "traceparent")?;
     Link::parse(&found.text())
 }
 
-/// A message in the convention's form, as JSON.
+/// Writes a message in the convention's form, as JSON.
 fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
     let parts = json!([{ "type": "text", "content": cut(text) }]);
     let mut message = json!({ "role": role, "parts": parts });
@@ -447,7 +450,7 @@ fn messages(role: &str, text: &str, finish_reason: Option<&str>) -> String {
     json!([message]).to_string()
 }
 
-/// The content, or its beginning if it is too long.
+/// Returns the text, cut at the most bytes of content.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(CONTENT_BYTES_MAX)].to_owned()
 }

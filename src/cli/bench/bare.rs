@@ -1,5 +1,6 @@
 //! A server that sends back each line that it gets. With the durability `full`, it writes the line
-//! to a file first. The waits for its answers show what a rate of pushes costs without a pump.
+//! to a file first. The waits for the server's answers show the cost of a rate of pushes without a
+//! pump.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};

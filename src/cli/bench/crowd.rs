@@ -28,8 +28,8 @@ const WAKE: &str = "threads: sleeping sessions, one answers";
 
 /// How many sessions are opened at once.
 const AT_ONCE: u64 = 64;
-/// How many sessions are woken at least, if there are so many. Every n-th session is woken, so up
-/// to twice as many sessions may be.
+/// The fewest sessions that are woken, if there are so many. Every n-th session is woken, so their
+/// number may be up to twice this minimum.
 const WOKEN: f64 = 2_000.0;
 
 pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
-//! The envelope of 250 bytes that rows measure. `benches/peers.rs` sends the same envelope to other
+//! The envelope of 250 bytes that rows use. `benches/peers.rs` sends the same envelope to other
 //! systems.
 
-/// A message for `sink` in a thread, with a number in its payload, and a line end after the
-/// message.
+/// Returns a message for `sink` in a thread, with a number in its payload, and with a line end
+/// after the message.
 pub(crate) fn envelope(thread: &str, number: u64) -> String {
     let text = format!(
         "<message xmlns=\"{}\"><meta><from>console</from><to>sink</to><thread>{thread}</thread>\

@@ -21,7 +21,7 @@ const APPEND: &str = "append of envelopes, a sync each 256 KiB";
 pub(super) const BLOCK: [u8; 4_096] = [b'x'; 4_096];
 /// The size of the file that blocks are written into, in blocks.
 pub(super) const BLOCKS: usize = 1_024;
-/// How many bytes are appended before a sync, at least.
+/// The fewest bytes that are appended between two syncs.
 const APPENDED: usize = 256 * 1_024;
 
 pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
@@ -41,15 +41,15 @@ pub(super) fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The time of one pass of the tokenizer over the envelope, in microseconds. The pass resolves
-/// namespaces, and checks nothing.
+/// Returns the time of one pass of the tokenizer over the envelope, in microseconds. The pass
+/// resolves namespaces, and checks nothing.
 pub(super) fn pass_us(times: u64) -> f64 {
     let text = envelope("sess-k3v9x2ma", 12_345);
     quickest_us(times, || xml::tokens(black_box(&text)))
 }
 
 /// Measures the times of syncs, each after one block was written. The file has its full size
-/// beforehand, like a write-ahead log that is used again.
+/// beforehand, like a write-ahead log that is reused.
 pub(super) fn sync(folder: &Path, times: u64) -> Result<Waits, Failure> {
     let path = folder.join("sync");
     let timed = || {
@@ -82,8 +82,8 @@ pub(super) fn file(path: &Path) -> io::Result<File> {
 }
 
 /// Appends envelopes to a file, and returns how many it appends per second. At least [`APPENDED`]
-/// bytes stand between two syncs, so a sync costs little. A log that did nothing else would be as
-/// fast.
+/// bytes stand between two syncs, so the syncs cost little. This rate is the upper bound for any
+/// log.
 fn append(folder: &Path, count: u64) -> io::Result<f64> {
     let path = folder.join("append");
     let mut file = File::create(&path)?;

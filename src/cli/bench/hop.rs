@@ -43,7 +43,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     sitting.show(&row)
 }
 
-/// Hops per second, with `length` hops in each thread.
+/// Returns the hops per second, with `length` hops in each thread.
 async fn hops(length: u64) -> Result<f64, Failure> {
     let down = async |Add { a, b }: Add| (a > 1).then(|| Again(Add { a: a - 1, b }));
     let listener = Listener::new("chain").on(down).inline().pure();

@@ -1,5 +1,5 @@
 //! The time from a push to its answer while one connection pushes at a constant pace: half of the
-//! highest rate. A wait begins when its push is due, not when it is written, so that a slow answer
+//! highest rate. A wait begins when its push is due, not when the push is written. So a slow answer
 //! doesn't hide the waits of later pushes.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -24,9 +24,9 @@ const LOAD: &str = "push to answer, at half load";
 const BARE: &str = "push to answer, a bare server at that pace";
 
 /// The most unanswered pushes while the highest rate is measured. The client doesn't read while it
-/// writes, so all answers to these pushes have to fit into the pump's buffer for one client.
+/// writes. So all answers to these pushes have to fit into the pump's buffer for one client.
 const WINDOW: u64 = 256;
-/// How many pushes measure the highest rate.
+/// How many pushes are sent to measure the highest rate.
 const FIRST: f64 = 50_000.0;
 /// The length of the run at half the highest rate, in seconds.
 const SECONDS: f64 = 4.0;
@@ -119,7 +119,7 @@ impl<'a> Line<'a> {
             if answered == count / 2 {
                 since = clock::now_us();
             }
-            // Several answers that came in one read let several pushes go out, which are written
+            // Several answers may come in one read. The pushes that they let go out are written
             // together.
             if self.reader.buffer().is_empty() {
                 self.writer.write_all(block.as_bytes())?;
@@ -134,7 +134,7 @@ impl<'a> Line<'a> {
         Ok(rate(count - count / 2, since))
     }
 
-    /// The waits for the answers to `count` pushes at a constant pace.
+    /// Returns the waits for the answers to `count` pushes at a constant pace.
     fn paced(&mut self, per_second: f64, count: u64) -> io::Result<Waits> {
         let Line { writer, reader, text, threads } = self;
         let since = clock::now_us();
@@ -173,7 +173,7 @@ fn push(block: &mut String, threads: &[ThreadId], number: u64) {
     block.push_str(&envelope(threads[at].as_str(), number));
 }
 
-/// The number in the next answer. Acknowledgements are skipped.
+/// Reads the next answer, and returns the number in it. Acknowledgements are skipped.
 fn answer(reader: &mut BufReader<TcpStream>, text: &mut Vec<u8>) -> io::Result<u64> {
     loop {
         text.clear();

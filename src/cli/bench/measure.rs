@@ -17,7 +17,7 @@ impl Waits {
         Waits(waits)
     }
 
-    /// A percentile of the waits, in microseconds. 0 if there are no waits.
+    /// Returns a percentile of the waits, in microseconds. Returns 0 if there are no waits.
     pub(super) fn at(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100);
         let wait = self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0);
@@ -25,13 +25,13 @@ impl Waits {
     }
 }
 
-/// The rate per second of `count` events since a time.
+/// Returns the rate per second of `count` events since a time.
 pub(super) fn rate(count: u64, since_us: u64) -> f64 {
     number(count) * 1e6 / since(since_us)
 }
 
-/// The time of one call in the quickest of several rounds, in microseconds. Other processes disturb
-/// that round least.
+/// Returns the time of one call in the quickest of several rounds, in microseconds. That round is
+/// the one that other processes disturb least.
 pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let since_us = clock::now_us();
@@ -43,7 +43,7 @@ pub(super) fn quickest_us<T>(times: u64, mut call: impl FnMut() -> T) -> f64 {
     rounds.fold(f64::INFINITY, f64::min) / number(times)
 }
 
-/// Microseconds since a time, and at least 1.
+/// Returns the microseconds since a time, and at least 1.
 fn since(since_us: u64) -> f64 {
     number(clock::now_us().saturating_sub(since_us).max(1))
 }

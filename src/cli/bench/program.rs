@@ -1,4 +1,4 @@
-//! This program as a server in a process of its own, so that earlier rows leave nothing in its
+//! Runs this program as a server in a process of its own, so that earlier rows leave nothing in its
 //! memory.
 
 use std::fs;
@@ -13,13 +13,13 @@ use crate::log::Durability;
 /// Why a row about memory has no figure.
 pub(super) const NO_PROC: &str = "this system has no /proc";
 
-/// The beginning of the manifest that is served.
+/// The beginning of the server's manifest.
 const MANIFEST: &str = "name: bench\nlisteners:\n  - use: echo\n";
 
 /// The path of this program.
 pub(super) struct Program(PathBuf);
 
-/// A process that serves, and is killed when this value is dropped.
+/// A server process, which is killed when this value is dropped.
 pub(super) struct Running {
     child: Child,
     address: String,
@@ -32,7 +32,7 @@ impl Program {
         Ok(Program(path))
     }
 
-    /// The program's path.
+    /// Returns the program's path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -62,7 +62,7 @@ impl Program {
         Ok(running)
     }
 
-    /// The memory of a server that has answered one push, as [`Running::memory`] returns it.
+    /// Returns the memory of a server that has answered one push, as [`Running::memory`] does.
     pub(super) fn idle(&self, folder: &Path, durability: Durability) -> io::Result<Option<u64>> {
         let running = self.run(folder, durability, "")?;
         running.ask()?;
@@ -86,7 +86,7 @@ impl Running {
         heard(&mut reader).map(drop)
     }
 
-    /// The server's resident memory in bytes. None if the system has no `/proc`.
+    /// Returns the server's resident memory in bytes, or None if the system has no `/proc`.
     pub(super) fn memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
@@ -103,7 +103,7 @@ impl Drop for Running {
     }
 }
 
-/// A message for `echo` in a thread. Without a thread, the message opens a session.
+/// Returns a message for `echo` in a thread. Without a thread, the message opens a session.
 pub(super) fn echo(thread: Option<&str>) -> String {
     let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
     format!(
@@ -113,7 +113,7 @@ pub(super) fn echo(thread: Option<&str>) -> String {
     )
 }
 
-/// The next line from a pump. Fails if the pump has closed the connection.
+/// Returns the next line from a pump. Fails if the pump has closed the connection.
 pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut line = String::new();
     match reader.read_line(&mut line)? {
@@ -122,7 +122,7 @@ pub(super) fn heard(reader: &mut BufReader<TcpStream>) -> io::Result<String> {
     }
 }
 
-/// The failure of a row whose server process doesn't serve.
+/// Makes the failure of a row whose server process doesn't serve.
 pub(super) fn unserved(error: &io::Error) -> Failure {
     Failure::Wrong(format!("`run` doesn't serve: {error}"))
 }

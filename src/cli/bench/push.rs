@@ -32,7 +32,7 @@ pub(super) async fn rows(sitting: &mut Sitting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Pushes per second, from the first write to the last acknowledgement.
+/// Returns the pushes per second, from the first write to the last acknowledgement.
 async fn pushed(served: &Served, count: u64) -> Result<f64, Failure> {
     let threads = served.threads().await?;
     let socket = TcpStream::connect(served.address).await?;

@@ -1,5 +1,5 @@
-//! How fast a model's reply is parsed: plain text in large chunks and in chunks of a token's size,
-//! and the protocol's own example.
+//! Measures how fast a model's reply is parsed. The replies are plain text in large chunks, plain
+//! text in chunks of a token's size, and the protocol's own example.
 
 use std::hint::black_box;
 

@@ -68,12 +68,12 @@ impl Row {
         Row { what, durability, figures, beside, goals, missing }
     }
 
-    /// A row that this machine has no figure for.
+    /// Makes a row for which this machine has no figure.
     pub(super) fn missing(what: &'static str, why: String) -> Row {
         Row { missing: Some(why), ..Row::new(what, None) }
     }
 
-    /// The row's name.
+    /// Returns the row's name.
     pub(super) fn what(&self) -> &'static str {
         self.what
     }
@@ -98,7 +98,7 @@ impl Row {
         self
     }
 
-    /// The row as a line of the table.
+    /// Returns the row as a line of the table.
     pub(super) fn line(&self) -> String {
         let figures: Vec<String> = self.figures.iter().map(|it| it.text()).collect();
         let figures = self.missing.clone().unwrap_or_else(|| figures.join(", "));
@@ -114,7 +114,7 @@ impl Row {
         ])
     }
 
-    /// The row as a JSON object.
+    /// Returns the row as a JSON object.
     pub(super) fn object(&self) -> Value {
         let durability = self.durability.map(Durability::as_str);
         let mut object = json!({ "what": self.what, "durability": durability });
@@ -137,7 +137,7 @@ impl Row {
     }
 }
 
-/// The head of the table.
+/// Returns the head of the table.
 pub(super) fn head() -> String {
     let rule = COLUMNS.map(|(_, width)| "-".repeat(width));
     format!("{}\n{}\n", line(&COLUMNS.map(|it| it.0)), line(&rule.each_ref().map(|it| &**it)))
@@ -155,7 +155,7 @@ impl Goal {
 }
 
 impl Figure {
-    /// The figure with its unit, for people.
+    /// Formats the figure with its unit, for people.
     fn text(self) -> String {
         match self {
             Figure::PerSecond(it) => format!("{}/s", grouped(it)),
@@ -169,7 +169,7 @@ impl Figure {
         }
     }
 
-    /// The figure's key in a JSON object.
+    /// Returns the figure's key in a JSON object.
     fn key(self) -> &'static str {
         match self {
             Figure::PerSecond(_) => "per_second",
@@ -183,7 +183,7 @@ impl Figure {
         }
     }
 
-    /// The figure in a JSON object, rounded to a whole number.
+    /// Returns the number of the figure in a JSON object, rounded to a whole number.
     fn number(self) -> f64 {
         match self {
             Figure::PerSecond(it)
@@ -200,12 +200,12 @@ impl Figure {
 
 const MIB: f64 = 1_048_576.0;
 
-/// A time as text: in microseconds if it is below 1,000 µs, else in milliseconds.
+/// Formats a time: in microseconds if it is below 1,000 µs, else in milliseconds.
 fn time(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.1} ms", us / 1e3) }
 }
 
-/// A whole number with commas between its thousands.
+/// Formats a number as a whole number with commas between its thousands.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();

@@ -1,4 +1,5 @@
-//! This program as a server: the time to its first answer, its memory, and the size of its binary.
+//! Measures this program as a server: the time to its first answer, its memory, and the size of its
+//! binary.
 
 use std::fs;
 use std::io;
@@ -57,7 +58,7 @@ fn sized(row: Row, bytes: u64) -> Row {
     row.figure(Figure::Size(bytes)).goal("< 20 MiB", bytes < BYTES_MAX)
 }
 
-/// The size of a program after `strip`, in bytes.
+/// Returns the size of a program after `strip`, in bytes.
 fn stripped(program: &Path, to: &Path) -> io::Result<u64> {
     let status = Command::new("strip").arg("-o").arg(to).arg(program).status()?;
     match status.success() {

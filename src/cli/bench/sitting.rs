@@ -45,7 +45,7 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(Sitting { to, folder, scale, only, pass_us, sync, names, shown })
     }
 
-    /// Whether a row is wanted. Keeps the row's name for the error that no row is wanted.
+    /// Whether a row is wanted. The row's name is kept for the error that no row is wanted.
     pub(super) fn wants(&mut self, what: &'static str, durability: Option<Durability>) -> bool {
         if !self.names.contains(&what) {
             self.names.push(what);
@@ -54,25 +54,25 @@ impl<'a, 'b> Sitting<'a, 'b> {
         self.only.as_deref().is_none_or(|it| said.contains(it))
     }
 
-    /// A count times `--scale`, and at least 1.
+    /// Returns a count times `--scale`, and at least 1.
     pub(super) fn times(&self, count: f64) -> u64 {
         #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a count")]
         let count = (count * self.scale).max(1.0) as u64;
         count
     }
 
-    /// The folder for logs.
+    /// Returns the folder for logs.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The time of one pass of the tokenizer over the envelope, in microseconds.
+    /// Returns the time of one pass of the tokenizer over the envelope, in microseconds.
     pub(super) fn pass_us(&mut self) -> f64 {
         let times = self.times(100_000.0);
         *self.pass_us.get_or_insert_with(|| floors::pass_us(times))
     }
 
-    /// The times of syncs of a block.
+    /// Returns the times of syncs of a block.
     pub(super) fn sync(&mut self) -> Result<&Waits, Failure> {
         let sync = match self.sync.take() {
             Some(sync) => sync,
@@ -81,8 +81,8 @@ impl<'a, 'b> Sitting<'a, 'b> {
         Ok(self.sync.insert(sync))
     }
 
-    /// Shows a measured row. The row's files are removed first, because the syncs of the next row
-    /// would wait for them, too.
+    /// Shows a measured row. The files of the row are removed first. Otherwise the next row's syncs
+    /// would wait for these files, too.
     pub(super) fn show(&mut self, row: &Row) -> Result<(), Failure> {
         self.shown += 1;
         self.folder.clear()?;

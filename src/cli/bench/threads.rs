@@ -1,4 +1,4 @@
-//! What threads cost: children, a busy neighbour, messages to oneself, and a long thread.
+//! Measures what threads cost: children, a busy neighbour, messages to oneself, and a long thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ const LONG_FILE: &str = "threads: a long one, its file";
 
 /// How many children one message opens.
 const BRANCH: u64 = 200;
-/// How often a thread's waits are measured alone, and as often beside the busy neighbour.
+/// How often a thread's waits are measured alone. They are measured as often beside the busy
+/// neighbour.
 const TURNS: u64 = 4;
 /// How long the busy neighbour takes for a message, in microseconds.
 const CROWD_US: u64 = 1_000;
@@ -113,14 +114,14 @@ async fn children(folder: &Path, n: u64) -> Result<f64, Failure> {
 }
 
 /// Measures how long a thread waits for answers: alone, and beside a thread in which many messages
-/// wait. The two measurements alternate, so a machine that is slow for a while slows both.
+/// wait. The two measurements alternate, so a temporary slowdown of the machine affects both.
 async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Waits), Failure> {
     let busy = Arc::new(AtomicBool::new(false));
     let log = log(sitting.folder(), "neighbour", Durability::Memory)?;
     let pump = started(organism(log).with(crowd(&busy)))?;
     let quiet = pump.in_thread(&opened(&pump, Work { n: 0 }).await?);
     let crowded = pump.in_thread(&opened(&pump, Crowd {}).await?);
-    // Even with a small scale, each turn measures one wait.
+    // Even with a small scale, each turn measures at least one wait.
     let times = (sitting.times(2_000.0) / TURNS).max(1);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     asked(&quiet, times).await?;
@@ -138,7 +139,7 @@ async fn neighbour(sitting: &Sitting<'_, '_>, waiting: u64) -> Result<(Waits, Wa
     Ok((Waits::of(alone), Waits::of(beside)))
 }
 
-/// A listener that takes `CROWD_US` for each message while `busy` is set.
+/// Makes a listener that takes `CROWD_US` for each message while `busy` is set.
 fn crowd(busy: &Arc<AtomicBool>) -> Listener<Arc<AtomicBool>> {
     let crowd = async |State(busy): State<Arc<AtomicBool>>, _: Crowd| {
         if busy.load(Ordering::Relaxed) {
@@ -169,9 +170,9 @@ async fn oneself(sitting: &Sitting<'_, '_>, durability: Durability) -> Result<f6
     Ok(per_second)
 }
 
-/// Measures a thread that grows: the rate of entries at its start and at its end, how fast it is
-/// read, and the size of its file. The file's size is compared with 1.3 times the payloads' bytes
-/// plus 150 bytes for each entry.
+/// Measures a growing thread: the rate of entries at its start and at its end, how fast it is read,
+/// and the size of its file. The file's size is compared with 1.3 times the payloads' bytes plus
+/// 150 bytes for each entry.
 async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     let durability = Durability::Normal;
     let log = log(sitting.folder(), "long", durability)?;
@@ -203,7 +204,7 @@ async fn long(sitting: &Sitting<'_, '_>) -> Result<[Row; 3], Failure> {
     ])
 }
 
-/// A thread's number of entries, and the bytes of their payloads.
+/// Returns a thread's number of entries, and the bytes of their payloads.
 async fn read(log: &dyn Log, thread: &ThreadId) -> Result<(u64, u64), Failure> {
     let (mut entries, mut bytes) = (0, 0);
     let mut pages = Pages::of(log, thread);

@@ -36,7 +36,8 @@ pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, 
     if !data.is_file() {
         return Err(format!("{shown} is no file; name a file"));
     }
-    // A file may grow while it is read.
+    // The file may grow while it is read, so one byte more than the limit shows that it is too
+    // large.
     let mut content = Vec::new();
     file.take(ATTACHMENT_BYTES + 1).read_to_end(&mut content).map_err(unread)?;
     let size = data.len().max(content.len() as u64);
@@ -58,7 +59,8 @@ pub(super) fn read(path: &Path, taken: Option<&[String]>) -> Result<Attachment, 
     Ok(Attachment::new(media_type.to_owned(), content.into()))
 }
 
-/// The media type of a file: of a binary file by its first bytes, of a text by its extension.
+/// Returns the media type of a file: by the first bytes of a binary file, or by the extension of a
+/// text file.
 fn media_type(path: &Path, content: &[u8]) -> Result<&'static str, String> {
     let shown = path.display();
     if content.is_empty() {

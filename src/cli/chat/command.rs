@@ -1,6 +1,6 @@
 //! The commands of a conversation: lines that begin with `/`.
 
-/// What `/help` says.
+/// The text that `/help` shows.
 pub(super) const HELP: &str = "\
 /again       asks the last question once more, in a fork: the thread as it was before it
 /edit TEXT   asks this instead of the last question, in a fork
@@ -19,7 +19,7 @@ pub(super) enum Command {
     Attach(String),
     Why,
     Budget,
-    /// The line is no command that exists.
+    /// The line begins like a command, but is no valid command.
     Unknown(String),
 }
 

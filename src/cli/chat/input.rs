@@ -1,4 +1,5 @@
-//! Reads the user's lines: from a terminal, with a history by the arrow keys, or from a pipe.
+//! Reads the user's lines: from a terminal, where the arrow keys recall earlier lines, or from a
+//! pipe.
 
 use std::io::{self, BufRead as _};
 use std::thread;
@@ -20,7 +21,7 @@ pub(super) enum Input {
     Broken(String),
 }
 
-/// Reads lines on a thread of its own, each line only when it is asked for.
+/// Reads lines on a thread of its own. Each line is read only on request.
 pub(super) struct Lines {
     asks: flume::Sender<()>,
     said: flume::Receiver<Input>,
@@ -28,8 +29,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Starts the reading thread: with a prompt it reads from the terminal, without one from
-    /// standard input.
+    /// Starts the reading thread. With a prompt, the thread reads from the terminal, otherwise from
+    /// the standard input.
     pub(super) fn open(prompt: Option<String>) -> Result<Lines, Failure> {
         let editor = match prompt {
             Some(prompt) => {
@@ -47,7 +48,7 @@ impl Lines {
         Ok(Lines { asks, said, is_asked: false })
     }
 
-    /// The next input. If this future is dropped, the next call returns the same input.
+    /// Returns the next input. If this future is dropped, the next call returns the same input.
     pub(super) async fn next(&mut self) -> Input {
         if !self.is_asked {
             // An error means that the reading thread has ended. Then `recv_async` fails as well.

@@ -109,7 +109,7 @@ impl Chat {
         ended
     }
 
-    /// The name of the agent to talk with: the given one, or the organism's only one.
+    /// Returns the name of the agent to talk with: the given one, or the organism's only one.
     fn agent(&self, plan: &Plan) -> Result<String, Failure> {
         let agents = plan.listeners().iter().filter(|it| it.kind == "agent");
         let agents: Vec<&str> = agents.map(|it| it.name.as_str()).collect();

@@ -29,20 +29,20 @@ pub(super) struct Page {
     within: String,
     /// The kinds and shown texts of earlier elements whose entries haven't come yet.
     streamed: Vec<(String, String)>,
-    /// Whether the rest of the element isn't shown before its entry comes, because the text has a
-    /// reference.
+    /// Whether the rest of the element is held back until its entry comes, because its text
+    /// contains a reference.
     is_held: bool,
     is_over: bool,
     /// The number of the entry with the user's last question, in its thread.
     asked: u64,
-    /// Whether the user no longer waits for an interrupted question whose end hasn't come yet.
+    /// Whether the user has stopped waiting for an interrupted question that hasn't ended yet.
     is_left: bool,
     /// Since when the model has been silent. None once something has come from it.
     silent_since_us: Option<u64>,
     /// When the agent's last turn ended. None once the next turn begins.
     waits_since_us: Option<u64>,
-    /// The other asker whose work the agent does first, and since when the user waits for that
-    /// work.
+    /// The other asker whose work the agent does before the user's, and since when the user waits
+    /// for it.
     behind: Option<(String, u64)>,
 }
 
@@ -107,8 +107,8 @@ impl Page {
         self.is_left = false;
     }
 
-    /// Notes the asker whose work the agent does before the user's. None if the agent works for the
-    /// user.
+    /// Notes the asker whose work the agent does before the user's. `None` means that the agent
+    /// works for the user.
     pub(super) fn waits_behind(&mut self, asker: Option<&str>, now_us: u64) {
         let same = self.behind.take().filter(|(it, _)| Some(&**it) == asker);
         self.behind = same.or_else(|| asker.map(|it| (it.to_owned(), now_us)));
@@ -137,8 +137,8 @@ impl Page {
         self.terminal.above(&line);
     }
 
-    /// Notes the end of a turn. Shows the error with which the reply broke off, unless that is an
-    /// interrupt.
+    /// Notes the end of a turn. If the reply broke off, its error is shown, unless it was
+    /// interrupted.
     fn turn_over(&mut self, error: Option<&str>, now_us: u64) {
         self.waits_since_us = Some(now_us);
         if let Some(error) = error.filter(|it| *it != Interrupt::ERROR) {
@@ -152,8 +152,8 @@ impl Page {
         self.note(Paint::Faint, &format!("{model} failed: {text}"));
     }
 
-    /// Takes an event. `asker` is the other asker for whose work the event is; None stands for the
-    /// user. A response to another asker doesn't end the agent's work for the user.
+    /// Takes an event. `asker` is the asker for whose work the event is, if it isn't the user. A
+    /// response to another asker doesn't end the agent's work for the user.
     pub(super) fn hear(&mut self, event: &Event, asker: Option<&str>, now_us: u64) {
         if event.agent != self.agent || !event.show {
             return;
@@ -253,8 +253,8 @@ impl Page {
         way_on.filter(|_| asker.is_none()).into_iter().for_each(|it| self.note(Paint::Faint, it));
     }
 
-    /// Notes that the agent's work for the user or another asker is over. For the user, the wait is
-    /// then over, too, unless the event belongs to an earlier question.
+    /// Notes that the agent's work for an asker is over. If `asker` is None, the asker is the user,
+    /// and the wait is over as well, unless the event belongs to an earlier question.
     fn work_over(&mut self, event: &Event, asker: Option<&str>) {
         if asker.is_some() {
             return;
@@ -285,11 +285,11 @@ impl Page {
         }
     }
 
-    /// Shows text while it is written, but only on a terminal, where it can be overwritten. A
-    /// response is shown up to its first reference, because the response's entry has a value in
-    /// place of the reference.
+    /// Shows text while it is written, but only on a terminal, where text can be overwritten. A
+    /// response is shown only up to its first reference. In the response's entry, the reference is
+    /// replaced by a value.
     fn delta(&mut self, within: &str, text: &str) {
-        // Text may come later than the entry that has it.
+        // Text may come later than the entry that contains it.
         if !self.is_terminal || self.is_over {
             return;
         }
@@ -316,8 +316,8 @@ impl Page {
         self.terminal.say(paint(within), &more);
     }
 
-    /// Takes a complete element. Shows the rest of its text, or the whole text again if it differs
-    /// from the shown text.
+    /// Takes a complete element. Shows the rest of its text. If the part that was already shown
+    /// differs from the element's text, the whole text is shown again.
     fn closes(&mut self, within: &str, paint: Option<Paint>, text: &str) {
         let text = audit::text(text.trim()).into_owned();
         let whole = |(of, shown): &(String, String)| *of == within && shown.trim_end() == text;
@@ -399,8 +399,8 @@ impl Page {
         self.terminal.shown(&foot)
     }
 
-    /// A line that says what the user waits for: the agent's work for another asker, or the agent's
-    /// actions once its turn is over. None if neither is the case.
+    /// Returns a line that says what the user waits for: the agent's work for another asker, or the
+    /// agent's actions once its turn is over. Returns None if the user waits for neither.
     fn waits_for(&self, now_us: u64) -> Option<String> {
         let seconds = |since: u64| now_us.saturating_sub(since) / 1_000_000;
         if let Some((asker, since)) = &self.behind {
@@ -420,7 +420,7 @@ impl Page {
     }
 }
 
-/// What a person may do about an agent that stopped for this reason.
+/// Returns advice for a person whose agent stopped for this reason.
 fn way_on(reason: &str) -> Option<&'static str> {
     Some(match reason {
         Stopped::BUDGET => "`pumphouse budget THREAD --raise` gives it more; then write again",
@@ -436,13 +436,13 @@ fn paint(within: &str) -> Option<Paint> {
     (within != "response").then_some(Paint::Faint)
 }
 
-/// A tool and its input, in a line.
+/// Formats a tool and its input as a line.
 fn label(tool: &str, input: &Value) -> String {
     let input = input.to_string();
     if input == "{}" { tool.to_owned() } else { format!("{tool} {input}") }
 }
 
-/// An action's progress, as text that follows the action's label.
+/// Formats an action's progress as text that follows the action's label.
 fn progress(done: Option<f64>, total: Option<f64>, text: &str) -> String {
     let far = match (done, total) {
         (Some(done), Some(total)) => format!("  {done}/{total}"),
@@ -452,13 +452,14 @@ fn progress(done: Option<f64>, total: Option<f64>, text: &str) -> String {
     if text.is_empty() { far } else { format!("{far}  {text}") }
 }
 
-/// How long something took, in seconds.
+/// Returns how long something took, in seconds.
 fn took((from, to): (&str, &str)) -> Option<f64> {
     let (from, to): (jiff::Timestamp, jiff::Timestamp) = (from.parse().ok()?, to.parse().ok()?);
     Some((to - from).total(jiff::Unit::Second).ok()?.max(0.0))
 }
 
-/// The index of the first `$` that may begin a reference. The `$` of a price such as `$5` doesn't.
+/// Returns the index of the first `$` that may begin a reference. The `$` of a price such as `$5`
+/// begins none.
 fn reference(text: &str) -> Option<usize> {
     let begins = |it: char| matches!(it, '{' | '$' | '_') || it.is_alphabetic();
     let mut all = text.match_indices('$').map(|(at, _)| at);

@@ -57,12 +57,12 @@ pub(crate) struct Talk<'a, 'b> {
     taken: Option<Vec<String>>,
     /// The entries of attachments.
     attached: Vec<EntryId>,
-    /// What agents in the thread used of models since the last question.
+    /// The model usage of agents in the thread since the last question.
     used: UsageSum,
 }
 
 impl<'a, 'b> Talk<'a, 'b> {
-    /// A conversation with an agent of the pump that the client is connected to.
+    /// Makes a conversation with an agent of the pump that the client is connected to.
     pub(crate) fn new(client: Client, agent: &str, to: &'a mut Screen<'b>) -> Talk<'a, 'b> {
         let is_terminal = io::stdout().is_terminal() && !to.json;
         Talk {
@@ -173,7 +173,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Sends a message or runs a command. Returns false if the user didn't wait for the end.
+    /// Sends a message or runs a command. Returns false if the user stopped waiting before the end.
     async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
         let said =
             if self.takes_commands { ChatLine::parse(line) } else { ChatLine::Message(line) };
@@ -239,7 +239,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Ok(()))
     }
 
-    /// Shows a report of the log. Always returns true, because nothing interrupts a report.
+    /// Shows a report of the log. Always returns true, because a report can't be interrupted.
     async fn reads(&mut self, what: LogReport) -> Result<bool, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
@@ -267,10 +267,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(true)
     }
 
-    /// Asks a question, and shows what the agent does. Returns false if the user didn't wait for
-    /// the end. `instead` is the entry of an earlier question that this question replaces: the new
-    /// question goes into a fork of the thread before that entry, or into a new session if that
-    /// entry was the thread's first.
+    /// Asks a question, and shows what the agent does. Returns false if the user stopped waiting
+    /// before the end. `instead` is the entry of an earlier question that this question replaces.
+    /// The new question goes into a fork of the thread before that entry, or into a new session if
+    /// that entry was the thread's first.
     async fn ask(
         &mut self,
         text: &str,
@@ -319,8 +319,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         self.hears(signals).await
     }
 
-    /// Shows what the agent does until it is done. Ctrl-C interrupts the agent. A second Ctrl-C
-    /// ends the wait, and the method returns false.
+    /// Shows what the agent does until it is done. The first Ctrl-C interrupts the agent. A second
+    /// Ctrl-C ends the wait, and the method returns false.
     async fn hears(&mut self, signals: &mut Signals) -> Result<bool, Failure> {
         let mut is_stopping = false;
         while !self.page.is_over() {
@@ -360,7 +360,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             _ => return Ok(()),
         };
         if message.is::<StepsOpen>() {
-            // The checklists are shown anyway.
+            // The checklists are shown in any case.
             return Ok(());
         }
         let of_attached = message.cause.as_ref().is_some_and(|it| self.attached.contains(it));
@@ -382,7 +382,7 @@ impl<'a, 'b> Talk<'a, 'b> {
                 false => self.ended(&said(&huh)),
             }
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
-            // The message is a payload of another kind, which ends the agent's work.
+            // A payload of any other kind ends the agent's work.
             let text = pretty(&message.payload.canonical(), self.to.style);
             if !self.is_earlier(message) {
                 self.page.ends();
@@ -398,7 +398,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         entry.is_some_and(|it| self.thread.as_ref() == Some(&it.thread) && it.seq < self.asked)
     }
 
-    /// Notes that there will be no answer, and why.
+    /// Notes that there will be no answer, and shows why.
     fn ended(&mut self, why: &str) {
         self.page.ends();
         self.page.note(Paint::Wrong, why);
@@ -434,10 +434,10 @@ impl<'a, 'b> Talk<'a, 'b> {
         events
     }
 
-    /// Shows the events of a message for a listener or an identity.
+    /// Shows the events of a message. `to` is the listener or the identity that the message is for.
     fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
-        // Until the user's first question is in the log, the user's identity isn't known, so no
-        // message counts as a message for another asker.
+        // Until the user's first question is in the log, the user's identity isn't known. So no
+        // message counts as one for another asker.
         let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
         let other = other.map(str::to_owned);
         for event in events {
@@ -482,11 +482,11 @@ impl<'a, 'b> Talk<'a, 'b> {
 enum LogReport {
     /// What led to the last answer.
     Why,
-    /// What agents used of models.
+    /// The model usage of agents.
     Budget,
 }
 
-/// A refusal for people: what is wrong, what to do, and the code to look up.
+/// Formats a refusal for people: what is wrong, what to do, and the code to look up.
 fn said(huh: &Huh) -> String {
     format!("{} {} ({})", huh.message, huh.advice, huh.code)
 }

@@ -1,8 +1,8 @@
 //! Lines for a terminal: finished lines, and below them a foot that is redrawn.
 //!
 //! This module is pure: it turns text into the characters to write to the terminal. The current
-//! line, which may still grow, is redrawn with the foot, so that finished lines can be put above
-//! it.
+//! line, which may still grow, is redrawn together with the foot. So finished lines can be put
+//! above the current line.
 
 use crate::audit::{Paint, Style, cells};
 
@@ -16,7 +16,7 @@ pub(super) struct Terminal {
     /// The current line.
     line: String,
     paint: Option<Paint>,
-    /// Whether the last line was empty. A second empty line is left out.
+    /// Whether the last line was empty. A second empty line in a row is left out.
     is_blank: bool,
     /// How many rows the current line and the foot took when they were last shown.
     drawn: usize,
@@ -84,8 +84,8 @@ impl Terminal {
         self.paint.map_or_else(|| text.to_owned(), |it| self.style.paint(it, text))
     }
 
-    /// Returns the text that brings the terminal up to date. For another output, returns the
-    /// finished lines.
+    /// Returns the text that brings the terminal up to date. If the output is no terminal, returns
+    /// the finished lines.
     pub(super) fn shown(&mut self, foot: &[String]) -> String {
         let done = std::mem::take(&mut self.done);
         if !self.is_terminal {

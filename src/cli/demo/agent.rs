@@ -1,4 +1,4 @@
-//! `demo agent`: one conversation with a scripted agent, and then its log.
+//! `demo agent`: shows one conversation with a scripted agent, and then its log.
 
 use std::path::Path;
 

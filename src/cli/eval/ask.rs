@@ -1,5 +1,5 @@
-//! Asks a listener something in a new thread, and waits until the work is done, the time is up, or
-//! the evaluation stops.
+//! Asks a listener a question in a new thread. Then waits until the work is done, the time is up,
+//! or the evaluation stops.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,8 +13,8 @@ use crate::listeners::agent::words::Response;
 use crate::listeners::thread::CancelThread;
 use crate::xml::Element;
 
-/// How long an agent's work may go on after its answer, in microseconds. Within this time, the
-/// usage of the last turn is charged.
+/// How long an agent's work may go on after its answer, in microseconds. The last turn's usage is
+/// charged in this time.
 const SETTLE_US: u64 = 5_000_000;
 
 /// Asks questions, each in a new thread.
@@ -112,7 +112,7 @@ impl Asker {
         }
     }
 
-    /// The text that says that no answer came in time.
+    /// Returns the text that says that no answer came in time.
     pub(super) fn too_late(&self) -> String {
         let seconds = self.seconds;
         format!("no answer within {seconds} s; the limit --seconds is {seconds}")
@@ -142,8 +142,8 @@ impl AskObserver {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the message was accepted or refused, and returns what was heard. A thread can't
-    /// be cancelled earlier.
+    /// Waits until the message was accepted or refused, and returns what was heard. Before that,
+    /// there is no thread that could be cancelled.
     async fn began(&self) -> AskProgress {
         loop {
             let progress = self.progress();
@@ -166,7 +166,7 @@ impl PushObserver for AskObserver {
             }
             PushEvent::Lost(fault) => progress.refused = Some(fault.to_string()),
             PushEvent::Reply(entry) => {
-                // An agent says more after a response that isn't final.
+                // After a response that isn't final, the agent says more.
                 if entry.decode::<Response>().map_or(true, |it| it.is_final) {
                     progress.answered_us = Some(clock::now_us());
                 }

@@ -1,5 +1,5 @@
-//! Checks whether an answer is as expected. This module is pure: `judge.rs` asks for a judge's
-//! verdict.
+//! Checks whether an answer is as expected. This module is pure: verdicts of a judge are obtained
+//! by `judge.rs`.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub(super) struct Answer<'a> {
     pub(super) organism: &'a Capabilities,
 }
 
-/// The text of an agent's reply. An error says why the reply is no answer.
+/// Returns the text of an agent's reply. An error says why the reply is no answer.
 pub(super) fn text(reply: &Entry) -> Result<String, String> {
     if let Ok(it) = reply.decode::<Response>() {
         return Ok(it.text);
@@ -39,7 +39,7 @@ pub(super) fn text(reply: &Entry) -> Result<String, String> {
     Ok(String::from_utf8_lossy(reply.body()).into_owned())
 }
 
-/// Why an answer isn't as expected. None if it is, or if a judge has to decide.
+/// Says why an answer isn't as expected. Returns None if it is, or if a judge has to decide.
 pub(super) fn complaint(expected: &Expected, answer: &Answer<'_>) -> Option<String> {
     match expected {
         Expected::Judged(_) => None,
@@ -91,7 +91,7 @@ fn call(called: &Called, answer: &Answer<'_>) -> Option<String> {
     Some(format!("{} wasn't called with {wanted}, but with {there}", called.tool))
 }
 
-/// The names of the called tools, each once, in the order of its first call.
+/// Lists the names of the called tools, each once, in the order of the first calls.
 fn each_once<'a>(called: impl Iterator<Item = &'a str>) -> String {
     let mut others: Vec<&str> = Vec::new();
     for it in called {
@@ -108,7 +108,7 @@ fn has(input: &Value, with: &Map<String, Value>) -> bool {
 }
 
 /// Whether two values are the same. A number or a boolean also equals its own text, since a model
-/// that writes calls as elements gives texts.
+/// that writes calls as elements sends texts.
 fn is_same(there: &Value, wanted: &Value) -> bool {
     let is_written = |text: &str, value: &Value| {
         let written = value.to_string();
@@ -124,7 +124,7 @@ fn is_same(there: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The beginning of a text, in one line.
+/// Returns the beginning of a text, in one line.
 pub(super) fn cut(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(ECHO_MAX) {

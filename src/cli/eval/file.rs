@@ -1,4 +1,4 @@
-//! The file of cases, and every mistake in it with its place.
+//! The file of cases, and its mistakes, each with its place.
 
 use std::path::{Path, PathBuf};
 
@@ -94,18 +94,18 @@ impl Suite {
         Ok(suite)
     }
 
-    /// The path of the organism's manifest.
+    /// Returns the path of the organism's manifest.
     pub(super) fn organism(&self) -> PathBuf {
         self.file.with_file_name("").join(&self.sheet.organism)
     }
 
-    /// How many runs there are of all cases.
+    /// Returns the number of runs of all cases.
     pub(super) fn runs(&self) -> usize {
         self.sheet.cases.len().saturating_mul(self.sheet.runs as usize)
     }
 
-    /// Every run, as the index of its case and the number of the run, from 1. All cases have their
-    /// first run before any case has its second run.
+    /// Returns every run, as the index of its case and the number of the run, from 1. All cases
+    /// have their first run before any case has its second run.
     pub(super) fn each_run(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let cases = self.sheet.cases.len();
         (1..=self.sheet.runs).flat_map(move |run| (0..cases).map(move |case| (case, run)))
@@ -117,7 +117,7 @@ impl Suite {
         all.any(|it| matches!(it, Expected::Judged(_)))
     }
 
-    /// Checks that the models that the file names are among these.
+    /// Checks that the models that the file names are among `models`.
     pub(super) fn knows(&self, models: &[String]) -> Result<(), Mistakes> {
         let said = [("model", &self.sheet.model), ("judge", &self.sheet.judge)];
         let all = said.into_iter().filter_map(|(path, name)| {
@@ -152,7 +152,7 @@ impl Suite {
         self.checked(all)
     }
 
-    /// Every expectation, and its path in the file.
+    /// Returns every expectation with its path in the file.
     fn expected(&self) -> impl Iterator<Item = (String, &Expected)> {
         self.sheet.cases.iter().enumerate().flat_map(|(number, case)| {
             case.expect.iter().enumerate().map(move |(place, it)| {
@@ -167,14 +167,14 @@ impl Suite {
         })
     }
 
-    /// The mistake that the file gives a model to an agent that the manifest doesn't have.
+    /// Returns the mistake of a file that sets a model for an agent that the manifest doesn't have.
     pub(super) fn no_such_agent(&self) -> Mistakes {
         let name = &self.sheet.agent;
         let text = format!("the manifest has no agent `{name}` that could have another model");
         self.document.mistakes(vec![self.document.mistake("agent", &text)])
     }
 
-    /// The mistakes in the file that don't depend on the organism.
+    /// Returns the mistakes in the file that don't depend on the organism.
     fn oddities(&self) -> Vec<Mistake> {
         let (sheet, mistake) =
             (&self.sheet, |path: &str, text: &str| self.document.mistake(path, text));
@@ -226,7 +226,7 @@ impl Suite {
     }
 }
 
-/// The mistake that no model has this name. None if a model has it.
+/// Returns the mistake that no model has this name, or None if a model has it.
 pub(super) fn unknown(name: &str, models: &[String]) -> Option<UnknownModel> {
     let is_there = models.iter().any(|it| it == name);
     (!is_there).then(|| UnknownModel { name: name.to_owned(), there: models.to_vec() })

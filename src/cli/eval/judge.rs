@@ -20,7 +20,7 @@ use super::result::ModelSpending;
 /// it among the agent's peers.
 const NAME: &str = "eval-judge";
 
-/// How much longer than the evaluation's limit the listener waits for its model, in seconds.
+/// How many seconds longer than the evaluation's limit the listener waits for its model.
 const GRACE_SECONDS: u64 = 60;
 
 /// The judge's system prompt.
@@ -39,13 +39,13 @@ pub(super) enum Verdict {
     None(String),
 }
 
-/// The listener that asks this model.
+/// Makes the listener that asks this model.
 pub(super) fn listener(
     model: &str,
     models: &Models,
     seconds: u64,
 ) -> Result<Listener, UnknownModel> {
-    // The evaluation's own limit has to be reached first.
+    // The evaluation's own limit must be reached first.
     let seconds_max = seconds.saturating_add(GRACE_SECONDS);
     let settings = Settings {
         model: model.to_owned(),
@@ -89,14 +89,14 @@ pub(super) async fn judge(
     Ok(Some((verdict, used)))
 }
 
-/// What listeners in a thread and below it used of models.
+/// Returns the model usage of all listeners in a thread and in all threads below it.
 pub(super) async fn used(pump: &Pump, thread: &ThreadId) -> Result<ModelSpending, log::Error> {
     let all = usage::of_thread(&**pump.log(), thread, 0..u64::MAX).await?;
     let total = usage::total(&all);
     Ok(ModelSpending { tokens: total.tokens(), cost_micros: total.cost() })
 }
 
-/// The question to the judging listener, in that listener's namespace.
+/// Makes the question to the judging listener, in that listener's namespace.
 fn question(text: String) -> Result<Element, Fault> {
     let asked =
         Llm { prompt: None, text: Some(text), context: None, model: None, max_length: None };
@@ -104,13 +104,13 @@ fn question(text: String) -> Result<Element, Fault> {
     Move { from, to: namespace_of(NAME) }.element(&asked.encode()?)
 }
 
-/// All text of a payload.
+/// Returns the text of all child elements of a payload.
 fn text_of(element: &Element) -> String {
     element.elements().map(|it| it.text().into_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// The verdict in a judge's words: that of the last line that has exactly one of the words PASS and
-/// FAIL.
+/// Finds the verdict in a judge's words. It is in the last line that has exactly one of the words
+/// PASS and FAIL.
 fn verdict(words: &str) -> Verdict {
     let has = |line: &str, word: &str| {
         line.split(|it: char| !it.is_alphanumeric()).any(|it| it.eq_ignore_ascii_case(word))

@@ -118,7 +118,8 @@ impl Eval {
     ) -> Result<Ending, Failure> {
         let earlier = self.against.as_deref().map(EvalResult::read).transpose()?;
         let (suite, organism) = self.read(builder)?;
-        // The runs may take hours, so the file is opened before them, in case it can't be written.
+        // The runs may take hours. If the file can't be written, opening it here fails before they
+        // begin.
         let kept = self.save.as_deref().map(ResultFile::open).transpose()?;
         let mut signals = Signals::listen()?;
         let folder = Folder::make("eval")?;
@@ -253,7 +254,7 @@ fn wrong(mistakes: &Mistakes) -> Failure {
     Failure::Untried(told(mistakes))
 }
 
-/// A run as a JSON object. A failed run has its thread's transcript.
+/// Returns a run as a JSON object. The object of a failed run has its thread's transcript.
 async fn object(player: &Player, run: &Run) -> Result<Value, Failure> {
     let mut object = json!({
         "case": player.suite.sheet.cases[run.case].name,

@@ -1,4 +1,4 @@
-//! One run: asks the agent the message of a case, and checks the answer.
+//! Plays one run: asks the agent the message of a case, and checks the answer.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub(super) struct Run {
     pub(super) thread: Option<ThreadId>,
     /// The agent's answer, if there is one.
     pub(super) answer: Option<String>,
-    /// What isn't as expected. Empty if the run passed.
+    /// The ways in which the answer isn't as expected. Empty if the run passed.
     pub(super) wrong: Vec<String>,
-    /// What the agent and the listeners that it called used of models.
+    /// The model usage of the agent and of the listeners that it called.
     pub(super) used: ModelSpending,
-    /// What the judge used.
+    /// The judge's model usage.
     pub(super) judged: ModelSpending,
     /// The time from the message to the answer.
     pub(super) milliseconds: u64,
@@ -76,14 +76,14 @@ impl Player {
         Ok(is_whole.then_some(run))
     }
 
-    /// The events in the thread of a run.
+    /// Returns the events in the thread of a run.
     pub(super) async fn events(&self, run: &Run) -> Result<Vec<Event>, Failure> {
         let Some(thread) = &run.thread else { return Ok(Vec::new()) };
         Ok(events_of(&transcript::read(&**self.asker.pump.log(), thread, u64::MAX).await?))
     }
 
-    /// Notes in the run what isn't as expected, and what was used. Returns false if the evaluation
-    /// was stopped meanwhile.
+    /// Records in the run what isn't as expected, and what was used. Returns false if the
+    /// evaluation was stopped meanwhile.
     async fn look_at(
         &self,
         case: &Case,
@@ -128,7 +128,7 @@ impl Player {
     }
 }
 
-/// Why a verdict speaks against an answer. None if the answer passed.
+/// Says why a verdict speaks against an answer. Returns None if the answer passed.
 fn objection(criterion: &str, verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::Pass => None,

@@ -16,7 +16,7 @@ use super::play::Run;
 /// The version of the format of kept results.
 const FORM: u32 = 1;
 
-/// What was used of models.
+/// The model usage of one run or of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ModelSpending {
     /// Tokens of prompts and replies.
@@ -32,7 +32,7 @@ impl Default for ModelSpending {
 }
 
 impl ModelSpending {
-    /// The sum of both.
+    /// Returns the sum of two usages.
     pub(super) fn plus(self, it: ModelSpending) -> ModelSpending {
         let cost = self.cost_micros.zip(it.cost_micros);
         ModelSpending {
@@ -48,7 +48,7 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) runs: u64,
     pub(super) passed: u64,
-    /// What all these runs used together.
+    /// The model usage of all these runs together.
     #[serde(flatten)]
     pub(super) used: ModelSpending,
     /// How long all these runs took together.
@@ -83,7 +83,7 @@ pub(super) struct EvalResult {
     pub(super) time: String,
     pub(super) cases: Vec<Row>,
     pub(super) all: Row,
-    /// What the judge used.
+    /// The judge's model usage.
     pub(super) judged: ModelSpending,
 }
 
@@ -114,7 +114,7 @@ impl EvalResult {
         self.all.passed == self.all.runs
     }
 
-    /// The figures of a case.
+    /// Returns the figures of a case.
     pub(super) fn case(&self, name: &str) -> Option<&Row> {
         self.cases.iter().find(|it| it.name == name)
     }

@@ -1,4 +1,4 @@
-//! The result as a table for people, beside an earlier result. This module is pure.
+//! Shows the result as a table for people, beside an earlier result. This module is pure.
 
 use crate::audit;
 use crate::cli::usage::{UNKNOWN, money};
@@ -10,7 +10,8 @@ const HEAD: [&str; 5] = ["passed", "rate", "tokens", "cost", "seconds"];
 /// The title of each column of an earlier result.
 const BEFORE: &str = "before";
 
-/// The table: a line for each case with averages over its runs, and a line for all cases together.
+/// Returns the table: a line for each case with averages over its runs, and a line for all cases
+/// together.
 pub(super) fn table(now: &EvalResult, earlier: Option<&EvalResult>) -> String {
     let mut lines = vec![head(earlier.is_some())];
     for row in &now.cases {
@@ -40,7 +41,7 @@ pub(super) fn table(now: &EvalResult, earlier: Option<&EvalResult>) -> String {
     out
 }
 
-/// The file, the agent, its model and the judge.
+/// Returns a line with the file, the agent, its model and the judge.
 fn title(it: &EvalResult) -> String {
     let model = it.model.as_deref().unwrap_or(UNKNOWN);
     let judge = it.judge.as_ref().map(|it| format!(", judged by {it}")).unwrap_or_default();
@@ -48,7 +49,7 @@ fn title(it: &EvalResult) -> String {
     audit::line(&text).into_owned()
 }
 
-/// What all runs used together.
+/// Returns a line with the model usage of all runs together.
 fn foot(it: &EvalResult) -> String {
     let runs = if it.all.runs == 1 { "run" } else { "runs" };
     let sum = |used: super::result::ModelSpending| {
@@ -73,8 +74,8 @@ fn head(is_compared: bool) -> Vec<String> {
     cells
 }
 
-/// The cells of a row. If there is an earlier result, each figure is followed by the earlier
-/// figure.
+/// Returns the cells of a row. If there is an earlier result, each figure is followed by the
+/// earlier figure.
 fn line(row: &Row, before: Option<Option<&Row>>) -> Vec<String> {
     let mut cells = vec![audit::line(&row.name).into_owned()];
     let now = figures(row);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::audit::{self, Paint, Style};
 use crate::listeners::agent::transcript::{Event, EventKind};
 
-/// The events of a thread, a paragraph each.
+/// Formats the events of a thread, each as a paragraph.
 pub(super) fn lines(events: &[Event], style: Style) -> String {
     events.iter().filter_map(|it| paragraph(it, style)).collect()
 }
@@ -47,7 +47,7 @@ fn paragraph(event: &Event, style: Style) -> Option<String> {
     Some(format!("{title}\n{text}"))
 }
 
-/// A result as text: a string without quotes, other values as JSON.
+/// Formats a result as text: a string without quotes, other values as JSON.
 fn told(output: &Value) -> String {
     output.as_str().map_or_else(|| output.to_string(), str::to_owned)
 }

@@ -25,7 +25,7 @@ impl FromStr for Chunks {
 }
 
 impl Chunks {
-    /// The size of the next chunk.
+    /// Returns the size of the next chunk.
     pub(super) fn next(&mut self) -> usize {
         match self {
             Chunks::Whole => usize::MAX,
@@ -36,7 +36,8 @@ impl Chunks {
                 let it = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
                 let it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
                 let it = it ^ (it >> 31);
-                // One chunk of eight has up to 1,024 characters or bytes, the others up to 16.
+                // On average, one chunk in eight has up to 1,024 characters or bytes. All others
+                // have up to 16.
                 usize::try_from(if it & 7 == 0 { it >> 8 & 0x3FF } else { it >> 8 & 0xF })
                     .map_or(1, |it| it + 1)
             }

@@ -120,8 +120,8 @@ fn wrong(error: schema::Error) -> Value {
     })
 }
 
-/// The error that the organism knows no such payload. Unlike a door's error, this error names
-/// similar payloads: the user of this program may know them.
+/// Makes the error that the organism knows no such payload. Unlike a door's error, this error names
+/// similar payloads, because the user of this program may know them.
 fn unknown(payload: &Element, all: &Capabilities) -> Value {
     let name = Name::new(payload.namespace(), payload.local());
     let choices = match all.find(&name.to_string()) {

@@ -1,4 +1,4 @@
-//! `inspect reply`: what the pump understands of a model's reply, event by event.
+//! `inspect reply`: shows what the pump understands of a model's reply, event by event.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -93,7 +93,7 @@ impl Reply {
 
 /// Prints events, with adjacent text joined.
 struct Lines<'a, 'b> {
-    /// Text that may go on: the name of its event, the text, and its place.
+    /// Text that may still be continued: the name of its event, the text, and its place.
     waiting: Option<(&'static str, String, Place)>,
     to: &'a mut Screen<'b>,
     ended: Result<(), Failure>,
@@ -132,7 +132,7 @@ impl Lines<'_, '_> {
     }
 }
 
-/// An event other than text, as an object.
+/// Returns an event other than text as an object.
 fn object(event: &Event<'_>) -> Value {
     let Event { what, source, place: Place { line, column, .. }, .. } = event;
     let place = |mut object: Value| {

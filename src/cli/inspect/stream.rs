@@ -1,4 +1,4 @@
-//! `inspect stream`: what the pump understands of a recorded stream of a provider.
+//! `inspect stream`: shows what the pump understands of a recorded stream of a provider.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -88,7 +88,7 @@ impl Stream {
     }
 
     fn verdict(&self, provider: &Provider, bytes: Bytes) -> Value {
-        // A server that doesn't stream sends one document.
+        // Without streaming, a server sends a single document.
         let first = bytes.iter().find(|it| !it.is_ascii_whitespace());
         let framing = match first {
             Some(b'{') if !provider.has_lines() => Framing::whole(),
@@ -99,7 +99,7 @@ impl Stream {
         let mut found = Found::default();
         let gathered = reader.gathered_mut();
         let stop = gathered.word().map(str::to_owned);
-        // Some wires, such as Gemini's, have no end mark but the reason of the stop.
+        // Some wires, such as Gemini's, mark the end only by the reason of the stop.
         let terminal = gathered.is_over() || provider.ends_with_its_reason() && stop.is_some();
         gathered.finish();
         gathered.pieces.drain(..).for_each(|it| found.add(it));

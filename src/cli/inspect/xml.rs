@@ -1,4 +1,5 @@
-//! `inspect xml`: the strict reader's verdict on files, with one line of output for each file.
+//! `inspect xml`: shows the strict reader's verdict on files, with one line of output for each
+//! file.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +68,7 @@ fn verdict(file: &str, profile: Profile) -> Value {
     json!({ "file": file, "verdict": verdict, "error": error, "canonical_blake3": digest })
 }
 
-/// The digest of the canonical form, in hex.
+/// Returns the digest of the canonical form, in hex.
 fn inspect(path: &Path, profile: Profile) -> Result<String, Value> {
     let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
     let message_bytes_max = bytes.len().saturating_mul(ROOM).max(BYTES_MIN);

@@ -5,8 +5,8 @@ use crate::otel::{Collector, Resource, Span, Unsent, encode};
 /// How many spans a batch has at most.
 pub(super) const SPANS_MAX: usize = 256;
 
-/// Sends spans, and returns how many the collector didn't take. Spans that are too large together
-/// are sent in halves.
+/// Sends spans, and returns how many of them the collector rejected. A batch that is too large is
+/// sent in halves.
 pub(super) async fn send(
     collector: &Collector,
     spans: &[Span],

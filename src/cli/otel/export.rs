@@ -33,7 +33,7 @@ enum Target {
 #[derive(Default)]
 struct Sum {
     spans: u64,
-    /// How many of the spans the collector didn't take.
+    /// How many of the spans the collector rejected.
     rejected: u64,
 }
 
@@ -66,7 +66,7 @@ impl Export {
         target.end(&sum, to)
     }
 
-    /// The threads to export. None stands for all threads.
+    /// Returns the threads to export. None stands for all threads.
     async fn threads(&self, log: &dyn Log) -> Result<Option<BTreeSet<ThreadId>>, Failure> {
         let Some(thread) = self.thread.as_deref().map(ThreadId::new) else { return Ok(None) };
         let tree = log.tree(&thread).await?;
@@ -90,8 +90,8 @@ impl Export {
             return collector(&says.endpoint, says);
         };
         if to.contains("://") {
-            // The headers of the manifest may be secrets, so only the manifest's own endpoint gets
-            // them.
+            // The headers of the manifest may contain secrets. So only the endpoint of the manifest
+            // gets them.
             let none = manifest::Otel::at(to);
             return collector(to, says.filter(|it| it.endpoint == to).unwrap_or(&none));
         }
@@ -137,7 +137,7 @@ impl Target {
                     )));
                 }
             },
-            // In protobuf, several requests that follow one another are read as one request.
+            // Protobuf reads several requests that follow one another as one request.
             Target::File(path, file) => {
                 let wrong = |it| Failure::Untried(format!("{path} can't be written: {it}"));
                 file.write_all(&encode(spans, resource)).map_err(wrong)?;
@@ -173,13 +173,14 @@ impl Target {
     }
 }
 
-/// The given position, or that of the first entry from a given time on.
+/// Returns the given position, or the position of the first entry from the given time on.
 async fn first_position(log: &dyn Log, from: From) -> Result<u64, Failure> {
     let at_us = match from {
         From::Position(position) => return Ok(position),
         From::When(when) => when.at_us(clock::wall_us()),
     };
-    // Entries at positions up to `low` are older than that time, and entries after `high` aren't.
+    // Entries up to the position `low` are older than the time. Entries after the position `high`
+    // aren't.
     let (mut low, mut high) = (0, audit::last_position(log).await?);
     while low < high {
         let middle = low + (high - low) / 2;

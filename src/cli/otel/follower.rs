@@ -17,12 +17,12 @@ use crate::otel::{Collector, Metrics, Projection, Resource, Span, Unsent};
 
 /// How long a stop waits for the collector, in microseconds.
 const STOP_TIME_MAX_US: u64 = 5_000_000;
-/// The shortest time between two sendings of metrics, in microseconds.
+/// The shortest time between two exports of metrics, in microseconds.
 const METRICS_EVERY_US: u64 = 1_000_000;
-/// The shortest time until metrics that the collector didn't take are sent again, in microseconds.
+/// The pause before metrics are sent again after a failure, in microseconds.
 const METRICS_AWAY_US: u64 = 30_000_000;
 
-/// Sends the spans of a log.
+/// The target that sends the spans of a log.
 struct Spans {
     collector: Collector,
     resource: Resource,
@@ -136,8 +136,8 @@ impl Target for Spans {
     }
 
     async fn settle(&mut self) -> Result<(), Unreachable> {
-        // Metrics are sent before the position is kept, because spans up to the kept position
-        // aren't counted again.
+        // Metrics are sent before the position is kept, because a later start counts no spans up to
+        // that position again.
         if let Some(metrics) = self.metrics.as_mut().filter(|it| !it.is_refused) {
             metrics.next_us = 0;
         }

@@ -39,7 +39,8 @@ impl FollowerSettings {
         use crate::follower::file_beside;
         use crate::log::{Log, SqliteLog};
         let Some(says) = &self.says else { return Ok(Following(None)) };
-        // The follower reads a log on disk by itself, also after the pump has closed it.
+        // The follower has its own reader of a log on disk. So it can read on after the pump has
+        // closed the log.
         let log: Arc<dyn Log> = match &self.log {
             Some(path) => Arc::new(SqliteLog::open_read_only(path)?),
             None => pump.log().clone(),
@@ -50,7 +51,7 @@ impl FollowerSettings {
         Ok(Following(Some(running)))
     }
 
-    /// Starts nothing: this build refuses a manifest that has `otel`.
+    /// Does nothing. A build without the feature `otel` refuses a manifest that has `otel`.
     #[cfg(not(feature = "otel"))]
     #[expect(clippy::unused_async, reason = "as where it does something")]
     pub(crate) async fn start(self, _: &Pump) -> Result<Following, Failure> {

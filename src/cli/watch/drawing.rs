@@ -1,18 +1,18 @@
-//! The rows of agents on a terminal, redrawn in place.
+//! Draws the rows of agents on a terminal, in place.
 //!
-//! The rows stand on the terminal's other screen, so that the terminal is as it was once `watch`
-//! has ended.
+//! The rows are drawn on the terminal's alternate screen. So the terminal shows its former content
+//! again once `watch` has ended.
 
 use std::io;
 
 use crate::audit::{self, Paint, Style};
 use crate::cli::agent_rows::{AgentRow, head};
 
-/// The height of a terminal that doesn't tell its own.
+/// The height that is assumed if the terminal doesn't report its own.
 const ROWS: usize = 24;
-/// The sequence that moves to the first cell.
+/// The escape sequence that moves the cursor to the first cell.
 const HOME: &str = "\u{1b}[H";
-/// The sequence that clears the rest of a line, and the one that clears the rest of the screen.
+/// The escape sequences that clear the rest of a line, and the rest of the screen.
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_SCREEN: &str = "\u{1b}[J";
 
@@ -29,9 +29,9 @@ impl Default for Drawing {
 }
 
 impl Drawing {
-    /// Switches to the other screen, and hides the cursor.
+    /// Switches to the alternate screen, and hides the cursor.
     pub(super) const BEGIN: &str = "\u{1b}[?1049h\u{1b}[?25l";
-    /// Shows the cursor, and switches back.
+    /// Shows the cursor, and switches back to the normal screen.
     pub(super) const END: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
     /// Measures the terminal. Returns whether its size has changed.
@@ -45,15 +45,15 @@ impl Drawing {
         has_changed
     }
 
-    /// The text that draws the rows of agents that are at work, and of those in whose thread
-    /// something happened since `since_us`. If there are more rows than lines, the rows that
-    /// changed last are drawn, in the order of all rows.
+    /// Returns the text that draws the rows of agents. An agent's row is shown if the agent is at
+    /// work or has open runs, or if something happened in its thread since `since_us`. If there are
+    /// more rows than lines, the rows that changed last are drawn, in the order of all rows.
     pub(super) fn frame(&self, rows: &[(&AgentRow, u64)], since_us: u64) -> String {
         let is_shown = |(row, at_us): &&(&AgentRow, u64)| {
             row.doing.is_at_work() || !row.runs.is_empty() || *at_us >= since_us
         };
         let shown: Vec<&(&AgentRow, u64)> = rows.iter().filter(is_shown).collect();
-        // A line is for the head, and one for the end.
+        // One line is for the head, and one for the end.
         let room = self.height.saturating_sub(2).max(1);
         let mut newest: Vec<u64> = shown.iter().map(|(_, at_us)| *at_us).collect();
         newest.sort_unstable_by(|one, other| other.cmp(one));
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// The lines of a frame, without what a terminal obeys.
+    /// Returns the lines of a frame, without its escape sequences.
     fn lines(height: usize, rows: &[(AgentRow, u64)]) -> Vec<String> {
         let drawing = Drawing { style: Style { colour: false, width: 60 }, height };
         let rows: Vec<(&AgentRow, u64)> = rows.iter().map(|(row, at)| (row, *at)).collect();

@@ -8,15 +8,15 @@ use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};
 use crate::log::{self, Error, Log, Pages, ThreadPages};
 
-/// How many threads are kept. Beyond these, the thread in which nothing happened for the longest
-/// time is read again when something happens there.
+/// The most threads that are kept. Beyond this number, the thread with the oldest last entry is
+/// dropped, and read again when it gets an entry.
 const THREADS_MAX: usize = 1_024;
 
 /// Which agents are wanted.
 pub(super) struct Wanted {
-    /// Only those in this thread and in all threads below it.
+    /// Only agents in this thread and in all threads below it.
     pub(super) root: Option<ThreadId>,
-    /// Only those of these names, if there are any.
+    /// Only agents of these names. If there are no names, all agents are wanted.
     pub(super) agents: Vec<String>,
 }
 
@@ -24,13 +24,13 @@ pub(super) struct Wanted {
 pub(super) struct Organism {
     wanted: Wanted,
     threads: BTreeMap<ThreadId, WatchedThread>,
-    /// The runs that aren't over, by the messages that began them.
+    /// The runs that aren't over, each under the message that began it.
     runs: BTreeMap<EntryId, OpenRun>,
-    /// The threads below `Wanted::root`, as far as they were seen, and that thread itself.
+    /// The thread `Wanted::root`, and the threads below it that were seen.
     below: BTreeSet<ThreadId>,
-    /// Other threads that were seen.
+    /// Threads that were seen and aren't below `Wanted::root`.
     beside: BTreeSet<ThreadId>,
-    /// How many threads were read. It orders them.
+    /// How many threads were read. This count gives each newly read thread its place.
     read: u64,
 }
 
@@ -38,7 +38,7 @@ struct WatchedThread {
     agents: ThreadAgents,
     /// The rows as they were last shown.
     rows: Vec<AgentRow>,
-    /// The place of the thread among all.
+    /// The thread's place in the order of all threads.
     place: u64,
     /// When something happened last, in microseconds since the epoch.
     at_us: u64,
@@ -46,20 +46,20 @@ struct WatchedThread {
 
 struct OpenRun {
     run: Run,
-    /// The thread and the name of the agent that began the run. None if no agent did.
+    /// The thread and the name of the agent that began the run. None if no agent began it.
     owner: Option<(ThreadId, String)>,
 }
 
 impl OpenRun {
-    /// The thread of the agent that began the run.
+    /// Returns the thread of the agent that began the run.
     fn owning_thread(&self) -> Option<ThreadId> {
         self.owner.as_ref().map(|(thread, _)| thread.clone())
     }
 }
 
 impl Organism {
-    /// Reads the threads in which something happened since a time, and those in which something is
-    /// under way, up to a position of the log.
+    /// Reads the threads in which something happened since a time, or in which something is under
+    /// way, up to a position of the log.
     pub(super) async fn read(
         log: &dyn Log,
         wanted: Wanted,
@@ -97,8 +97,8 @@ impl Organism {
         Ok(organism)
     }
 
-    /// All wanted rows in the order of their threads, each with the time of the last entry of its
-    /// thread.
+    /// Returns all wanted rows in the order of their threads, each with the time of the last entry
+    /// of its thread.
     pub(super) fn rows(&self) -> impl Iterator<Item = (&AgentRow, u64)> {
         let mut threads: Vec<&WatchedThread> = self.threads.values().collect();
         threads.sort_by_key(|it| it.place);
@@ -134,7 +134,8 @@ impl Organism {
         Ok(changed)
     }
 
-    /// Whether a thread is wanted. A thread that is wanted since its parent is wanted is noted.
+    /// Whether a thread is wanted: `Wanted::root`, if given, is the thread itself or one above it.
+    /// The answer is remembered in `below` or `beside`.
     async fn is_below(&mut self, log: &dyn Log, thread: &ThreadId) -> Result<bool, Error> {
         if self.wanted.root.is_none() || self.below.contains(thread) {
             return Ok(true);
@@ -171,7 +172,7 @@ impl Organism {
                 if entry.thread() == thread {
                     self.apply(log, &entry).await?;
                 } else if let Some(watched) = self.threads.get_mut(thread) {
-                    // What a fork shares with its source is how the fork begins.
+                    // A fork begins with its source's agents, but in the state `Open`.
                     watched.agents.apply(&entry);
                     watched.agents.set_state(log::State::Open);
                 }
@@ -226,7 +227,7 @@ impl Organism {
         changed
     }
 
-    /// Forgets the thread in which nothing happened for the longest time, if there are too many.
+    /// If there are too many threads, drops the one with the oldest last entry.
     fn forget(&mut self) {
         if self.threads.len() <= THREADS_MAX {
             return;

@@ -30,7 +30,7 @@ fn call(kind: &str, more: &Value) -> Event {
     event(it)
 }
 
-/// What a terminal shows in the end.
+/// Returns what a terminal shows in the end.
 fn seen(events: &[Event]) -> String {
     let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
     events.iter().for_each(|it| page.hear(it, None, 0));
@@ -160,7 +160,7 @@ fn what_ends_an_earlier_question_does_not_end_the_next_one() {
     };
     assert!(answers(&[at(5, response("It was 41."))]));
     assert!(answers(&[at(6, stops.clone())]));
-    // The agent stops when the next question is in the log already.
+    // The next question is in the log already when the agent stops.
     assert!(answers(&[at(9, stops.clone())]));
     let mut page = Page::new("oracle", Style { colour: false, width: 60 }, true);
     page.asks(0);

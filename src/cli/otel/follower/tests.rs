@@ -1,5 +1,5 @@
-//! A test with a collector that is away for longer than the follower's pauses, and then gets every
-//! span.
+//! A test with a collector that is away for longer than the follower's pauses. Afterwards, the
+//! collector gets every span.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ const REFUSED: usize = 12;
 const BUSY: usize = 12;
 const TURNS: u64 = 490;
 
-/// A target that notes how many spans wait and how often they are sent.
+/// A target that records how many spans wait and how often it tries to send them.
 struct Watched {
     spans: Spans,
     most: Arc<AtomicUsize>,
@@ -65,7 +65,7 @@ impl Target for Watched {
     }
 }
 
-/// A request's path and body.
+/// Reads a request, and returns its path and its body.
 async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
@@ -83,8 +83,8 @@ async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     }
 }
 
-/// A collector that is busy at first. Returns the ids of `count` spans in the order in which they
-/// came, and the last metrics.
+/// Runs a collector that is busy at first. Returns the ids of `count` spans in the order in which
+/// they came, and the last metrics.
 async fn collect(port: u16, count: usize, stop: oneshot::Sender<()>) -> (Vec<Vec<u8>>, Vec<u8>) {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let (mut stop, mut asked) = (Some(stop), 0);
@@ -117,7 +117,7 @@ async fn collect(port: u16, count: usize, stop: oneshot::Sender<()>) -> (Vec<Vec
     }
 }
 
-/// How many requests the histogram of durations has.
+/// Returns how many requests the histogram of durations counts.
 fn points(metrics: &[u8]) -> u64 {
     let request = ExportMetricsServiceRequest::decode(metrics).unwrap();
     let scopes = request.resource_metrics.into_iter().flat_map(|it| it.scope_metrics);
@@ -154,7 +154,7 @@ async fn a_collector_that_was_away_for_long_gets_every_span_once_and_in_order() 
     let watched = Watched { spans, most: most.clone(), tries: 0, listen: listen.clone() };
     let position = KeptPosition::unkept(&*log, 0);
     let lag = Arc::new(AtomicU64::new(0));
-    // The follower's pauses are 1 to 4 ms, much less than all these failures take.
+    // The follower's pauses are 1 to 4 ms. All these failures take much longer.
     let follower = Follower::new(log, watched, position, lag.clone()).waiting((1_000, 4_000));
     let (stop, stopped) = oneshot::channel::<()>();
     let taken = Mutex::new((Vec::new(), Vec::new()));
