@@ -113,8 +113,7 @@ impl SqliteLog {
         connect::tune(&db, &path, durability)?;
         let identity = schema::identity(&db, &path)?;
         let shared = Arc::new(Shared::default());
-        // This can't fail: nothing was stored there yet.
-        let _ = shared.mark.set(mark);
+        let _ = shared.mark.set(mark); // Nothing is stored there yet, so this can't fail.
         let (db_read, stop) = (connect::reading(&path)?, shared.closing.clone());
         let mut reader = Reader::new(db_read, &path, stop, Digests::Checked);
         let tip = check::tip(&mut reader)?;
