@@ -58,7 +58,8 @@ fn place(text: &str, edit: &Edit) -> Result<(usize, String, String), Refused> {
     }
     let (mut old, mut new) = (edit.old.clone(), edit.new.clone());
     if !text.contains(&old) && text.contains("\r\n") && !old.contains('\r') {
-        (old, new) = (old.replace('\n', "\r\n"), new.replace('\n', "\r\n"));
+        let windows = |it: &str| it.replace("\r\n", "\n").replace('\n', "\r\n");
+        (old, new) = (windows(&old), windows(&new));
     }
     let places = places(text, &old);
     match places[..] {

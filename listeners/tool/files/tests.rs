@@ -301,6 +301,8 @@ fn lines_keep_their_ends() {
     fs::write(place.work("dos"), "one\r\ntwo\r\n").unwrap();
     place.edit("dos", "one\ntwo", "1\n2").unwrap();
     assert_eq!(place.has("dos"), "1\r\n2\r\n");
+    place.edit("dos", "1\n2", "one\r\n2").unwrap();
+    assert_eq!(place.has("dos"), "one\r\n2\r\n");
 }
 
 #[test]

@@ -61,6 +61,8 @@ struct Writer<'a> {
     title: String,
     out: String,
     mode: TextMode,
+    /// The mode outside of the hidden element.
+    outer: TextMode,
     /// The number of line ends to write before the next text.
     breaks: usize,
     /// Whether to write a space before the next text.
@@ -82,6 +84,7 @@ impl<'a> Writer<'a> {
             title: String::new(),
             out: String::new(),
             mode: TextMode::Shown,
+            outer: TextMode::Shown,
             breaks: 0,
             space: false,
             lists: Vec::new(),
@@ -97,7 +100,9 @@ impl<'a> Writer<'a> {
         }
         if let Some(name) = hidden(&tag.name) {
             // A self-closing element has no content that could be hidden.
-            self.mode = if tag.self_closing { self.mode } else { TextMode::Hidden(name) };
+            if !tag.self_closing {
+                (self.outer, self.mode) = (self.mode, TextMode::Hidden(name));
+            }
             return;
         }
         match &tag.name[..] {
@@ -139,7 +144,7 @@ impl<'a> Writer<'a> {
 
     fn close(&mut self, tag: &EndTag<()>) {
         match (self.mode, &tag.name[..]) {
-            (TextMode::Hidden(name), it) if name == it => self.mode = TextMode::Shown,
+            (TextMode::Hidden(name), it) if name == it => self.mode = self.outer,
             (TextMode::Hidden(_), _) => {}
             (TextMode::Title, _) => self.mode = TextMode::Shown,
             (TextMode::As, b"pre" | b"textarea") => {
@@ -322,6 +327,7 @@ mod tests {
         check("a <a href='#x'>b</a> <a href='javascript:x()'>c</a> <a href=d></a>e", "a b c e");
         check("<table><tr><th>a<th>b<tr><td>1</td><td>2</td></table>", "a | b\n1 | 2");
         check("<pre>a\n  b</pre>c", "a\n  b\n\nc");
+        check("<pre>a<script>x</script>\n  b</pre>c", "a\n  b\n\nc");
         check("a&amp;b &lt;c&gt; &#233; <img alt='a tree' src=x>", "a&b <c> é a tree");
     }
 
