@@ -290,7 +290,7 @@ pub(super) fn wakes(waiting: &Entry, came: &Entry) -> bool {
     }
     // `wakes` is called for every message while an `actions-due` message waits, so it decodes no
     // result.
-    let of = |it: &Entry| it.element().ok()?.attribute("of").map(str::to_owned);
+    let of = |it: &Entry| it.attribute("of").map(std::borrow::Cow::into_owned);
     came.is::<ActionResult>()
         && came.from() == NAME
         && of(waiting).is_some_and(|it| of(came) == Some(it))

@@ -13,7 +13,7 @@ use pumphouse::wire::core::{ThreadResult, ThreadSpawned};
 use super::super::action::action_of;
 use super::super::action::words::{Action, ActionResult, NAME as ACTION};
 use super::super::words::turn_policy::number;
-use super::words::{CognitionIn, Notice, Response, ResponseWaits, is_last_word};
+use super::words::{CognitionIn, Notice, Response, ResponseWaits, flag, is_last_word};
 
 /// Sorts the entries of a view as a prompt shows them, and leaves out messages that still wait.
 pub(super) fn ordered(agent: &str, view: Vec<Entry>, waiting: &[u64]) -> Vec<Entry> {
@@ -115,8 +115,8 @@ pub(super) fn under_way(agent: &str, view: &[Entry]) -> String {
 /// Whether an agent's entry settles a waiting response. Such an entry delivers the response, or
 /// says that the response wasn't delivered.
 fn is_settled(entry: &Entry) -> bool {
-    entry.decode_if::<Response>().is_some_and(|it| it.was_held)
-        || entry.decode_if::<Notice>().is_some_and(|it| it.response.is_some())
+    flag::<Response>(entry, "was_held").unwrap_or_default()
+        || entry.is::<Notice>() && entry.attribute("response").is_some()
 }
 
 /// The entry numbers of the results that came after the end of the work to which they belong.
@@ -134,14 +134,11 @@ pub(super) fn late(agent: &str, view: &[Entry]) -> BTreeSet<u64> {
             {
                 late.insert(entry.seq());
             }
-        } else if entry.to() == Some(agent)
-            && !old.is_empty()
-            && let Some(it) = entry.decode_if::<ActionResult>()
-        {
-            if old.contains(&it.of.to_string()) {
+        } else if entry.to() == Some(agent) && !old.is_empty() && entry.is::<ActionResult>() {
+            if number(entry, "of").is_some_and(|of| old.contains(&of.to_string())) {
                 late.insert(entry.seq());
             }
-        } else if is_own && is_last_word(entry) {
+        } else if is_own && !open.is_empty() && is_last_word(entry) {
             old.append(&mut open);
         }
     }

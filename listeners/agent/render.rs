@@ -28,6 +28,7 @@ pub use super::prompt_form::{Form, RENDERING, RESULT_BYTES};
 use super::prompt_order::{late, under_way};
 use super::words::{
     CognitionIn, CognitionOut, ContextSummary, Correction, Interrupt, Notice, Response, Stopped,
+    flag,
 };
 
 /// The line above a late result. A result of an action or a thread is late if the work that asked
@@ -301,6 +302,9 @@ pub(super) fn told(form: u32, entry: &Entry) -> Option<String> {
     }
     if let Some(it) = entry.decode_if::<Notice>() {
         return Some(format!("[{}]", quoted(it.text)));
+    }
+    if flag::<Response>(entry, "was_held") == Some(false) {
+        return None;
     }
     let is_stop = |it: &Stopped| form > 1 && it.reason == Interrupt::WORD;
     if entry.decode_if::<Stopped>().is_some_and(|it| is_stop(&it)) {

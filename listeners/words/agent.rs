@@ -301,12 +301,23 @@ impl CognitionOut {
     pub const STOPPED: &str = "stopped";
 }
 
+/// Returns the value of a flag of an entry's payload, without parsing the whole payload. Returns
+/// None if the payload is no `P`, or has another value there.
+#[must_use]
+pub fn flag<P: Payload>(entry: &Entry, attribute: &str) -> Option<bool> {
+    match &*entry.is::<P>().then(|| entry.attribute(attribute)).flatten()? {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 /// Whether an agent's entry is the last word of its work. This is a final response, a stop, or
 /// another payload with which the agent answers.
 #[must_use]
 pub fn is_last_word(entry: &Entry) -> bool {
-    if let Some(it) = entry.decode_if::<Response>() {
-        return it.is_final;
+    if let Some(is_final) = flag::<Response>(entry, "final") {
+        return is_final;
     }
     let is_more = entry.is::<StepsOpen>() || entry.is::<Done>() || entry.is::<ActionResult>();
     entry.is::<Stopped>() || !is_more && entry.reply_to().is_some()

@@ -40,7 +40,7 @@ impl TurnPolicy {
 /// Reads the number in an attribute of an entry's payload. None if there is no such attribute, or
 /// if it isn't a number.
 pub(in super::super) fn number(entry: &Entry, attribute: &str) -> Option<u64> {
-    entry.element().ok()?.attribute(attribute)?.parse().ok()
+    entry.attribute(attribute)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 //! a word means.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::limits::XmlLimits;
 use crate::listener::{Context, Effects, Extensions, FromContext, HandlerKey, Spec, may_emit};
@@ -33,6 +35,8 @@ pub struct Capabilities(Arc<Inner>);
 
 struct Inner {
     listeners: Vec<Described>,
+    /// Maps a listener's name to its place in `listeners`.
+    places: FxHashMap<String, usize>,
     catalog: Catalog,
 }
 
@@ -86,7 +90,9 @@ pub struct Unfound {
 
 impl Capabilities {
     pub(crate) fn new(listeners: Vec<Described>, catalog: Catalog) -> Capabilities {
-        Capabilities(Arc::new(Inner { listeners, catalog }))
+        let places = listeners.iter().enumerate().rev().map(|(at, it)| (it.name.clone(), at));
+        let places = places.collect();
+        Capabilities(Arc::new(Inner { listeners, places, catalog }))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -102,7 +108,7 @@ impl Capabilities {
     /// The listener with this name.
     #[must_use]
     pub fn listener(&self, name: &str) -> Option<&Described> {
-        self.listeners().iter().find(|it| it.name == name)
+        self.0.places.get(name).map(|it| &self.listeners()[*it])
     }
 
     /// Every schema, including those of the pump's own payloads, in the order of their names.
@@ -214,14 +220,16 @@ impl Capabilities {
     pub fn seen_by(&self, listener: &str) -> Capabilities {
         let own = self.listener(listener).filter(|it| it.peers.is_some());
         let Some(own) = own else { return self.clone() };
-        let known = self.listeners().iter().filter(|it| own.knows(it));
-        let listeners: Vec<Described> = known.cloned().collect();
-        // A set makes the lookup below fast, since an organism may have thousands of payloads.
-        let theirs = listeners.iter().flat_map(|it| it.takes.iter().chain(it.said())).cloned();
-        let theirs: HashSet<Name> = theirs.collect();
-        let is_seen = |it: &Name| it.namespace() == CORE || theirs.contains(it);
-        let catalog = self.catalog().only(is_seen);
-        Capabilities::new(listeners, catalog)
+        let peers = own.peers.iter().flat_map(|it| it.iter());
+        let names = peers.chain(own.relies_on.iter()).chain([&own.name]);
+        let places = names.filter_map(|it| self.0.places.get(it).copied());
+        // An organism may have thousands of listeners, so the known ones are looked up by name.
+        let places: BTreeSet<usize> = places.collect();
+        let known = places.into_iter().map(|it| &self.listeners()[it]);
+        let known: Vec<Described> = known.cloned().collect();
+        let catalog =
+            self.catalog().only(known.iter().flat_map(|it| it.takes.iter().chain(it.said())));
+        Capabilities::new(known, catalog)
     }
 
     fn whole(&self, word: &str) -> Vec<&Name> {

@@ -1,5 +1,6 @@
 //! A log's entry as listeners see it. Its payload is parsed when it is first asked for.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log;
 use crate::name::{META, Name};
 use crate::wire::{Code, Fault, Payload};
-use crate::xml::{Element, escape_text};
+use crate::xml::{Element, escape_text, root_attribute};
 
 /// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
 /// a reference count.
@@ -166,6 +167,16 @@ impl Entry {
         Ok(self.0.element.get_or_init(|| element))
     }
 
+    /// The value of the payload's attribute with this local name and no namespace. Where the
+    /// payload isn't parsed yet, only its start tag is read.
+    #[must_use]
+    pub fn attribute(&self, local: &str) -> Option<Cow<'_, str>> {
+        match self.0.element.get() {
+            Some(element) => element.attribute(local).map(Cow::Borrowed),
+            None => root_attribute(&self.0.body, local).map(Cow::Owned),
+        }
+    }
+
     /// The payload as a `P`.
     ///
     /// # Errors
@@ -253,6 +264,28 @@ mod tests {
     fn entry(name: &Name, body: &'static str) -> Entry {
         let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
         Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap())
+    }
+
+    #[test]
+    fn an_attribute_reads_the_same_before_and_after_the_payload_is_parsed() {
+        let name = Name::new("urn:t", "done");
+        let escaped = "a=\"1 > &quot;0&quot; &amp;&#xA;\" empty=\"\"";
+        for body in [
+            format!("<done xmlns=\"urn:t\" {escaped}><e c=\"3\"></e></done>"),
+            format!("<t:done xmlns:t=\"urn:t\" {escaped} t:b=\"2\"></t:done>"),
+        ] {
+            let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
+            let parse = || Element::from_canonical(draft.body.clone()).unwrap();
+            let parsed = Entry::fresh(&draft, parse());
+            let mut inner = Arc::into_inner(Entry::fresh(&draft, parse()).0).unwrap();
+            inner.element = OnceLock::new();
+            let kept = Entry(Arc::new(inner));
+            for name in ["a", "empty", "b", "c", "xmlns", "t"] {
+                assert_eq!(kept.attribute(name), parsed.attribute(name), "{name}");
+            }
+            assert_eq!(kept.attribute("a").as_deref(), Some("1 > \"0\" &\n"));
+            assert!(kept.0.element.get().is_none(), "it was parsed");
+        }
     }
 
     #[test]

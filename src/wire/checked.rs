@@ -18,6 +18,8 @@ pub struct Catalog {
     schemas: FxHashMap<Name, Cow<'static, Schema>>,
     /// Maps a local part to the names that have it, for payloads that arrive without a namespace.
     locals: FxHashMap<String, Vec<Name>>,
+    /// The names in the namespace [`CORE`].
+    core: Vec<Name>,
 }
 
 impl Catalog {
@@ -29,15 +31,20 @@ impl Catalog {
         }
         let names = self.locals.entry(schema.name.local().to_owned()).or_default();
         names.push(schema.name.clone());
+        if schema.name.namespace() == CORE {
+            self.core.push(schema.name.clone());
+        }
         self.schemas.insert(schema.name.clone(), schema);
         None
     }
 
-    /// A catalogue of the schemas whose names `is_wanted` accepts.
+    /// A catalogue of the schemas with these names, and of all in the namespace [`CORE`]. Names
+    /// without a schema are skipped.
     #[must_use]
-    pub fn only(&self, is_wanted: impl Fn(&Name) -> bool) -> Catalog {
-        let mut names: Vec<&Name> = self.schemas.keys().filter(|it| is_wanted(it)).collect();
-        names.sort();
+    pub fn only<'a>(&'a self, names: impl IntoIterator<Item = &'a Name>) -> Catalog {
+        let mut names: Vec<&Name> = self.core.iter().chain(names).collect();
+        names.sort_unstable();
+        names.dedup();
         let mut catalog = Catalog::default();
         for schema in names.into_iter().filter_map(|it| self.schemas.get(it)) {
             catalog.add(schema.clone());

@@ -38,6 +38,7 @@ pub use baseline::tokens;
 pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
+pub(crate) use read::root_attribute;
 pub use read::{Profile, read};
 pub use split::{Frame, Framing, Splitter, frame};
 pub use write::{Writer, escape_attribute, escape_text};
