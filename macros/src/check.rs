@@ -1,4 +1,4 @@
-//! The rules for a type that derives `Payload`.
+//! Checks the rules for a type that derives `Payload`.
 
 use std::ops::RangeInclusive;
 
@@ -169,7 +169,8 @@ fn bare(it: &Bare, errors: &mut Errors) {
     narrowed(&it.facets, &it.ty, false, errors);
 }
 
-/// Checks that facets leave some value, and that they are within the range of the field's type.
+/// Checks that facets allow at least one value, and that they are within the range of the field's
+/// type.
 fn narrowed(facets: &Facets, ty: &Type, is_list: bool, errors: &mut Errors) {
     if facets.is_empty() {
         return;
@@ -208,7 +209,7 @@ fn name(ident: &Ident, name: &str, options: &Options, errors: &mut Errors) {
     }
 }
 
-/// The tokens that give a name: the value of `rename`, or the identifier.
+/// Returns the tokens that determine a name: the value of `rename`, or the identifier.
 fn culprit<'a>(ident: &'a Ident, options: &'a Options) -> &'a dyn ToTokens {
     match &options.rename {
         Some(it) => it,
@@ -280,7 +281,8 @@ fn held(ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// Whether the last segment of the type's path is this name. Aliases are left to the compiler.
+/// Returns whether the last segment of the type's path is this name. Aliases are left to the
+/// compiler.
 fn named(ty: &Type, name: &str) -> bool {
     match bare_type(ty) {
         Type::Path(it) => it.path.segments.last().is_some_and(|it| it.ident == name),
@@ -288,7 +290,7 @@ fn named(ty: &Type, name: &str) -> bool {
     }
 }
 
-/// The first type argument of a type with this name.
+/// Returns the first type argument of a type with this name.
 fn generic<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(it) = bare_type(ty) else { return None };
     let last = it.path.segments.last().filter(|it| it.ident == name)?;

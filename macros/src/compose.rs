@@ -1,4 +1,5 @@
-//! Expands `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: both work field by field, in order.
+//! Expands `#[derive(FromContext)]` and `#[derive(IntoEmit)]`. Both derives treat the fields one by
+//! one, in order.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -69,7 +70,7 @@ pub(crate) fn into_emit(input: &DeriveInput, errors: &mut Errors) -> Option<Toke
     })
 }
 
-/// The fields of a struct with named fields. Anything else is an error.
+/// Returns the fields of a struct with named fields. Any other type is an error.
 fn named<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<&'a FieldsNamed> {
     if let Data::Struct(data) = &input.data
         && let Fields::Named(fields) = &data.fields

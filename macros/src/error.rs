@@ -3,7 +3,8 @@
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// One error: what is wrong, and what to do about it. `{}` stands for the name in question.
+/// One error: a description of the mistake, and a hint for correcting it. `{}` stands for the name
+/// in question.
 pub(crate) struct Message(&'static str, &'static str);
 
 pub(crate) const NO_DOC: Message = Message(
@@ -158,7 +159,7 @@ pub(crate) const NO_EXAMPLE: Message = Message(
     "no example of this pattern was found in the lengths that are allowed",
     "give one with `example = \"…\"`",
 );
-/// The text of an assertion that fails at compile time, if an option doesn't fit the field's type.
+/// The text of an assertion that fails at compile time if an option doesn't fit the field's type.
 /// The `FOR_…` constants below and `TWO_KEYS` are such texts, too.
 pub(crate) const FOR_TEXT: &str = "`pattern` is for text: a `String`, or a struct around one";
 pub(crate) const FOR_TEXTS: &str =
@@ -248,7 +249,8 @@ impl Errors {
         }
     }
 
-    /// The code with which the compiler reports the errors. None if there are no errors.
+    /// Returns the code with which the compiler reports the errors. Returns `None` if there are no
+    /// errors.
     pub(crate) fn into_tokens(self) -> Option<TokenStream> {
         self.0.map(|it| it.to_compile_error())
     }

@@ -1,5 +1,5 @@
 //! Generates the code for a type: its schema, its writer and its reader. The module `check` has
-//! checked the type before.
+//! already checked the type.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::spanned::Spanned as _;
 use crate::error;
 use crate::parse::{Bare, Body, Field, Hold, Input, Place, Variant};
 
-/// The code, in a block of its own so that the names in it stay private.
+/// Generates the code of the derive, in a block of its own so that its names stay private.
 pub(crate) fn input(input: &Input) -> TokenStream {
     let parts = match &input.body {
         Body::Fields(fields) => structure(input, fields),
@@ -26,7 +26,7 @@ pub(crate) fn input(input: &Input) -> TokenStream {
     }
 }
 
-/// Implements `Payload`; empty for a type without a namespace.
+/// Generates the implementation of `Payload`. Generates nothing for a type without a namespace.
 fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     let Some(namespace) = &options.namespace else { return TokenStream::new() };
     let (is_live, is_reserved) = (options.live.is_some(), options.reserved.is_some());
@@ -68,8 +68,8 @@ fn payload(Input { ident, name, options, .. }: &Input) -> TokenStream {
     }
 }
 
-/// Generates the function `shape`. The shape of a payload is in the payload's schema, and the shape
-/// of a part is in a static.
+/// Generates the function `shape`. The shape of a payload is kept in the payload's schema. The
+/// shape of a part is kept in a static.
 fn shape(Input { ident, options, .. }: &Input) -> TokenStream {
     let kept = match &options.namespace {
         Some(_) => quote!(&<#ident as derive::Payload>::schema().shape),
@@ -220,10 +220,10 @@ fn words(input: &Input, variants: &[Variant]) -> TokenStream {
     }
 }
 
-/// Implements `Part` and `Item` for a type that is a text. For a payload, it also generates the
-/// function `describe`, which gives the shape of the root.
+/// Generates the implementations of `Part` and `Item` for a type that is a text. For a payload,
+/// also generates the function `describe`, which returns the shape of the root.
 ///
-/// `said` is the type's doc comment, or empty if the type's scalar has it.
+/// `said` is the type's doc comment, or empty if the type's scalar carries the comment.
 fn scalar(Input { ident, name, doc, options, .. }: &Input, said: &str) -> TokenStream {
     let describe = options.namespace.as_ref().map(|_| {
         quote! {
@@ -426,7 +426,7 @@ fn read_variant(owner: &Ident, place: usize, Variant { ident, body, .. }: &Varia
     }
 }
 
-/// The attributes and the content that fields have in a schema.
+/// Generates the attributes and the content that fields have in a schema.
 fn described(fields: &[Field]) -> TokenStream {
     let describe = |place| {
         let all = fields.iter().filter(move |it| it.place == place);
@@ -481,8 +481,8 @@ fn part(Field { ty, place, options, .. }: &Field) -> TokenStream {
 }
 
 /// Asserts that a reader can tell the elements of the fields apart. A choice has element names of
-/// its own, and these must differ from the names of the other fields. Asserts also that the options
-/// of each field fit its type.
+/// its own, which must differ from the names of the other fields. Also asserts that the options of
+/// each field fit its type.
 fn apart(ident: &Ident, fields: &[Field]) -> TokenStream {
     let narrowed = narrowed(fields);
     let elements: Vec<_> = fields.iter().filter(|it| it.place == Place::Element).collect();
@@ -587,7 +587,7 @@ fn in_order(fields: &[Field]) -> Vec<&Field> {
     all
 }
 
-/// One variable for each field, with the span of its type.
+/// Returns one variable for each field, with the span of its type.
 fn slots<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Vec<Ident> {
     let slot = |(at, field): (usize, &Field)| Ident::new(&format!("__slot_{at}"), field.ty.span());
     fields.into_iter().enumerate().map(slot).collect()

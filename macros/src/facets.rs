@@ -9,9 +9,9 @@ use syn::{Expr, ExprLit, ExprUnary, Lit, LitStr, Meta, Token, UnOp};
 use crate::error::{self, Errors};
 use crate::pattern;
 
-/// The most `digits` of a type with a fraction: beyond them, such numbers aren't exact.
+/// The most `digits` of a floating-point type. Numbers with more digits aren't exact.
 const FLOAT_DIGITS_MAX: usize = 15;
-/// The most digits behind the point that are always written without an exponent.
+/// The most digits after the decimal point that are always written without an exponent.
 const FRACTION_DIGITS_MAX: usize = 5;
 
 /// The options of one field, each with the place where it was written.
@@ -214,7 +214,7 @@ impl Facets {
         }
     }
 
-    /// Whether a number is within the bounds, and has no more digits than it may.
+    /// Returns whether a number is within the bounds, and has no more digits than it may.
     fn has(&self, text: &str) -> bool {
         let (min, max) = (self.min.map(|it| it.1), self.max.map(|it| it.1));
         let is_within = match (text.parse::<i128>(), text.parse::<f64>()) {
@@ -232,8 +232,9 @@ impl Facets {
         is_within && self.has_digits(text)
     }
 
-    /// Whether a number has no more digits than it may. This counts digits as the schema does:
-    /// zeros at either end don't count, and an exponent isn't allowed.
+    /// Returns whether a number has no more digits than it may. Digits are counted as in the
+    /// schema: leading zeros and zeros at the end of the fraction don't count. A number with an
+    /// exponent is refused.
     fn has_digits(&self, text: &str) -> bool {
         let (digits, fraction) = (self.digits.map(|it| it.1), self.fraction_digits.map(|it| it.1));
         if digits.is_none() && fraction.is_none() {
@@ -274,7 +275,7 @@ impl Facets {
         }
     }
 
-    /// The code that builds the facets for the schema.
+    /// Generates the code that builds the facets for the schema.
     pub(crate) fn data(&self) -> TokenStream {
         let text = |it: &Option<LitStr>| {
             it.iter().map(|it| quote!(::core::option::Option::Some(#it.into()))).next()
@@ -313,7 +314,7 @@ impl Facets {
     }
 
     /// Generates assertions that a type of this form may have these options. The compiler checks
-    /// them.
+    /// the assertions.
     pub(crate) fn asserted(&self, form: &TokenStream, is_list: bool) -> TokenStream {
         let mut all = TokenStream::new();
         let mut say = |span: Option<Span>, takes: &str, message: &str| {
@@ -347,7 +348,7 @@ impl Facets {
         all
     }
 
-    /// Reports more `digits` than a number with a fraction can keep.
+    /// Reports `digits` that are beyond the precision of floating-point numbers.
     pub(crate) fn check_float(&self, errors: &mut Errors) {
         if let Some((span, all)) = self.digits
             && all > FLOAT_DIGITS_MAX
@@ -397,7 +398,8 @@ fn number(it: &Expr) -> Option<Bound> {
     }
 }
 
-/// The values of `one_of`: only texts or only whole numbers, and at least one. Otherwise none.
+/// Returns the values of `one_of`, which are either all texts or all whole numbers. Returns `None`
+/// for anything else, and if there are no values.
 fn choices(meta: &Meta) -> Option<Vec<Choice>> {
     let Meta::List(list) = meta else { return None };
     let all = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated).ok()?;
@@ -421,7 +423,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether these options of a field cause an error.
+    /// Returns whether these options of a field cause an error.
     fn is_wrong(all: &[Meta]) -> bool {
         let (mut facets, mut errors) = (Facets::default(), Errors::default());
         for it in all {

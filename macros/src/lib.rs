@@ -1,6 +1,6 @@
-//! `#[derive(Payload)]`: makes the schema, the writer and the reader of a payload from its type.
-//! `#[derive(FromContext)]` and `#[derive(IntoEmit)]`: let a struct be an argument or the return
-//! value of a handler.
+//! The derives. `#[derive(Payload)]` makes the schema, the writer and the reader of a payload from
+//! the payload's type. `#[derive(FromContext)]` lets a struct be an argument of a handler, and
+//! `#[derive(IntoEmit)]` lets a struct be the return value.
 
 mod check;
 mod compose;
@@ -32,34 +32,36 @@ use proc_macro::TokenStream;
 ///
 /// Doc comments become the descriptions in the schema. A type must have a doc comment, and a field
 /// may have one. The names of types and variants become kebab-case; the names of fields stay as
-/// written. Elements are written in the order in which the fields are declared, and are read only
-/// in this order.
+/// written. Elements are written in the order in which the fields are declared. A reader accepts
+/// them only in this order.
 ///
 /// On a type:
 ///
-/// * `ns = "…"`: the namespace. With it, the type is a payload; without it, a part of payloads.
+/// * `ns = "…"`: the namespace. With a namespace, the type is a payload. Without one, the type is a
+///   part of payloads.
 /// * `rename = "…"`: another name for the root element.
 /// * `live`: the payload may be shown to current followers without an entry in the log.
 /// * `reserved`: sending the payload needs the grant `emit:core`, or a grant for this payload.
 /// * `bookkeeping`: the payload records something about the work, as a charge does. No prompt shows
-///   it, and `clear-context` doesn't count it.
+///   such a payload, and `clear-context` doesn't count it.
 ///
 /// On a field:
 ///
 /// * `attribute`: the field is an attribute, not an element.
 /// * `text`: the field is the text between the tags.
 /// * `rename = "…"`: another name for the field. Variants may be renamed, too.
-/// * `list`: a `Vec` of scalars in one text, with spaces between them, not one element each.
-/// * `pattern = "…"`: a regular expression of XSD that the whole text has to match.
+/// * `list`: a `Vec` of scalars is written as one text with spaces between the scalars, instead of
+///   one element for each scalar.
+/// * `pattern = "…"`: a regular expression of XSD that the whole text must match.
 /// * `one_of("a", "b")`, `one_of(1, 2)`: the texts or whole numbers that the field may hold.
 /// * `min = …`, `max = …`: the least and the greatest number.
 /// * `length = …`, `min_length = …`, `max_length = …`: the number of characters of a text, of bytes
 ///   of `Bytes`, or of items of a `list`.
-/// * `digits = …`, `fraction_digits = …`: the most digits of a number, and the most digits behind
-///   its point.
-/// * `example = "…"`: a valid text for examples, if the derive finds none by itself.
-/// * `no_example`: examples of the payload leave the field out, if it is optional. This is for a
-///   field that replaces another.
+/// * `digits = …`, `fraction_digits = …`: the most digits of a number, and the most digits after
+///   the decimal point.
+/// * `example = "…"`: a valid text for examples, needed if the derive finds none by itself.
+/// * `no_example`: examples of the payload leave the field out, if the field is optional. The
+///   option is meant for a field that replaces another field.
 /// * `value`: the field is the payload's value, which stands for the payload in `${id}`, in
 ///   `action-result`, in feeds and in prompts. At most one field may have this option. Without the
 ///   option, the value of a payload with a single scalar is that scalar. The value of any other
@@ -72,10 +74,12 @@ use proc_macro::TokenStream;
 /// A field is a `String`, `bool`, `char`, number, `Bytes` (base64), `Timestamp`, `SignedDuration`,
 /// `Uuid`, another type that derives `Payload`, an `Element` (any one element), a
 /// `BTreeMap<String, …>` of one of these, or an `Option`, `Vec` or `Box` of one of these.
-/// An enum without data is written as one of a few words.
-/// An enum with data is a choice. As a field, it is written as the element of its variant; as a
-/// payload, its root holds that element.
-/// A struct around one unnamed scalar is written as that scalar.
+///
+/// * An enum without data is written as one of a few words.
+/// * An enum with data is a choice. A choice that is a field is written as the element of its
+///   variant. A choice that is a payload has a root element that contains the element of its
+///   variant.
+/// * A struct around one unnamed scalar is written as that scalar.
 #[proc_macro_derive(Payload, attributes(payload))]
 pub fn derive_payload(input: TokenStream) -> TokenStream {
     let mut errors = error::Errors::default();
@@ -102,9 +106,9 @@ pub fn derive_payload(input: TokenStream) -> TokenStream {
 /// async fn add(tally: Tally, Add { a, b }: Add) -> Sum { … }
 /// ```
 ///
-/// The struct has the needs of all its fields, such as grants, and `build()` checks them. It has
-/// named fields, each of which implements `FromContext`. With a field of type `State<T>`, the
-/// struct is only for listeners with a state of type `T`.
+/// The struct has the needs of all its fields, such as grants. `build()` checks these needs. The
+/// struct must have named fields, each of which implements `FromContext`. With a field of type
+/// `State<T>`, the struct is only for listeners with a state of type `T`.
 #[proc_macro_derive(FromContext)]
 pub fn derive_from_context(input: TokenStream) -> TokenStream {
     composed(input, compose::from_context)
@@ -120,8 +124,8 @@ pub fn derive_from_context(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The struct emits what its fields emit, and `build()` checks whether the listener may emit it. It
-/// has named fields, each of which implements `IntoEmit`.
+/// The struct emits the payloads that its fields emit. `build()` checks whether the listener may
+/// emit them. The struct must have named fields, each of which implements `IntoEmit`.
 #[proc_macro_derive(IntoEmit)]
 pub fn derive_into_emit(input: TokenStream) -> TokenStream {
     composed(input, compose::into_emit)

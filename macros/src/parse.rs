@@ -19,7 +19,7 @@ pub(crate) struct Input {
 
 /// The fields or the variants of a type.
 pub(crate) enum Body {
-    /// Fields with names, or none at all.
+    /// Fields with names, or no fields at all.
     Fields(Vec<Field>),
     /// One field without a name.
     Newtype(Box<Bare>),
@@ -69,8 +69,8 @@ pub(crate) enum Hold {
     Fields(Vec<Field>),
 }
 
-/// The options in `#[payload(…)]`. A flag is kept as the path that names it, for the place of
-/// errors.
+/// The options in `#[payload(…)]`. A flag is kept as the path that names it, so that errors can
+/// point to it.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) namespace: Option<LitStr>,
@@ -86,7 +86,7 @@ pub(crate) struct Options {
     pub(crate) facets: Facets,
 }
 
-/// The item that options are written on.
+/// The item on which options are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Type,
@@ -95,7 +95,7 @@ enum Owner {
     Variant,
 }
 
-/// The options, and the items that each may be written on.
+/// The options, and the items on which each option may be written.
 const KNOWN: &[(&str, &[Owner])] = &[
     ("ns", &[Owner::Type]),
     ("rename", &[Owner::Type, Owner::Field, Owner::Variant]),
@@ -121,7 +121,7 @@ const KNOWN: &[(&str, &[Owner])] = &[
 /// The items that may have facets.
 const NARROWED: &[Owner] = &[Owner::Field, Owner::Bare];
 
-/// Reads the type. None for a type that can't be a payload, such as a union or a tuple.
+/// Reads the type. Returns `None` for a type that can't be a payload, such as a union or a tuple.
 pub(crate) fn input(input: &DeriveInput, errors: &mut Errors) -> Option<Input> {
     if !input.generics.params.is_empty() {
         errors.push(&input.generics, error::GENERIC);
@@ -215,7 +215,7 @@ fn bare(field: &syn::Field, errors: &mut Errors) -> Bare {
 }
 
 impl Options {
-    /// The name of `rename`, or else the identifier as `change` converts it.
+    /// Returns the name that `rename` sets, or else the identifier, converted by `change`.
     fn name(&self, ident: &Ident, change: fn(&str) -> String) -> String {
         match &self.rename {
             Some(name) => name.value(),
@@ -302,7 +302,8 @@ fn value(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// Names of options in other derives and schema languages, with the names here.
+/// The names of options in other derives and schema languages, with the names that these options
+/// have here.
 const ELSEWHERE: [(&str, &str); 7] = [
     ("namespace", "ns"),
     ("xmlns", "ns"),
@@ -328,7 +329,7 @@ fn unknown(name: &str, owner: Owner) -> String {
     format!("unknown option `{name}`\nhint: {hint}")
 }
 
-/// The edit distance of two texts: how many letters to change, add or drop.
+/// Returns the edit distance of two texts: how many letters to change, add or drop.
 fn steps(left: &str, right: &str) -> usize {
     let right: Vec<_> = right.chars().collect();
     let mut last: Vec<usize> = (0..=right.len()).collect();
@@ -343,8 +344,8 @@ fn steps(left: &str, right: &str) -> usize {
     last[right.len()]
 }
 
-/// The lines of one doc attribute. In a comment between `/**` and `*/`, each line after the first
-/// may begin with a star, which isn't part of the text.
+/// Returns the lines of one doc attribute. In a comment between `/**` and `*/`, each line after the
+/// first may begin with a star, which isn't part of the text.
 fn without_stars(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let starred = |it: &String| it.trim_start().starts_with('*');
@@ -356,7 +357,7 @@ fn without_stars(text: &str) -> Vec<String> {
     lines
 }
 
-/// The doc comment as one text, without the indentation that all its lines share.
+/// Returns the doc comment as one text, without the indentation that all its lines share.
 fn doc(attributes: &[Attribute], errors: &mut Errors) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {

@@ -9,7 +9,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// The first place where the element breaks the schema, and why.
+    /// Returns an error for the first place where the element breaks the schema.
     pub fn check(&self, element: View<'_>) -> Result<(), Error> {
         match &self.source {
             // The conversion to JSON checks the shape, too.

@@ -1,5 +1,5 @@
-//! The errors of an element that doesn't fit its schema: what is wrong, where, and what would be
-//! right. This file has all of their texts.
+//! The errors for elements that don't fit their schema. An error says what is wrong, where, and
+//! what would be right. This file contains the texts of all these errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,15 +11,15 @@ use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar};
 use crate::name::Name;
 use crate::xml::{Place, View, escape_attribute, escape_text};
 
-/// How many characters of a name or a text an error repeats.
+/// How many characters of a name or a text an error quotes.
 const ECHO_MAX: usize = 40;
 /// How many characters of a path an error keeps.
 const PATH_MAX: usize = 200;
-/// How many bytes an example in an error may have. A longer example isn't shown; the schema's own
-/// example has it.
+/// How many bytes an example in an error may have. A longer example is left out; the example of the
+/// whole payload contains it.
 pub(super) const EXAMPLE_MAX: usize = 200;
-/// A wrong name of at least so many bytes counts as similar to each right name that begins with the
-/// wrong name.
+/// A wrong name with at least this many bytes counts as similar to every right name that begins
+/// with the wrong name.
 const SHORT_MIN: usize = 3;
 /// How many names an error lists. The others are only counted.
 const LIST_MAX: usize = 16;
@@ -34,9 +34,9 @@ pub struct Error {
     pub place: Place,
     /// The path of the element, such as `/add/a`, or of the attribute, such as `/step/@done`.
     pub path: String,
-    /// What is wrong.
+    /// The description of the mistake.
     pub message: String,
-    /// A short text of what would be right there, such as a list of names.
+    /// A short description of what would be right there, such as a list of names.
     pub expected: Box<str>,
     /// The right name that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
@@ -52,23 +52,25 @@ pub enum Rule {
     Root,
     /// A field's element must be in the payload's namespace.
     Namespace,
-    /// An attribute must be one of the schema's.
+    /// An attribute must be declared in the schema.
     Attribute,
-    /// An element must be one of the schema's.
+    /// An element must be declared in the schema.
     Field,
     /// Fields must stand in the schema's order.
     Order,
     /// A required field must be there.
     Missing,
-    /// A field that may not be repeated must be there only once, and so must a key of a map.
+    /// A field that isn't repeatable may occur only once. A key may occur only once in a map.
     Twice,
-    /// Text may only stand where the schema has text, and elements where it has elements.
+    /// Text may only stand where the schema allows text, and elements only where the schema allows
+    /// elements.
     Text,
     /// A text must have the form of its scalar.
     Value,
     /// Elements may only be nested up to a limit.
     Depth,
-    /// If the schema was made from a JSON Schema, the payload must be valid by that, too.
+    /// A payload whose schema was made from a JSON Schema must also be valid against that JSON
+    /// Schema.
     Schema,
 }
 
@@ -94,7 +96,7 @@ impl Error {
         }
     }
 
-    /// How to correct the mistake, in one sentence.
+    /// Returns how to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
@@ -170,7 +172,7 @@ pub(super) fn depth(view: View<'_>, most: usize) -> Error {
     Error::new(Rule::Depth, view, message)
 }
 
-/// A violation of the JSON Schema from which the schema was made.
+/// Returns the error for a violation of the JSON Schema from which the schema was made.
 pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
     let steps = wrong.path.iter().map(|it| format!("/{}", cut(it))).collect::<String>();
     let at = if steps.is_empty() { String::new() } else { format!(" at {steps}") };
@@ -179,7 +181,8 @@ pub(super) fn judged(view: View<'_>, wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, view, message)
 }
 
-/// A field with two values. For example, the field has an element and is also listed as null.
+/// Returns the error for a field with two values. For example, the field has an element and is also
+/// listed as null.
 pub(super) fn twofold(view: View<'_>, field: &str) -> Error {
     let message = format!("<{}> says two things of {}", cut(view.local()), cut(field));
     Error::new(Rule::Schema, view, message)
@@ -283,8 +286,8 @@ pub(super) fn value(view: View<'_>, attribute: Option<&str>, text: &str, scalar:
     error.showing(example).or_nearest(text, &names)
 }
 
-/// An element that doesn't belong where it stands. `place` is the index of the field that may come
-/// next in the sequence.
+/// Returns the error for an element that doesn't belong where it stands. `place` is the index of
+/// the field that may come next in the sequence.
 pub(super) fn unexpected(view: View<'_>, child: View<'_>, fields: &[Field], place: usize) -> Error {
     let is_for = |it: &Field, other: View<'_>| takes(it, fields, view, other);
     let its = fields.iter().position(|it| is_for(it, child));
@@ -343,7 +346,7 @@ fn unknown(view: View<'_>, child: View<'_>, fields: &[Field]) -> Error {
     error.showing(right)
 }
 
-/// An example of the field that has this tag.
+/// Returns an example of the field that has this tag.
 fn called(tag: &str, fields: &[Field]) -> Option<String> {
     let variants = |field: &Field| match &field.kind {
         Kind::Choice(link) => match &link.shape().content {
@@ -402,7 +405,7 @@ fn tag(view: View<'_>) -> String {
     format!("<{}>", cut(view.local()))
 }
 
-/// The tags of all fields. A field that is a choice has those of its variants.
+/// Returns the tags of all fields. A field that is a choice has the tags of its variants.
 fn names(fields: &[Field]) -> Vec<String> {
     fields.iter().flat_map(names_of).collect()
 }
@@ -420,7 +423,7 @@ fn names_of(field: &Field) -> Vec<String> {
     }
 }
 
-/// The fields in their order as a text for people: `<a>, <b> or <c>, <d>`.
+/// Returns the fields in their order as a text for people: `<a>, <b> or <c>, <d>`.
 fn shown(fields: &[Field]) -> String {
     let each: Vec<_> = fields.iter().map(|it| joined(&names_of(it), " or ")).collect();
     joined(&each, ", ")
@@ -461,8 +464,8 @@ pub(super) fn tail(path: String) -> String {
     }
 }
 
-/// A text as an error repeats it: cut, on one line, and without control characters, which a
-/// terminal might obey.
+/// Returns a text as an error quotes it: shortened, and on one line. Control characters are
+/// escaped, since a terminal might obey them.
 fn quoted(text: &str) -> String {
     format!("{:?}", cut(text))
 }
@@ -474,8 +477,8 @@ pub(super) fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The name that is most similar to `wrong`, among the first 1024 of `names`. None if no name is
-/// similar.
+/// Returns the name that is most similar to `wrong`, among the first 1024 of `names`. Returns
+/// `None` if no name is similar.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.trim_matches(['<', '>']).replace('_', "-").to_lowercase();
@@ -490,8 +493,8 @@ pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<
     close.min_by_key(|((steps, _), _)| *steps).map(|(_, it)| it)
 }
 
-/// How many letters must be changed, added, dropped or swapped with their neighbour to make one
-/// text of the other.
+/// Returns the edit distance: how many letters must be changed, added, dropped or swapped with a
+/// neighbour to turn one text into the other.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
     let mut before: Vec<usize> = Vec::new();

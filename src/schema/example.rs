@@ -1,4 +1,5 @@
-//! Makes a filled example of a payload. Prompts show it to models, and errors show it to people.
+//! Makes a filled example of a payload. Prompts show the example to models, and errors show it to
+//! people.
 
 use std::iter::repeat_n;
 
@@ -6,15 +7,15 @@ use super::markup::Node;
 use super::pattern;
 use super::{Bound, Content, ENTRY, Facets, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// How deep shapes of an example may be nested. A shape that must have itself as a part has no
+/// How deep shapes of an example may be nested. A shape that requires itself as a part has no
 /// finite value, so its example ends at this depth.
 const DEPTH_MAX: usize = 32;
-/// How many characters, bytes or items an example has at most, even if its least length is greater.
+/// The most characters, bytes or items of an example, even if its scalar requires a greater length.
 const LENGTH_MAX: usize = 4_096;
 
-/// An example of a payload, which passes the schema's own check if a valid example can be found. It
-/// has every field once. It lacks optional fields that would put a shape into itself, and optional
-/// fields whose [`in_example`](Field::in_example) is false.
+/// Returns an example of a payload. The example passes the schema's own check if a valid example
+/// can be found. It has every field once, except for two kinds of optional fields: those that would
+/// nest a shape in itself, and those whose [`in_example`](Field::in_example) is false.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -37,22 +38,23 @@ pub fn example(schema: &Schema) -> String {
     example_with(schema, None)
 }
 
-/// The same as [`example`]. Where an element of any name is allowed, the example has an example of
-/// the payload `any`, which should be one that the sender may send there.
+/// Returns an example as [`example`] does. Where an element of any name is allowed, the example
+/// contains an example of the payload `any`. The sender should be allowed to send that payload
+/// there.
 #[must_use]
 pub fn example_with(schema: &Schema, any: Option<&Schema>) -> String {
     root(schema, &mut Walk { path: Vec::new(), any }).render()
 }
 
-/// The example of one field, with its element's tags.
+/// Returns the example of one field, with its element's tags.
 pub(super) fn of_field(field: &Field) -> Option<String> {
     let mut nodes = Vec::new();
     add(field, &mut Walk { path: Vec::new(), any: None }, &mut nodes);
     nodes.first().map(|it| it.render().trim_end().to_owned())
 }
 
-/// An example of a text of this form. If no text that was tried has the form, the last text is
-/// returned.
+/// Returns an example of a text of this form. If none of the candidates has the form, the last
+/// candidate is returned.
 #[must_use]
 pub fn example_text(scalar: &Scalar) -> String {
     let mut candidates = Vec::new();
@@ -71,7 +73,7 @@ pub fn example_text(scalar: &Scalar) -> String {
     candidates.swap_remove(fits.unwrap_or(candidates.len() - 1))
 }
 
-/// Candidates for the example of a scalar, the best first. There is at least one.
+/// Returns candidates for the example of a scalar, the best first. The list is never empty.
 fn plain(base: &Scalar, facets: &Facets) -> Vec<String> {
     let Facets { min, max, length_min, length_max, .. } = facets;
     let length = |liked: usize| {
@@ -148,7 +150,7 @@ fn filled<'a>(mut node: Node, shape: &'a Shape, walk: &mut Walk<'a>) -> Node {
     node.holding(nodes)
 }
 
-/// Whether an example has the field. It always has a field that must be there.
+/// Returns whether an example has the field. An example always has the required fields.
 fn is_shown(field: &Field) -> bool {
     field.in_example || field.occurs == Occurs::One
 }
@@ -184,7 +186,7 @@ fn add<'a>(field: &'a Field, walk: &mut Walk<'a>, nodes: &mut Vec<Node>) {
     }
 }
 
-/// An element with the field's name.
+/// Returns an element with the field's name.
 fn element<'a>(field: &'a Field, walk: &mut Walk<'a>) -> Node {
     let node = Node::new(field.name.clone());
     match &field.kind {
@@ -200,12 +202,12 @@ fn element<'a>(field: &'a Field, walk: &mut Walk<'a>) -> Node {
     }
 }
 
-/// The first variant whose value is finite, or else the first one.
+/// Returns the first variant that can have a finite value, or else the first variant.
 fn chosen<'a>(variants: &'a [Field], path: &[&'a Shape]) -> Option<&'a Field> {
     variants.iter().find(|it| is_finite(&it.kind, path)).or(variants.first())
 }
 
-/// Whether a value of this kind can be made without putting a shape of `path` into itself.
+/// Returns whether a value of this kind can be made without nesting a shape of `path` in itself.
 fn is_finite(kind: &Kind, path: &[&Shape]) -> bool {
     let shape = match kind {
         Kind::Shape(link) | Kind::Choice(link) => link.shape(),

@@ -9,16 +9,15 @@ use super::forms;
 use super::pattern::{self, Wrong};
 use super::scalar::{self, Scalar};
 
-/// How many bytes of memory one compiled pattern may take.
+/// The most bytes of memory that one compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 64 << 20;
 
-/// The facets of a scalar. Each facet that is set, except `example`, narrows which texts the scalar
-/// allows.
+/// The facets of a scalar. Each facet that is set narrows the allowed texts, except for `example`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facets {
     /// The regular expression that the whole text must match, in the syntax of XSD.
     pub pattern: Option<Cow<'static, str>>,
-    /// The allowed texts or whole numbers. If the list is empty, all are allowed.
+    /// The allowed texts or whole numbers. If the list is empty, all values are allowed.
     pub one_of: Cow<'static, [Cow<'static, str>]>,
     /// The least allowed number.
     pub min: Option<Bound>,
@@ -28,9 +27,9 @@ pub struct Facets {
     pub length_min: Option<usize>,
     /// The greatest number of characters, bytes, or items of a list.
     pub length_max: Option<usize>,
-    /// The most digits of a number.
+    /// The maximum number of digits.
     pub digits: Option<usize>,
-    /// The most digits after the decimal point.
+    /// The maximum number of digits after the decimal point.
     pub fraction_digits: Option<usize>,
     /// A valid text, for examples.
     pub example: Option<Cow<'static, str>>,
@@ -50,8 +49,8 @@ pub enum Bound {
 pub struct Narrow {
     base: Scalar,
     facets: Facets,
-    /// The compiled pattern. None without a pattern, and also if the pattern couldn't be compiled.
-    /// In the second case no text is allowed.
+    /// The compiled pattern. `None` if there is no pattern, and also if the pattern couldn't be
+    /// compiled. A pattern that couldn't be compiled matches no text.
     pattern: Option<Regex>,
     /// Whether a value of the Rust type may break this scalar. Facets that only have an example
     /// don't narrow anything.
@@ -70,7 +69,7 @@ pub struct List {
 }
 
 impl Facets {
-    /// No facets: they narrow nothing.
+    /// Facets that narrow nothing.
     pub const NONE: Facets = Facets {
         pattern: None,
         one_of: Cow::Borrowed(&[]),
@@ -85,12 +84,12 @@ impl Facets {
 }
 
 impl Scalar {
-    /// This scalar with further facets. For a list, a length among the facets replaces the list's
-    /// own bound on the number of items, and the other facets are for each item.
+    /// Returns this scalar with further facets. For a list, a length among the facets replaces the
+    /// list's own bound on the number of items. The other facets apply to each item.
     ///
     /// # Errors
     ///
-    /// If the pattern isn't valid, or takes too much to match.
+    /// Returns an error if the pattern isn't valid, or if matching it would take too much memory.
     pub fn narrow(self, mut facets: Facets) -> Result<Scalar, Wrong> {
         if facets == Facets::NONE {
             return Ok(self);
@@ -109,8 +108,8 @@ impl Scalar {
         Ok(Scalar::Narrow(Arc::new(Narrow { base: self, facets, pattern, binds })))
     }
 
-    /// This scalar with facets that `#[derive(Payload)]` has already checked. If their pattern
-    /// still can't be compiled, the scalar allows no text.
+    /// Returns this scalar with facets that `#[derive(Payload)]` has already checked. If their
+    /// pattern still can't be compiled, the scalar allows no text.
     pub(crate) fn narrowed(self, facets: Facets) -> Scalar {
         match self.clone().narrow(facets.clone()) {
             Ok(it) => it,
@@ -121,7 +120,7 @@ impl Scalar {
         }
     }
 
-    /// This scalar without its facets.
+    /// Returns this scalar without its facets.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         match self {
@@ -130,7 +129,7 @@ impl Scalar {
         }
     }
 
-    /// The scalar's facets, beginning with those that were added last.
+    /// Returns the scalar's facets, beginning with those that were added last.
     pub fn facets(&self) -> impl Iterator<Item = &Facets> {
         std::iter::successors(self.as_narrow(), |it| it.base.as_narrow()).map(|it| &it.facets)
     }
@@ -142,8 +141,9 @@ impl Scalar {
         }
     }
 
-    /// All facets of the scalar, merged into one value. Of several bounds, the tightest counts. Of
-    /// several patterns, examples or lists of allowed texts, the one that was added last counts.
+    /// Returns all facets of the scalar, merged into one value. Of several bounds, the tightest
+    /// applies. Of several patterns, examples or lists of allowed texts, the one that was added
+    /// last applies.
     #[must_use]
     pub fn narrowest(&self) -> Facets {
         let mut all = Facets::NONE;
@@ -164,8 +164,8 @@ impl Scalar {
         all
     }
 
-    /// Whether a value of the Rust type may break this scalar, so that it must be checked before it
-    /// is sent.
+    /// Returns whether a value of the Rust type may break this scalar, so that it must be checked
+    /// before it is sent.
     pub(super) fn may_break(&self) -> bool {
         match self {
             Scalar::Timestamp => true,
@@ -186,13 +186,13 @@ impl PartialEq for Narrow {
 }
 
 impl Narrow {
-    /// The scalar that these facets narrow. It may have facets of its own, too.
+    /// Returns the scalar that these facets narrow. That scalar may have facets of its own, too.
     #[must_use]
     pub fn base(&self) -> &Scalar {
         &self.base
     }
 
-    /// The facets.
+    /// Returns the facets.
     #[must_use]
     pub fn facets(&self) -> &Facets {
         &self.facets
@@ -259,8 +259,8 @@ impl Narrow {
         }
     }
 
-    /// Whether the number has few enough digits, counted as in XSD: zeros at either end don't
-    /// count. A number with an exponent isn't allowed.
+    /// Returns whether the number respects the limits on digits. As in XSD, leading zeros and zeros
+    /// at the end of the fraction don't count. A number with an exponent is refused.
     fn has_digits(&self, text: &str) -> bool {
         let Facets { digits, fraction_digits, .. } = self.facets;
         if digits.is_none() && fraction_digits.is_none() {

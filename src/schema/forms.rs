@@ -1,4 +1,4 @@
-//! Reads and writes texts that have an inner form: times, durations, base64, UUIDs and lists.
+//! Reads and writes structured texts: times, durations, base64, UUIDs and lists.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::scalar::trim;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Reads a point in time. The text is an XSD `dateTime` with an offset, in the years 1 to 9999,
-/// with at most nine digits of a second.
+/// with at most nine digits in the fraction of the second.
 #[must_use]
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let text = trim(text);
@@ -39,7 +39,7 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
         }
         _ => return None,
     };
-    // 24:00:00 is the first moment of the next day. There are no leap seconds.
+    // 24:00:00 is the first moment of the next day. Leap seconds are refused.
     let (day, time) = head.split_once('T')?;
     let (time, midnight) = match time {
         "24:00:00" if fraction.bytes().all(|it| matches!(it, b'.' | b'0')) => ("00:00:00", 86_400),
@@ -53,14 +53,15 @@ pub fn timestamp(text: &str) -> Option<Timestamp> {
         .then_some(moment)
 }
 
-/// Writes a point in time: in UTC, without zeros at the end of the fraction.
+/// Writes a point in time in UTC, without zeros at the end of the fraction.
 #[must_use]
 pub fn timestamp_text(time: Timestamp) -> String {
     time.to_string()
 }
 
 /// Reads a span of time. The text is an XSD `duration` of days, hours, minutes and seconds, with at
-/// most nine digits of a second. Years and months aren't allowed, since they have no fixed length.
+/// most nine digits in the fraction of the second. Years and months aren't allowed, since they have
+/// no fixed length.
 #[must_use]
 pub fn duration(text: &str) -> Option<SignedDuration> {
     let text = trim(text);
@@ -145,7 +146,7 @@ pub fn uuid(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|_| grouped)
 }
 
-/// Reads bytes from base64, which may have white space in it.
+/// Reads bytes from base64, which may contain white space.
 #[must_use]
 pub fn base64(text: &str) -> Option<Bytes> {
     let mut letters: Vec<u8> = text.bytes().filter(|it| !b" \t\n\r".contains(it)).collect();
@@ -190,7 +191,7 @@ pub fn base64_text(bytes: &[u8]) -> String {
     text
 }
 
-/// The items of a list, which are separated by white space.
+/// Returns the items of a list, which are separated by white space.
 pub fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split([' ', '\t', '\n', '\r']).filter(|it| !it.is_empty())
 }
@@ -206,7 +207,7 @@ fn value(letter: u8) -> Option<u8> {
     }
 }
 
-/// Reads a number that has at least one digit and at most `most`.
+/// Reads a number of one to `most` digits.
 fn digits(text: &str, most: usize) -> Option<u64> {
     let fits = (1..=most).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|_| fits)

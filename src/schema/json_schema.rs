@@ -14,8 +14,8 @@ pub const TEXT: &str = "text";
 /// The name of the property with a whole element as XML, if the schema allows any content.
 pub const XML: &str = "xml";
 
-/// The JSON Schema of a payload's JSON form. If the schema was made from a JSON Schema, that JSON
-/// Schema is returned.
+/// Returns the JSON Schema of a payload's JSON form. For a schema that was made from a JSON Schema,
+/// this is the original.
 #[must_use]
 pub fn json_schema(schema: &Schema) -> Value {
     if let Some(original) = schema.original() {
@@ -53,8 +53,8 @@ struct Writer<'a> {
 struct Properties {
     all: Object,
     required: Vec<Value>,
-    /// The rules for choices: each says that exactly one of its properties must be there, or at
-    /// most one if the choice is optional.
+    /// The rules for choices. Each rule requires exactly one of its properties, or at most one if
+    /// the choice is optional.
     choices: Vec<Value>,
 }
 
@@ -229,8 +229,8 @@ fn scalar(form: &Scalar) -> Object {
     value
 }
 
-/// The schema of a number: a JSON number, or one of the names of the three values that JSON numbers
-/// can't express.
+/// Returns the schema of a floating-point number. The number is a JSON number, or the name of a
+/// value that JSON numbers can't express: `INF`, `-INF` or `NaN`.
 fn number(scalar: &Scalar, facets: &Facets) -> Object {
     let mut value = Map::from_iter([("type".to_owned(), Value::from("number"))]);
     let mut say = |key: &str, said: Option<Value>| {
@@ -239,7 +239,7 @@ fn number(scalar: &Scalar, facets: &Facets) -> Object {
     say("minimum", facets.min.map(bound));
     say("maximum", facets.max.map(bound));
     if facets.digits.is_some() || facets.fraction_digits.is_some() {
-        // `multipleOf` can't be used for digits, since programs treat it differently for fractions.
+        // `multipleOf` isn't used for digits, since validators disagree about it for fractions.
         describe(&mut value, &sentence(scalar));
         return value;
     }
@@ -280,7 +280,7 @@ fn bound(bound: Bound) -> Value {
     }
 }
 
-/// The form of a scalar as a sentence, for facets that JSON Schema has no keyword for.
+/// Returns the form of a scalar as a sentence, for facets without a keyword in JSON Schema.
 fn sentence(scalar: &Scalar) -> String {
     let text = scalar.describe();
     let mut letters = text.chars();
@@ -288,7 +288,8 @@ fn sentence(scalar: &Scalar) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// The pattern for JSON Schema. None if it might mean something else there.
+/// Converts a pattern of XSD into one of JSON Schema. Returns `None` if the pattern might have
+/// another meaning there.
 fn plain(pattern: &str) -> Option<String> {
     let mut letters = pattern.chars();
     let mut in_brackets = false;

@@ -3,7 +3,7 @@
 
 use crate::xml::{escape_attribute, escape_text};
 
-/// An element that is to be written.
+/// An element to be written.
 pub(super) struct Node {
     name: String,
     attributes: Vec<(String, String)>,
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// The whole text, with a line end after every element.
+    /// Returns the node as XML text, with a line end after every element.
     pub(super) fn render(&self) -> String {
         let mut out = String::new();
         self.lines(0, &mut out);

@@ -1,8 +1,8 @@
-//! Schemas: a [`Schema`] is one value that says what a payload may look like. Checks, XSD, JSON
-//! Schema, prompts, examples and JSON forms of the payload are all made from it.
+//! Schemas: a [`Schema`] is one value that describes the allowed form of a payload. Checks, XSD,
+//! JSON Schema, prompts, examples and JSON forms of the payload are all derived from its schema.
 //!
-//! `#[derive(Payload)]` writes schemas, and code may also build them at run time. A schema knows
-//! nothing of Rust types, nor of who sends a payload.
+//! `#[derive(Payload)]` writes schemas, and code may also build them at run time. A schema depends
+//! neither on Rust types nor on senders.
 
 mod check;
 mod error;
@@ -37,7 +37,7 @@ pub use self::scalar::{Form, Scalar, Word, Words, boolean, character, double, fl
 pub use self::xsd::xsd;
 use crate::name::Name;
 
-/// The schema of a payload: its name, what it is for, and its shape.
+/// The schema of a payload: its name, its description, and its shape.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Schema {
@@ -45,21 +45,21 @@ pub struct Schema {
     pub name: Name,
     /// Whether the payload may be sent live, which means only to followers and not to the log.
     pub live: bool,
-    /// Whether the payload is reserved. Only the pump may send a reserved payload, and a listener
-    /// with the grant `emit:core` or with a grant for this payload.
+    /// Whether the payload is reserved. Only the pump, and listeners with the grant `emit:core` or
+    /// with a grant for this payload, may send a reserved payload.
     pub reserved: bool,
-    /// Whether prompts leave the payload out, since it only records how the work goes.
+    /// Whether the payload only records the progress of work, so that prompts leave it out.
     pub bookkeeping: bool,
     /// The content of the root element.
     pub shape: Shape,
-    /// The answer of [`is_narrow`](Schema::is_narrow), once it was asked for.
+    /// The cached result of [`is_narrow`](Schema::is_narrow).
     is_narrow: OnceLock<bool>,
     /// The JSON Schema from which this schema was made, if any.
     source: Option<Arc<import::Source>>,
 }
 
 impl Schema {
-    /// The schema of an ordinary payload.
+    /// Creates the schema of an ordinary payload.
     #[must_use]
     pub fn new(name: Name, shape: Shape) -> Schema {
         let (live, reserved, bookkeeping) = (false, false, false);
@@ -67,23 +67,23 @@ impl Schema {
         Schema { name, live, reserved, bookkeeping, shape, is_narrow, source: None }
     }
 
-    /// The schema of a root element that may have any content.
+    /// Returns the schema of a root element that may have any content.
     #[must_use]
     pub fn any(name: Name, doc: impl Into<Cow<'static, str>>) -> Schema {
         let shape = Shape::new(name.local().to_owned(), doc, Vec::new(), Content::Any);
         Schema::new(name, shape)
     }
 
-    /// Whether a value of the payload's Rust type may break the schema, so that the value must be
-    /// checked before it is sent. A schema with facets is narrow, because Rust types don't enforce
-    /// facets. A schema with timestamps is narrow, because Rust's timestamps have more years than
-    /// XSD's.
+    /// Returns whether a value of the payload's Rust type may break the schema, so that the value
+    /// must be checked before it is sent. A schema with facets is narrow, because Rust types don't
+    /// enforce facets. A schema with timestamps is narrow, because Rust's timestamps have more
+    /// years than XSD's.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         *self.is_narrow.get_or_init(|| is_narrow(&self.shape, &mut Vec::new()))
     }
 
-    /// What the payload is for.
+    /// Returns the description of the payload.
     #[must_use]
     pub fn doc(&self) -> &str {
         &self.shape.doc
@@ -108,22 +108,22 @@ fn kind_is_narrow(kind: &Kind, seen: &mut Vec<*const Shape>) -> bool {
     }
 }
 
-/// What an element may have: attributes in any order, and content.
+/// The allowed form of an element: its attributes, in any order, and its content.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Shape {
     /// The type's name in kebab-case. Empty if the type has no name of its own.
     pub name: Cow<'static, str>,
-    /// What the type is for. Empty if its author didn't say.
+    /// The description of the type. Empty if there is none.
     pub doc: Cow<'static, str>,
     /// The attributes. Each is a scalar, and is required or optional.
     pub attributes: Vec<Field>,
-    /// What may stand between the tags.
+    /// The content between the tags.
     pub content: Content,
 }
 
 impl Shape {
-    /// A shape with these parts.
+    /// Creates a shape with these parts.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -134,7 +134,7 @@ impl Shape {
         Shape { name: name.into(), doc: doc.into(), attributes, content }
     }
 
-    /// All fields: first the attributes, then those of the content.
+    /// Returns all fields: first the attributes, then those of the content.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         let content = match &self.content {
             Content::Text(field) => std::slice::from_ref(field),
@@ -145,14 +145,13 @@ impl Shape {
     }
 }
 
-/// What may stand between an element's tags.
+/// The allowed content between an element's tags.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Content {
     /// Nothing but white space.
     Empty,
-    /// One scalar. XML doesn't have the field's name; the name is for formats that need one, such
-    /// as JSON.
+    /// One scalar. The field's name doesn't occur in XML; formats such as JSON use it.
     Text(Field),
     /// Elements in this order, with only white space between them.
     Sequence(Vec<Field>),
@@ -166,24 +165,25 @@ pub enum Content {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Field {
-    /// The attribute's or the element's name. In XML this name isn't used for a field that is a
-    /// choice or a [`Kind::Element`], since its element has a name of its own.
+    /// The attribute's or the element's name. XML doesn't use this name for a choice or for a
+    /// [`Kind::Element`], whose elements have names of their own.
     pub name: Cow<'static, str>,
-    /// What the field is for. Empty if its author didn't say.
+    /// The description of the field. Empty if there is none.
     pub doc: Cow<'static, str>,
-    /// What the field may have as its value.
+    /// The allowed values of the field.
     pub kind: Kind,
     /// How often the field may occur.
     pub occurs: Occurs,
-    /// For a field that may be missing: whether examples of the payload have it.
+    /// Whether examples of the payload contain the field, if the field may be missing.
     pub in_example: bool,
-    /// Whether the field is the payload's value, as [`value`](fn@value) finds it. At most one field
-    /// of a payload is its value.
+    /// Whether the field is the payload's value, which [`value`](fn@value) returns. At most one
+    /// field of a payload is its value.
     pub is_value: bool,
 }
 
 impl Field {
-    /// A field with these parts. Examples have the field, and it isn't the payload's value.
+    /// Creates a field with these parts. Examples contain the field, and the field isn't the
+    /// payload's value.
     #[must_use]
     pub fn new(
         name: impl Into<Cow<'static, str>>,
@@ -208,7 +208,7 @@ pub enum Occurs {
     Many,
 }
 
-/// What a field may have as its value.
+/// The allowed values of a field.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Kind {
@@ -216,8 +216,8 @@ pub enum Kind {
     Scalar(Scalar),
     /// An element with the field's name and this shape.
     Shape(Link),
-    /// One of the elements that this shape's [`Content::Choice`] lists. It stands in the place of
-    /// the field, without an element around it.
+    /// One of the elements that this shape's [`Content::Choice`] lists. The element stands directly
+    /// in the place of the field, without another element around it.
     Choice(Link),
     /// One element of any name, except the names of the fields beside it.
     Element,
@@ -231,7 +231,7 @@ pub const ENTRY: &str = "entry";
 /// The attribute with the key of a map's entry.
 pub const KEY: &str = "key";
 
-/// A reference to a shape. Links let a shape have itself as a part.
+/// A reference to a shape. Links make recursive shapes possible.
 #[derive(Clone)]
 pub struct Link(LinkTarget);
 
@@ -242,19 +242,20 @@ enum LinkTarget {
 }
 
 impl Link {
-    /// A link to the shape of a Rust type. The function is only called when the shape is needed.
+    /// Returns a link to the shape of a Rust type. The function is only called when the shape is
+    /// needed.
     #[must_use]
     pub const fn of(shape: fn() -> &'static Shape) -> Link {
         Link(LinkTarget::Type(shape))
     }
 
-    /// A link to this shape.
+    /// Creates a link to this shape.
     #[must_use]
     pub fn new(shape: Shape) -> Link {
         Link(LinkTarget::Owned(Arc::new(shape)))
     }
 
-    /// The shape that this link refers to.
+    /// Returns the shape that this link refers to.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         match &self.0 {

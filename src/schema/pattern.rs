@@ -1,8 +1,8 @@
 //! The regular expressions of XSD. This module translates them into the syntax of the crate
 //! `regex`, matches texts without that crate, and makes example texts that match.
 //!
-//! The crate of `#[derive(Payload)]` has a link to this file, so that it can report wrong patterns
-//! at compile time.
+//! The crate of `#[derive(Payload)]` has a symbolic link to this file, so that the derive can
+//! report wrong patterns at compile time.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 40;
 /// The greatest number in a counted repetition.
 const TIMES_MAX: u32 = 1_000;
 /// How many ranges and characters a pattern may have once its counted repetitions are written out.
-/// The matcher keeps all of these in memory.
+/// The matcher keeps all these ranges and characters in memory.
 const COST_MAX: usize = 50_000;
 /// How many characters an example may have.
 const EXAMPLE_MAX: usize = 10_000;
@@ -26,16 +26,16 @@ const INITIAL: &str = concat!(
 );
 /// The further characters that an XML name may have after its first one.
 const INNER: &str = r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}";
-/// The general categories of Unicode. Unicode's blocks aren't among them.
+/// The general categories of Unicode, which `\p{…}` may name. Unicode blocks aren't supported.
 const CATEGORIES: &str = " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po \
                           Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn ";
 
 /// Why a text isn't a valid pattern, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// What is wrong.
+    /// The description of the mistake.
     pub message: String,
-    /// How to correct it.
+    /// How to correct the mistake.
     pub hint: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub struct Wrong {
 ///
 /// # Errors
 ///
-/// If the text isn't a pattern of XSD, or is nested too deep or repeats too often.
+/// Returns an error if the text isn't a pattern of XSD, or is nested too deep or repeats too often.
 pub fn translate(pattern: &str) -> Result<String, Wrong> {
     let mut reader = Reader { rest: pattern.chars().collect(), out: String::new() };
     reader.rest.reverse();
@@ -55,11 +55,12 @@ pub fn translate(pattern: &str) -> Result<String, Wrong> {
     }
 }
 
-/// Parses a pattern into its parts.
+/// Parses a pattern into a syntax tree.
 ///
 /// # Errors
 ///
-/// Those of [`translate`], and if matching the pattern would take too much memory.
+/// Returns the errors of [`translate`]. Returns an error, too, if matching the pattern would take
+/// too much memory.
 pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     let translated = translate(pattern)?;
     let Ok(hir) = regex_syntax::Parser::new().parse(&translated) else {
@@ -71,15 +72,15 @@ pub fn parse(pattern: &str) -> Result<Hir, Wrong> {
     Ok(hir)
 }
 
-/// Whether a parsed pattern matches the whole text.
+/// Returns whether a parsed pattern matches the whole text.
 #[must_use]
 pub fn matches(hir: &Hir, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     ends(hir, &text, &BTreeSet::from([0])).contains(&text.len())
 }
 
-/// A text that the pattern matches and that has from `least` to `most` characters. None if the
-/// search finds no such text.
+/// Returns a text that the pattern matches and that has from `least` to `most` characters. Returns
+/// `None` if the search finds no such text.
 #[must_use]
 pub fn example(hir: &Hir, least: usize, most: usize) -> Option<String> {
     let mut empty = None;
@@ -110,8 +111,8 @@ fn wrong<T>(message: impl Into<String>, hint: &'static str) -> Result<T, Wrong> 
     Err(Wrong { message: message.into(), hint })
 }
 
-/// Reads a pattern: `rest` has the characters that are still to be read, in reverse order, and
-/// `out` has the translation so far.
+/// Translates a pattern. `rest` holds the unread characters in reverse order, and `out` holds the
+/// translation so far.
 struct Reader {
     rest: Vec<char>,
     out: String,
@@ -282,8 +283,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the inside of brackets: characters and ranges. After `-[`, it reads the characters
-    /// that the brackets exclude.
+    /// Reads the inside of brackets: characters and ranges. A subtraction, which begins with `-[`,
+    /// is read as another pair of brackets.
     fn class(&mut self, depth: usize) -> Result<(), Wrong> {
         if depth > DEPTH_MAX {
             return wrong("too many brackets in brackets", "write a simpler pattern");
@@ -322,7 +323,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads one character in brackets, or a range that begins with it.
+    /// Reads one character in brackets, or a range that begins with this character.
     fn range(&mut self, first: char, filled: bool) -> Result<(), Wrong> {
         if first == '-' && filled && self.peek() != Some(']') {
             return wrong("`-` stands in brackets and makes no range", "write `\\-`");
@@ -346,8 +347,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The character that `letter` stands for: `letter` itself or, if it is a `\`, the escaped
-    /// character after it.
+    /// Returns the character that `letter` stands for: `letter` itself or, if it is a `\`, the
+    /// escaped character after it.
     fn single(&mut self, letter: char) -> char {
         match self.peek().filter(|_| letter == '\\').and_then(one) {
             Some(escaped) => {
@@ -359,7 +360,7 @@ impl Reader {
     }
 }
 
-/// The character that a letter after a `\` stands for, if it stands for one character.
+/// Returns the character that a letter after a `\` stands for, if it stands for one character.
 fn one(escaped: char) -> Option<char> {
     match escaped {
         'n' => Some('\n'),
@@ -393,7 +394,7 @@ fn cost(hir: &Hir) -> usize {
     }
 }
 
-/// The places in the text at which the pattern may end if it begins at one of `starts`.
+/// Returns the positions in the text at which a match may end if it begins at one of `starts`.
 fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     let step = |fits: &dyn Fn(char) -> bool| -> BTreeSet<usize> {
         let next = starts.iter().filter(|it| text.get(**it).is_some_and(|it| fits(*it)));
@@ -438,9 +439,9 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     }
 }
 
-/// Adds a text that the pattern matches to `out`. Each repetition gets `more` rounds beyond its
-/// least number, and each choice takes the alternative number `branch`. False if no text can be
-/// made in this way.
+/// Appends to `out` a text that the pattern matches. Each repetition is written `more` times beyond
+/// its minimum. Each alternation takes the alternative with the number `branch`, modulo the number
+/// of alternatives. Returns false if no text can be made in this way.
 fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     if out.len() > EXAMPLE_MAX {
         return false;
@@ -469,7 +470,8 @@ fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     }
 }
 
-/// The character of these ranges that suits an example best. None if XML allows none of them.
+/// Returns the character of these ranges that suits an example best. Returns `None` if XML allows
+/// none of them.
 fn pick(ranges: &[(char, char)]) -> Option<char> {
     let has = |it: &char| ranges.iter().any(|(first, last)| (first..=last).contains(&it));
     let liked = ('a'..='z').chain('1'..='9').chain('A'..='Z').chain("0-_. ".chars());

@@ -1,22 +1,22 @@
-//! Describes a payload to a model: what it is for, which fields it has, and an example.
+//! Describes a payload to a model: its purpose, its fields, and an example.
 
 use super::{Content, Field, KEY, Kind, Occurs, Scalar, Schema, Shape};
 
-/// The description of a payload for a model.
+/// Returns the description of a payload for a model.
 #[must_use]
 pub fn prompt(schema: &Schema) -> String {
     prompt_with(schema, None)
 }
 
-/// The same as [`prompt`]. Where an element of any name is allowed, the example has an example of
-/// the payload `any`.
+/// Returns a description as [`prompt`] does. Where an element of any name is allowed, the example
+/// contains an example of the payload `any`.
 #[must_use]
 pub fn prompt_with(schema: &Schema, any: Option<&Schema>) -> String {
     let heading = format!("<{}>: {}\n", schema.name.local(), line(&schema.shape.doc));
     heading + &outline(schema) + "Example:\n" + &super::example_with(schema, any)
 }
 
-/// The fields of a payload, one per line. These lines are the middle part of the payload's
+/// Returns the fields of a payload, one per line. These lines are the middle part of the payload's
 /// [`prompt`].
 #[must_use]
 pub fn outline(schema: &Schema) -> String {
@@ -94,7 +94,8 @@ fn choice<'a>(
     }
 }
 
-/// The text after a tag: the form of its scalar, or a hint that its shape was described above.
+/// Returns the text after a tag: the form of its scalar, or a hint that its shape was described
+/// above.
 fn behind(held: &Kind, seen: &[&Shape]) -> String {
     match held {
         Kind::Shape(link) if seen.iter().any(|it| std::ptr::eq(*it, link.shape())) => {
@@ -163,7 +164,7 @@ fn put(depth: usize, what: &str, doc: &str, out: &mut String) {
     out.push('\n');
 }
 
-/// A description on one line.
+/// Puts a description on one line.
 fn line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,14 +1,15 @@
-//! Compares schemas: whether two of them allow the same payloads. Texts for people don't count.
+//! Compares schemas. Two schemas are the same if they allow the same payloads; their documentation
+//! doesn't count.
 
 use crate::schema::{Content, Facets, Field, Kind, Link, Scalar, Schema, Shape};
 
-/// The pairs of shapes that were compared or are being compared. Without them, a shape that has
-/// itself as a part would be compared forever.
+/// The pairs of shapes that were compared or are being compared. Without these pairs, the
+/// comparison of a recursive shape would never end.
 type Seen = Vec<(*const Shape, *const Shape)>;
 
 impl Schema {
-    /// Whether both schemas allow the same payloads, treat them alike, and find the same value in
-    /// them. Their documentation may differ.
+    /// Returns whether both schemas allow the same payloads, have the same flags, and find the same
+    /// value in each payload. Their documentation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         std::ptr::eq(self, other)

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::facet::{Bound, Facets, List, Narrow};
 use super::{forms, json};
 
-/// The form of a text. White space at the text's ends counts only in strings and characters.
+/// The form of a text. White space at the ends of the text is significant only in strings and
+/// characters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
@@ -51,7 +52,7 @@ pub enum Scalar {
     Duration,
     /// A UUID in five groups.
     Uuid,
-    /// Any JSON value, as its text.
+    /// Any JSON value, written as text.
     Json,
     /// One of a few words.
     Words(Cow<'static, Words>),
@@ -61,7 +62,7 @@ pub enum Scalar {
     Narrow(Arc<Narrow>),
 }
 
-/// The sort of a scalar, which decides which facets it may have.
+/// The class of a scalar, which determines the facets that the scalar may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
@@ -75,7 +76,7 @@ pub enum Form {
     Float,
     /// Bytes.
     Bytes,
-    /// A text without white space in it, in a form that isn't listed above.
+    /// A text without white space that has none of the forms above.
     Token,
     /// Something that isn't a scalar.
     Other,
@@ -87,9 +88,9 @@ pub enum Form {
 pub struct Words {
     /// The type's name, in kebab-case.
     pub name: Cow<'static, str>,
-    /// What the type is for.
+    /// The description of the type.
     pub doc: Cow<'static, str>,
-    /// The words, each once.
+    /// The allowed words, without duplicates.
     pub list: Cow<'static, [Word]>,
 }
 
@@ -99,18 +100,19 @@ pub struct Words {
 pub struct Word {
     /// The word.
     pub text: Cow<'static, str>,
-    /// What the word means. Empty if its author didn't say.
+    /// The meaning of the word. Empty if there is no description.
     pub doc: Cow<'static, str>,
 }
 
 impl Words {
-    /// The words of a Rust type.
+    /// Creates the words of a Rust type.
     #[must_use]
     pub const fn of(name: &'static str, doc: &'static str, list: &'static [Word]) -> Words {
         Words { name: Cow::Borrowed(name), doc: Cow::Borrowed(doc), list: Cow::Borrowed(list) }
     }
 
-    /// The index of the word that a text is, without white space at the text's ends.
+    /// Returns the index of the word that equals the text. White space at the ends of the text is
+    /// ignored.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<usize> {
         let text = trim(text);
@@ -119,7 +121,7 @@ impl Words {
 }
 
 impl Word {
-    /// A word of a Rust type.
+    /// Creates a word of a Rust type.
     #[must_use]
     pub const fn of(text: &'static str, doc: &'static str) -> Word {
         Word { text: Cow::Borrowed(text), doc: Cow::Borrowed(doc) }
@@ -127,7 +129,7 @@ impl Word {
 }
 
 impl Scalar {
-    /// Whether the text has this form.
+    /// Returns whether the text has this form.
     #[must_use]
     pub fn accepts(&self, text: &str) -> bool {
         match self {
@@ -162,7 +164,7 @@ impl Scalar {
         }
     }
 
-    /// The form in words, such as `a whole number from 0 to 255`.
+    /// Describes the form in English, such as `a whole number from 0 to 255`.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -227,7 +229,8 @@ impl Scalar {
         }
     }
 
-    /// The bounds that follow from the number of bits, if they are short enough to show to people.
+    /// Returns the bounds that follow from the number of bits. Bounds that are too long to show to
+    /// people are left out.
     pub(super) fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
         let (least, most) = match self {
             Scalar::I8 => (i8::MIN.into(), i8::MAX.into()),
@@ -273,7 +276,7 @@ fn between(least: impl std::fmt::Display, most: impl std::fmt::Display) -> Strin
     format!("a whole number from {least} to {most}")
 }
 
-/// Reads a whole number: a sign or none, then digits, as in XSD.
+/// Reads a whole number as in XSD: an optional sign, then digits.
 #[must_use]
 pub fn integer<T: FromStr + Default>(text: &str) -> Option<T> {
     let text = trim(text);
@@ -310,8 +313,8 @@ pub fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// Reads digits, point and exponent. Rust's `parse` reads them as XSD does, but also `inf`,
-/// `infinity` and `nan`, which XSD doesn't have.
+/// Reads a number with an optional point and exponent. Rust's `parse` accepts the same texts as
+/// XSD, and also `inf`, `infinity` and `nan`, which XSD doesn't have.
 fn decimal<T: FromStr>(text: &str) -> Option<T> {
     let plain = |it: u8| it.is_ascii_digit() || matches!(it, b'+' | b'-' | b'.' | b'e' | b'E');
     if !text.bytes().all(plain) {
@@ -337,7 +340,8 @@ pub fn character(text: &str) -> Option<char> {
     all.next().filter(|_| all.next().is_none())
 }
 
-/// The text without white space at its ends. White space is that of XML: four ASCII characters.
+/// Returns the text without white space at its ends. As in XML, white space consists of four ASCII
+/// characters.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|it| matches!(it, ' ' | '\t' | '\n' | '\r'))
 }

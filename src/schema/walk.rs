@@ -1,5 +1,5 @@
-//! The walk over an element by its shape: it calls a function for each field in turn. Checking and
-//! decoding both use it.
+//! The walk over an element, guided by the element's shape. The walk calls a function for each
+//! field in turn. Checking and decoding both use this walk.
 //!
 //! So checking and decoding see the same fields in the same order, and stop at the same error.
 //! Neither accepts an element that the other refuses. The code of `#[derive(Payload)]` calls this
@@ -16,9 +16,9 @@ use crate::xml::{Attribute, Child, View};
 
 /// How deep elements of a payload may be nested. Each level of the walk takes a stack frame.
 pub(super) const DEPTH_MAX: usize = XmlLimits::INSIDE.depth_max;
-/// The namespace of attributes that any element may have by XSD: `xsi:type`, `xsi:nil` and so on.
+/// The namespace of attributes that XSD allows on any element: `xsi:type`, `xsi:nil` and so on.
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
-/// The namespace of attributes that any element may have by XML: `xml:lang`, `xml:space` and so on.
+/// The namespace of attributes that XML allows on any element: `xml:lang`, `xml:space` and so on.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// An element, and how deep it is nested in its payload.
@@ -28,16 +28,16 @@ pub struct At<'a> {
     pub view: View<'a>,
     depth: usize,
     /// The name of the attribute with the key, if the element is an entry of a map. The shape of
-    /// the entry's value doesn't have this attribute.
+    /// the entry's value doesn't declare this attribute.
     key: Option<&'static str>,
 }
 
 impl<'a> At<'a> {
-    /// The root element of a payload, if it has the schema's name.
+    /// Returns the root element of a payload, if it has the schema's name.
     ///
     /// # Errors
     ///
-    /// If the element has another name.
+    /// Returns an error if the element has another name.
     pub fn root(view: View<'a>, schema: &Schema) -> Result<At<'a>, Error> {
         if schema.name.is(view.namespace(), view.local()) {
             return Ok(At { view, depth: 1, key: None });
@@ -45,11 +45,11 @@ impl<'a> At<'a> {
         Err(error::root(view, &schema.name))
     }
 
-    /// The text of an element that has only text.
+    /// Returns the text of an element that has only text.
     ///
     /// # Errors
     ///
-    /// If the element has attributes or child elements.
+    /// Returns an error if the element has attributes or child elements.
     pub fn text(self) -> Result<Cow<'a, str>, Error> {
         attributes(&[], self, &mut |_| Ok(()))?;
         text(self.view)
@@ -60,7 +60,7 @@ impl<'a> At<'a> {
     ///
     /// # Errors
     ///
-    /// If the text doesn't fit, or the element has more than text.
+    /// Returns an error if the text doesn't fit, or the element has more than text.
     pub fn holds(self, scalar: &Scalar) -> Result<(), Error> {
         if !scalar.may_break() || scalar.accepts(&self.text()?) {
             return Ok(());
@@ -68,20 +68,20 @@ impl<'a> At<'a> {
         Err(self.mismatch(scalar))
     }
 
-    /// The error for a text that doesn't have this form.
+    /// Returns the error for a text that doesn't have this form.
     #[must_use]
     pub fn mismatch(self, scalar: &Scalar) -> Error {
         error::value(self.view, None, &self.view.text(), scalar)
     }
 
-    /// The error of a decoder that lacks a required field after the walk. It never occurs if the
-    /// walk is correct.
+    /// Returns the error for a decoder that lacks a required field after the walk. This error never
+    /// occurs if the walk is correct.
     #[must_use]
     pub fn incomplete(self) -> Error {
         error::incomplete(self.view)
     }
 
-    /// An element that is taken as a root. Its name isn't checked.
+    /// Treats an element as a root, without checking the element's name.
     pub(super) fn alone(view: View<'a>) -> At<'a> {
         At { view, depth: 1, key: None }
     }
@@ -93,17 +93,17 @@ impl<'a> At<'a> {
 
 /// A field that the walk has met.
 pub struct Found<'a> {
-    /// The field's index among all fields of the shape: attributes first, then the content. From
-    /// [`choose`], the index among the variants.
+    /// The field's index among all fields of the shape: attributes first, then the content. In a
+    /// value from [`choose`], this is the index among the variants.
     pub index: usize,
     /// The field in the shape.
     pub field: &'a Field,
-    /// The field's element. For an attribute or a text, the element to which that belongs.
+    /// The field's element. For an attribute or a text, this is the element that contains it.
     pub at: At<'a>,
     part: Part<'a>,
 }
 
-/// The form in which a field stands in the element.
+/// The part of the element that holds a field.
 enum Part<'a> {
     Attribute(&'a str),
     Text,
@@ -111,7 +111,7 @@ enum Part<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// An entry of a map.
+    /// Returns the field for an entry of a map.
     pub(super) fn entry(field: &'a Field, at: At<'a>) -> Found<'a> {
         Found { index: 0, field, at, part: Part::Element }
     }
@@ -127,11 +127,11 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The text of a scalar field, whether the field is an attribute, a text or an element.
+    /// Returns the text of a scalar field, whether the field is an attribute, a text or an element.
     ///
     /// # Errors
     ///
-    /// If the element has more than text.
+    /// Returns an error if the element has more than text.
     pub fn text(&self) -> Result<Cow<'a, str>, Error> {
         match self.part {
             Part::Attribute(value) => Ok(Cow::Borrowed(value)),
@@ -140,7 +140,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The error for a text that doesn't have this form.
+    /// Returns the error for a text that doesn't have this form.
     #[must_use]
     pub fn mismatch(&self, scalar: &Scalar) -> Error {
         match self.part {
@@ -156,11 +156,12 @@ impl<'a> Found<'a> {
 pub type Visit<'v> = dyn FnMut(Found<'_>) -> Result<(), Error> + 'v;
 
 /// Walks over an element: its attributes in the shape's order, then its content. With
-/// [`Content::Any`], only over its attributes.
+/// [`Content::Any`], the walk visits only the attributes that the shape declares.
 ///
 /// # Errors
 ///
-/// The first place where the element doesn't fit the shape, or the visitor's error.
+/// Returns an error for the first place where the element doesn't fit the shape, or the visitor's
+/// error.
 pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     if at.depth > DEPTH_MAX {
         return Err(error::depth(at.view, DEPTH_MAX));
@@ -178,11 +179,11 @@ pub fn walk<'a>(shape: &'a Shape, at: At<'a>, visit: &mut Visit<'_>) -> Result<(
     }
 }
 
-/// Finds the variant of a choice that an element is, by the element's name.
+/// Finds the variant of a choice that has the element's name.
 ///
 /// # Errors
 ///
-/// If the element is none of the variants.
+/// Returns an error if the element is none of the variants.
 pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
     let variants = match &shape.content {
         Content::Choice(variants) => variants.as_slice(),
@@ -199,8 +200,8 @@ pub fn choose<'a>(shape: &'a Shape, at: At<'a>) -> Result<Found<'a>, Error> {
 ///
 /// # Errors
 ///
-/// If there is something else than entries, an entry without a key, or a key that occurs twice. Or
-/// the visitor's error.
+/// Returns an error if the map contains anything but entries, an entry without a key, or a key
+/// twice. Errors of the visitor are returned, too.
 pub fn entries<'a>(
     at: At<'a>,
     visit: &mut dyn FnMut(&'a str, At<'a>) -> Result<(), Error>,
@@ -230,10 +231,10 @@ pub fn entries<'a>(
     Ok(())
 }
 
-/// Whether the element `child` belongs to this field of a sequence.
+/// Returns whether the element `child` belongs to this field of a sequence.
 ///
-/// A field that takes any element doesn't take an element with the name of a field beside it. So
-/// the element of an optional field always belongs to that field.
+/// A field that takes any element doesn't take an element with the name of a field beside it. So an
+/// element with the name of an optional field always belongs to that field.
 pub(super) fn takes(field: &Field, fields: &[Field], parent: View<'_>, child: View<'_>) -> bool {
     let ours = child.shares_namespace(parent);
     match field.kind {
@@ -267,7 +268,7 @@ fn attributes<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Res
     visit_each(fields, &values, at, visit)
 }
 
-/// Walks over the attributes that a shape has, in an element that may have other attributes, too.
+/// Visits the attributes that a shape declares. The element may have other attributes, too.
 fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Result<(), Error> {
     let mut values = Values::of(fields);
     for attribute in at.view.attributes().filter(|it| it.namespace.is_empty()) {
@@ -276,8 +277,8 @@ fn declared<'a>(fields: &'a [Field], at: At<'a>, visit: &mut Visit<'_>) -> Resul
     visit_each(fields, &values, at, visit)
 }
 
-/// The values of the attributes that a shape has. They are collected in one pass over the element's
-/// attributes.
+/// The values of the attributes that a shape declares. They are collected in one pass over the
+/// element's attributes.
 struct Values<'a> {
     few: [Option<&'a str>; FEW_ATTRIBUTES],
     /// The values, if the shape has more than `FEW_ATTRIBUTES` attributes.

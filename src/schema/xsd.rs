@@ -4,12 +4,12 @@ use super::facet::{Bound, Facets};
 use super::markup::Node;
 use super::{Content, ENTRY, Field, KEY, Kind, Occurs, Scalar, Schema, Shape, Words};
 
-/// The payload's schema as an XSD document.
+/// Returns the payload's schema as an XSD document.
 ///
-/// The document may differ from the schema where XSD can't express the schema. The document is
-/// narrower if XSD couldn't distinguish an element of any name from the fields beside it: in that
-/// case the element must be in another namespace. The document is wider for some scalars: for
-/// example, it allows any text where the schema wants JSON.
+/// The document may differ from the schema where XSD can't express the schema. It is stricter where
+/// XSD couldn't distinguish an element of any name from the fields beside it: there, the element
+/// must be in another namespace. It is more permissive for some scalars: for example, it allows any
+/// text where the schema requires JSON.
 #[must_use]
 pub fn xsd(schema: &Schema) -> String {
     let mut writer = Writer::default();
@@ -26,8 +26,8 @@ pub fn xsd(schema: &Schema) -> String {
     format!("{header}{}", document.render())
 }
 
-/// The state of writing: the types and groups that need definitions, and the definitions that are
-/// written.
+/// The state of the writer: the types and groups that need definitions, and the definitions written
+/// so far.
 #[derive(Default)]
 struct Writer<'a> {
     types: Vec<(&'a Shape, String)>,
@@ -60,7 +60,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the definition of every type and group that is needed. A definition may need further
-    /// ones.
+    /// definitions.
     fn define(&mut self) {
         let (mut types, mut groups, mut words) = (0, 0, 0);
         loop {
@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The simple type of an element that has only text.
+    /// Returns the simple type of an element that has only text.
     fn text_only(&mut self, shape: &'a Shape) -> Option<Simple> {
         match &shape.content {
             Content::Text(field) if shape.attributes.is_empty() => match &field.kind {
@@ -297,8 +297,8 @@ impl<'a> Writer<'a> {
         Simple::Named(format!("t:{name}"))
     }
 
-    /// The name of a simple type, for a place where XSD needs a name. A type without a name is
-    /// defined under a new one, which resembles `liked`.
+    /// Returns the name of a simple type, for a place where XSD requires a name. A type without a
+    /// name is defined under a new name that resembles `liked`.
     fn name(&mut self, simple: Simple, liked: &str) -> String {
         match simple {
             Simple::Named(name) => name,
@@ -336,7 +336,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The name `liked`, with a number if it is taken. An empty name is replaced by `part`.
+/// Returns the name `liked`, with a number appended if the name is taken. An empty name is replaced
+/// by `part`.
 pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
     let liked = if liked.is_empty() { "part" } else { liked };
     let numbered = (2..).map(|it| format!("{liked}-{it}"));
@@ -344,7 +345,7 @@ pub(super) fn unlike(liked: &str, taken: &[String]) -> String {
     names.find(|it| !taken.contains(it)).unwrap_or_default()
 }
 
-/// Whether the shape `to` is a part of the shape `from`, at any depth.
+/// Returns whether the shape `to` is a part of the shape `from`, at any depth.
 fn reaches<'a>(from: &'a Shape, to: &Shape, seen: &mut Vec<&'a Shape>) -> bool {
     let fields: Vec<&Field> = from.fields().collect();
     fields.into_iter().any(|field| {
@@ -402,7 +403,8 @@ fn restricted(base: &str, facet: &str, value: &str) -> Simple {
     Simple::Inline(Node::new("xs:simpleType").holding([base]))
 }
 
-/// A simple type with these facets. If no facet is set that XSD has, the type stays as it is.
+/// Restricts a simple type by these facets. The type stays as it is if XSD has none of the facets
+/// that are set.
 fn narrowed(simple: Simple, facets: &Facets) -> Simple {
     let mut all = Vec::new();
     let mut say = |facet: &str, value: Option<String>| {

@@ -1,4 +1,5 @@
-//! Payloads about budgets and loops: charges, warnings, spent budgets and raises.
+//! The payloads about budgets and loops: charges, warnings, reports of spent budgets, and raises of
+//! budgets.
 
 use std::fmt;
 
@@ -36,7 +37,7 @@ impl BudgetKey {
         BudgetKey::CostMicros,
     ];
 
-    /// The key's name in payloads, such as `cost-micros`.
+    /// Returns the key's name in payloads, such as `cost-micros`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -170,8 +171,8 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// The reservation for a request to a model: the prompt's tokens, the most tokens that the
-    /// reply may have, and the cost of these tokens.
+    /// Returns the reservation for a request to a model: the prompt's tokens, the most tokens that
+    /// the reply may have, and the cost of these tokens.
     #[must_use]
     pub fn of_request(model: String, (prompt, reply): (u64, u64), cost_micros: u64) -> Charge {
         Charge {
@@ -184,9 +185,9 @@ impl Charge {
         }
     }
 
-    /// The settlement of this reservation, from the tokens of the prompt and of the reply, and from
-    /// their cost. Its `tokens` and `cost_micros` are the differences to the reservation. Reserved
-    /// turns stay spent.
+    /// Returns the settlement of this reservation, from the tokens of the prompt and of the reply,
+    /// and from their cost. The `tokens` and `cost_micros` of the settlement are the differences
+    /// from the reservation. Reserved turns stay spent.
     #[must_use]
     pub fn settlement(
         &self,
@@ -208,8 +209,8 @@ impl Charge {
         }
     }
 
-    /// This settlement with two counts of prompt tokens: those that the provider read from its
-    /// cache, and those that it wrote to its cache. A count of zero is left out.
+    /// Returns this settlement with two counts of prompt tokens: those that the provider read from
+    /// its cache, and those that it wrote to its cache. A count of zero is left out.
     #[must_use]
     pub fn with_cache(self, cached: u64, written: u64) -> Charge {
         let some = |tokens: u64| Some(tokens).filter(|it| *it > 0);

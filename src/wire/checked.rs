@@ -11,12 +11,13 @@ use crate::xml::{Child, Element, Place, View, Writer};
 
 /// The catalogue: every schema that an organism knows, by name.
 ///
-/// The maps use a hash without a random key. Clients only look names up, and can't add names that
-/// collide.
+/// The maps use a hash without a random key. This is safe, since clients only look names up, and
+/// can't add names that collide.
 #[derive(Clone, Default)]
 pub struct Catalog {
     schemas: FxHashMap<Name, Cow<'static, Schema>>,
-    /// Maps a local part to the names that have it, for payloads that arrive without a namespace.
+    /// Maps a local name to the full names that have it, for payloads that arrive without a
+    /// namespace.
     locals: FxHashMap<String, Vec<Name>>,
     /// The names in the namespace [`CORE`].
     core: Vec<Name>,
@@ -38,8 +39,8 @@ impl Catalog {
         None
     }
 
-    /// A catalogue of the schemas with these names, and of all in the namespace [`CORE`]. Names
-    /// without a schema are skipped.
+    /// Returns a catalogue of the schemas with these names, and of all schemas in the namespace
+    /// [`CORE`]. Names without a schema are skipped.
     #[must_use]
     pub fn only<'a>(&'a self, names: impl IntoIterator<Item = &'a Name>) -> Catalog {
         let mut names: Vec<&Name> = self.core.iter().chain(names).collect();
@@ -52,14 +53,15 @@ impl Catalog {
         catalog
     }
 
-    /// The schema with this name.
+    /// Returns the schema with this name.
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<&Schema> {
         self.schemas.get(name).map(|it| &**it)
     }
 
-    /// Whether only the pump and the house staff may send payloads with this name. In the core
-    /// namespace unknown names are reserved, too; in the envelope's namespace all names are.
+    /// Returns whether only the pump and the house staff may send payloads with this name. In the
+    /// core namespace, unknown names are reserved, too. In the envelope's namespace, all names are
+    /// reserved.
     #[must_use]
     pub fn is_reserved(&self, namespace: &str, local: &str) -> bool {
         let mut names = self.named(local).iter().filter(|it| it.namespace() == namespace);
@@ -67,7 +69,7 @@ impl Catalog {
         namespace == ENVELOPE || known.unwrap_or(namespace == CORE)
     }
 
-    /// All schemas, sorted by name.
+    /// Returns all schemas, sorted by name.
     #[must_use]
     pub fn all(&self) -> Vec<&Schema> {
         let mut all: Vec<&Schema> = self.schemas.values().map(|it| &**it).collect();
@@ -75,17 +77,18 @@ impl Catalog {
         all
     }
 
-    /// All names with this local part.
+    /// Returns all names with this local name.
     #[must_use]
     pub fn named(&self, local: &str) -> &[Name] {
         self.locals.get(local).map_or(&[], Vec::as_slice)
     }
 
-    /// Checks a payload against its schema. A payload whose name the catalogue doesn't have passes:
-    /// routing reports that no listener takes it.
+    /// Checks a payload against its schema. A payload with an unknown name passes, since routing
+    /// will report that no listener takes it.
     ///
     /// # Errors
-    /// `P0007` with the path if the payload doesn't fit its schema, or if it has no namespace.
+    /// Returns `P0007` if the payload has no namespace or doesn't fit its schema. In the second
+    /// case, the fault has the path of the mistake.
     pub fn check(&self, element: Element) -> Result<Checked, Fault> {
         let (namespace, local) = (element.namespace(), element.local());
         if namespace.is_empty() {
@@ -100,10 +103,11 @@ impl Catalog {
         Ok(Checked { name, element })
     }
 
-    /// Puts an element without a namespace into this namespace, and checks it there.
+    /// Puts an element without a namespace into this namespace, and checks the result.
     ///
     /// # Errors
-    /// As [`check`](Catalog::check), with places in the element as it was sent, and as [`adopt`].
+    /// Returns the errors of [`check`](Catalog::check), with places in the element as it was sent.
+    /// Also returns the errors of [`adopt`].
     pub fn check_as(
         &self,
         element: &Element,
@@ -127,32 +131,32 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// A payload that its own type wrote, so it fits without a check.
+    /// Wraps a payload that its own type wrote. Such a payload fits its schema without a check.
     #[must_use]
     pub(crate) fn typed(name: Name, element: Element) -> Checked {
         Checked { name, element }
     }
 
-    /// The payload's name.
+    /// Returns the payload's name.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[must_use]
     pub fn element(&self) -> &Element {
         &self.element
     }
 
-    /// Whether only the pump and the house staff may send the payload.
+    /// Returns whether only the pump and the house staff may send the payload.
     #[must_use]
     pub fn is_reserved(&self, catalog: &Catalog) -> bool {
         catalog.is_reserved(self.name.namespace(), self.name.local())
     }
 }
 
-/// The local names that mean payloads of the core namespace if they come without a namespace.
+/// The local names that stand for payloads of the core namespace in elements without a namespace.
 const PROTOCOL: &[&str] = &[
     "accepted",
     "action-result",
@@ -169,11 +173,11 @@ const PROTOCOL: &[&str] = &[
     "timer-set",
 ];
 
-/// The namespace that the sender of an element without a namespace means. `names` are the permitted
-/// names with the element's local name.
+/// Returns the namespace that the sender of an element without a namespace means. `names` are the
+/// permitted names with the element's local name.
 ///
 /// # Errors
-/// `P0011` if there is no such name, or more than one.
+/// Returns `P0011` if there is no such name, or more than one.
 pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     if PROTOCOL.contains(&element.local()) {
         return Ok(CORE.to_owned());
@@ -184,8 +188,8 @@ pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     }
 }
 
-/// Translates a place in an adopted element into the place in the element as it was sent. Both hold
-/// the same elements in the same order.
+/// Translates a place in an adopted element into the place in the element as it was sent. Both
+/// versions hold the same elements in the same order.
 #[must_use]
 pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
     let is_before = |view: &View<'_>| {
@@ -196,7 +200,7 @@ pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) ->
     all(element).get(at).map_or_else(|| element.place(), |it| it.place())
 }
 
-/// An element and all elements within it, in document order.
+/// Returns an element and all elements within it, in document order.
 fn all(element: &Element) -> Vec<View<'_>> {
     let (mut all, mut next) = (Vec::new(), vec![element.view()]);
     while let Some(item) = next.pop() {
@@ -213,7 +217,8 @@ fn all(element: &Element) -> Vec<View<'_>> {
 /// elements with a namespace, and elements where the schema allows any element.
 ///
 /// # Errors
-/// If an element without a namespace has an attribute with one, or if the result crosses a limit.
+/// Returns an error if an element without a namespace has an attribute with one, or if the result
+/// crosses a limit.
 pub fn adopt(
     element: &Element,
     namespace: &str,
@@ -259,7 +264,7 @@ pub fn adopt(
     Ok(to.finish()?)
 }
 
-/// What a shape says about a child.
+/// The rule of a shape for a child element.
 enum Below<'a> {
     /// The child may be any element.
     Open,

@@ -1,4 +1,4 @@
-//! The reserved payloads of the pump itself.
+//! The payloads of the pump itself. Most of them are reserved.
 
 use crate::wire::{Bytes, Checked, Fault, Payload, SignedDuration, Timestamp};
 use crate::xml::{Element, writable};
@@ -82,7 +82,7 @@ pub struct SystemThreadError {
 }
 
 impl SystemThreadError {
-    /// The error for a message that names an unknown thread.
+    /// Returns the error for a message that names an unknown thread.
     #[must_use]
     pub fn of(unknown: &str) -> SystemThreadError {
         SystemThreadError {
@@ -94,8 +94,9 @@ impl SystemThreadError {
     }
 }
 
-/// The payload that reports a fault: `system-thread-error` for an unknown thread, `huh` for any
-/// other fault. None, with a trace, if the payload can't be written.
+/// Returns the payload that reports a fault: `system-thread-error` for an unknown thread, `huh` for
+/// any other fault. If the payload can't be written, the function traces the error and returns
+/// `None`.
 pub(crate) fn said(fault: &Fault) -> Option<Checked> {
     let (name, element) = match &fault.unknown_thread {
         Some(unknown) => {
@@ -163,20 +164,20 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// An attachment with its digest.
+    /// Creates an attachment with its digest.
     #[must_use]
     pub fn new(media_type: String, content: Bytes) -> Attachment {
         let digest = Some(blake3::hash(&content).to_hex().to_string());
         Attachment { media_type, digest, content }
     }
 
-    /// The digest of `content`, whatever `digest` says.
+    /// Computes the digest of `content`. The field `digest` is ignored.
     #[must_use]
     pub fn computed(&self) -> String {
         blake3::hash(&self.content).to_hex().to_string()
     }
 
-    /// Whether `digest` matches `content`. An attachment without a digest counts as intact.
+    /// Returns whether `digest` matches `content`. An attachment without a digest counts as intact.
     ///
     /// ```
     /// use pumphouse::wire::core::Attachment;

@@ -1,4 +1,4 @@
-//! The `<message>` around a payload: read from a sender, written to a receiver.
+//! The `<message>` around a payload. It is read from senders and written to receivers.
 
 use bytes::Bytes;
 
@@ -11,11 +11,12 @@ use crate::xml::{Child, Element, View, escape_attribute, escape_text};
 /// A message as its sender sent it: a payload, and the sender's `<meta>`.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// The sender's name for itself. The pump refuses any name but the connection's identity.
+    /// The name that the sender gives itself. The pump refuses any name but the connection's
+    /// identity.
     pub from: Option<String>,
     /// The receiving listener, if the sender names one.
     pub to: Option<String>,
-    /// The thread, if the sender names one. Without it the message opens a session.
+    /// The thread, if the sender names one. Without a thread, the message opens a session.
     pub thread: Option<String>,
     /// The client id: the sender's own id for the message.
     pub id: Option<String>,
@@ -29,8 +30,8 @@ impl Envelope {
     /// Reads a `<message>`. Any other element is a bare payload, which opens a session.
     ///
     /// # Errors
-    /// `P0008` if the `<message>` isn't a valid envelope, `P0010` if its `<meta>` holds an element
-    /// of the core namespace, `P0006` if its `<id>` is too long.
+    /// Returns `P0008` if the `<message>` isn't a valid envelope, `P0010` if its `<meta>` holds an
+    /// element of the core namespace, or `P0006` if its `<id>` is too long.
     pub fn open(document: &Element, limits: &Limits) -> Result<Envelope, Fault> {
         if !document.is(ENVELOPE, "message") {
             return Ok(Envelope::bare(document.clone()));
@@ -58,14 +59,14 @@ impl Envelope {
         }
     }
 
-    /// An envelope that has nothing but a payload.
+    /// Returns an envelope that has nothing but a payload.
     #[must_use]
     pub fn bare(payload: Element) -> Envelope {
         Envelope { from: None, to: None, thread: None, id: None, meta: None, payload }
     }
 
-    /// Writes what [`open`](Envelope::open) reads: a `<message>`, or the bare payload if the
-    /// envelope has nothing else.
+    /// Writes the form that [`open`](Envelope::open) reads: a `<message>`, or the bare payload if
+    /// the envelope has nothing else.
     pub fn write(&self, out: &mut String) {
         let told = [
             ("from", self.from.as_deref()),
@@ -123,7 +124,7 @@ impl Envelope {
     }
 }
 
-/// Refuses attributes on the envelope's own elements, since reading would drop them.
+/// Refuses attributes on the envelope's own elements, since reading would lose these attributes.
 fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     match of.attributes().next() {
         Some(found) => {
@@ -133,7 +134,7 @@ fn refuse_attributes(of: View<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The child elements of an element. Text between them must be white space.
+/// Returns the child elements of an element. Text between them must be white space.
 fn elements(of: View<'_>) -> Result<impl Iterator<Item = View<'_>>, Fault> {
     let is_blank = |it: &str| it.trim_matches([' ', '\t', '\r', '\n']).is_empty();
     if of.children().any(|it| matches!(it, Child::Text(text) if !is_blank(text))) {
@@ -160,13 +161,13 @@ pub struct Outside<'a> {
     pub thread: Option<&'a str>,
     /// The message's entry, if it is in the log.
     pub entry: Option<Facts<'a>>,
-    /// Why the client gets the message, if the client only follows the thread.
+    /// The reason why the client gets the message, if the client only follows the thread.
     pub shown: Option<Shown<'a>>,
     /// Further elements that the sender put into `<meta>`, in canonical form.
     pub meta: Option<&'a [u8]>,
 }
 
-/// Why a follower gets a message, for the `<followed>` in its `<meta>`.
+/// The reason why a follower gets a message, for the `<followed>` in the message's `<meta>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a door says both")]
 pub enum Shown<'a> {
@@ -272,7 +273,7 @@ fn write_payload(payload: &Element, out: &mut String) {
     out.push_str(&String::from_utf8_lossy(&bytes));
 }
 
-/// `2026-11-21T22:15:36.123456Z`, from microseconds since the epoch.
+/// Formats microseconds since the epoch as `2026-11-21T22:15:36.123456Z`.
 #[must_use]
 pub fn iso_time(at_us: u64) -> String {
     let at = i64::try_from(at_us).ok().and_then(|it| jiff::Timestamp::from_microsecond(it).ok());

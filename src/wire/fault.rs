@@ -1,5 +1,5 @@
-//! Faults: numbered errors. Each number has a page in `docs/faults/` and is never used for another
-//! fault.
+//! Faults, which are numbered errors. Each number has a page in `docs/faults/`, and is never reused
+//! for another fault.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::fmt;
 use crate::wire::budget::BudgetKey;
 use crate::{schema, xml};
 
-/// Declares the codes in one table. A row has a code's meaning, name, number and advice, and
-/// whether the same message may succeed when it is sent again.
+/// Declares the codes in one table. A row has a code's meaning, name, number and advice. `retry`
+/// says whether the same message may succeed when it is sent again.
 macro_rules! codes {
     ($(
         $(#[$doc:meta])*
@@ -23,13 +23,14 @@ macro_rules! codes {
             /// Every code, in the order of the numbers.
             pub const ALL: &'static [Code] = &[$(Code::$code),*];
 
-            /// One sentence that says what to do. The pump sends it with the fault.
+            /// Returns the advice for the fault, in one sentence. The pump sends the advice with
+            /// the fault.
             #[must_use]
             pub const fn advice(self) -> &'static str {
                 match self { $(Code::$code => $advice),* }
             }
 
-            /// Whether the same message may succeed when it is sent again.
+            /// Returns whether the same message may succeed when it is sent again.
             #[must_use]
             pub const fn retry(self) -> bool {
                 match self { $(Code::$code => $retry),* }
@@ -61,7 +62,7 @@ codes! {
         retry false;
     /// The `<from>` names another identity than the sender's.
     ForgedSender = 9, "Leave <from> out: the pump sets it.", retry false;
-    /// The sender may not send this payload: only the pump and the house staff may.
+    /// Only the pump and the house staff may send this payload.
     Reserved = 10, "Send a payload of a listener's; this name is the pump's own.", retry false;
     /// No listener takes the payload, or the sender may not send to that listener.
     Undeliverable = 11, "Check the payload's name and namespace, and <to> if you set it.",
@@ -78,7 +79,8 @@ codes! {
     /// The handler panicked.
     Panic = 15, "Report it to the listener's author; the log has the message it stumbled on.",
         retry false;
-    /// The pump stopped while the handler ran: its work may be done in part, in full or not at all.
+    /// The pump stopped while the handler ran. The handler's work may be done in part, in full or
+    /// not at all.
     OutcomeUnknown = 16, "Find out whether it happened before you send it again.", retry false;
     /// The handler emitted a payload that can't be sent.
     InvalidReturn = 17, "Report it to the listener's author; what it emitted was not valid.",
@@ -107,10 +109,10 @@ codes! {
     /// A handler asked for a context that its listener doesn't have.
     Context = 26, "Report it to the listener's author; its registration lacks what it asks for.",
         retry false;
-    /// An entry of the log can't be read: it is damaged, or its type has changed.
+    /// An entry of the log can't be read, because it is damaged or its type has changed.
     Unreadable = 27, "Run `pumphouse verify`; the log or the listener's types have changed.",
         retry false;
-    /// A handler tried to emit after its message was over.
+    /// A handler tried to emit after the work on its message had ended.
     Late = 28, "Emit before the handler's time is up.", retry false;
     /// A handler emitted more payloads for one message than `emissions_max` allows.
     TooManyEmissions = 29, "Emit less for one message, or spread the work over several.",
@@ -147,7 +149,7 @@ impl fmt::Display for Code {
 pub struct Fault {
     /// The fault's number.
     pub code: Code,
-    /// What is wrong, in a sentence without its full stop.
+    /// The description of the mistake: a sentence without a full stop.
     pub message: String,
     /// The line in the sender's text, from 1.
     pub line: Option<u32>,
@@ -155,7 +157,7 @@ pub struct Fault {
     pub column: Option<u32>,
     /// The path to the wrong part of the payload, such as `/add/a`.
     pub path: Option<String>,
-    /// Advice for this very fault, if it differs from [`Code::advice`].
+    /// Advice for this particular fault, if the advice differs from [`Code::advice`].
     pub advice: Option<String>,
     /// Whether the same message may succeed when it is sent again, if that differs from
     /// [`Code::retry`].
@@ -170,13 +172,13 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetLeft {
-    /// Which budget.
+    /// The key of the budget.
     pub key: BudgetKey,
     /// The amount left. It includes the amounts that running handlers have reserved.
     pub amount: u64,
 }
 
-/// Details that only few faults have. They are boxed, so that other faults stay small.
+/// Details that only few faults have. The details are boxed, so that other faults stay small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     /// The sender's own id for its push.
@@ -184,7 +186,7 @@ pub(crate) struct About {
     left: Option<BudgetLeft>,
 }
 
-/// The beginning of a text from outside, for an error or a trace that quotes it.
+/// Returns the beginning of a text from outside, for an error or a trace that quotes it.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -196,7 +198,7 @@ pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
 const QUOTED_MAX: usize = 200;
 
 impl Fault {
-    /// A fault without a place.
+    /// Creates a fault without a place.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Fault {
         Fault {
             code,
@@ -211,13 +213,13 @@ impl Fault {
         }
     }
 
-    /// A fault for a budget that has only `amount` left.
+    /// Returns a fault for a budget that has only `amount` left.
     pub(crate) fn over_budget(text: String, key: BudgetKey, amount: u64) -> Fault {
         let about = About { left: Some(BudgetLeft { key, amount }), ..About::default() };
         Fault { about: Some(Box::new(about)), ..Fault::new(Code::OverBudget, text) }
     }
 
-    /// This fault, with the client id of the push that it is about.
+    /// Returns this fault, with the client id of the push that it is about.
     pub(crate) fn of_client(self, id: Option<&str>) -> Fault {
         let Some(id) = id else { return self };
         let mut about = self.about.unwrap_or_default();
@@ -225,33 +227,33 @@ impl Fault {
         Fault { about: Some(about), ..self }
     }
 
-    /// The client id of the push that the fault is about, if the sender gave one.
+    /// Returns the client id of the push that the fault is about, if the sender gave one.
     #[must_use]
     pub fn client_id(&self) -> Option<&str> {
         self.about.as_ref().and_then(|it| it.client_id.as_deref())
     }
 
-    /// How much of the budget is left, if the fault is about a budget and names the amount.
+    /// Returns how much of the budget is left, if the fault is about a budget and names the amount.
     #[must_use]
     pub fn left(&self) -> Option<BudgetLeft> {
         self.about.as_ref().and_then(|it| it.left)
     }
 
-    /// The fault for a target that is unknown or forbidden. It is the same fault for both, so that
-    /// a sender can't find out which listeners there are.
+    /// Returns the fault for a target that is unknown or forbidden. Both cases have the same fault,
+    /// so that a sender can't find out which listeners exist.
     #[must_use]
     pub fn undeliverable() -> Fault {
         let text = "Message could not be delivered. Please verify your target and try again.";
         Fault::new(Code::Undeliverable, text)
     }
 
-    /// The fault for a thread that doesn't exist or isn't the sender's.
+    /// Returns the fault for a thread that doesn't exist or isn't the sender's.
     pub(crate) fn unknown_thread(id: &str) -> Fault {
         let text = "Unknown thread; emit <spawn-thread/> to create.";
         Fault { unknown_thread: Some(quoted(id).into()), ..Fault::new(Code::UnknownThread, text) }
     }
 
-    /// This fault, with its place in the sender's text.
+    /// Returns this fault, with its place in the sender's text.
     pub(crate) fn at(self, place: xml::Place) -> Fault {
         Fault { line: Some(place.line), column: Some(place.column), ..self }
     }

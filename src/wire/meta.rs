@@ -1,4 +1,5 @@
-//! Payloads about the organism instead of within a thread: following a thread.
+//! The payloads with which a client follows threads. A door handles them itself, so they are in no
+//! thread.
 
 use crate::wire::Payload;
 

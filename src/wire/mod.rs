@@ -1,5 +1,5 @@
-//! What crosses the border of a pump: envelopes, payloads and faults. This module knows neither
-//! listeners nor threads.
+//! The data that crosses the boundary of a pump: envelopes, payloads and faults. This module
+//! depends neither on listeners nor on threads.
 
 pub mod budget;
 pub mod checked;

@@ -1,4 +1,4 @@
-//! The trait of payloads: a type that describes, writes and reads one element.
+//! The trait of payloads. A payload is a type that describes, writes and reads one element.
 
 pub use pumphouse_macros::Payload;
 
@@ -8,7 +8,7 @@ use crate::name::Name;
 use crate::schema::{self, Schema};
 use crate::xml::{Element, View, Writer};
 
-/// One message's content, as a type.
+/// The content of a message, as a Rust type.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -36,10 +36,10 @@ use crate::xml::{Element, View, Writer};
     note = "a type without `ns` is a part: it stands in payloads and is none itself"
 )]
 pub trait Payload: Sized + Send + 'static {
-    /// The root element's name, by which messages are routed.
+    /// The name of the root element. Messages are routed by this name.
     const NAME: Name;
 
-    /// The payload's schema, for code that doesn't know the type. It is built once.
+    /// Returns the payload's schema, for code that doesn't know the type. The schema is built once.
     fn schema() -> &'static Schema;
 
     /// Writes the whole element.
@@ -49,16 +49,16 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// The first place where the element doesn't fit the schema. [`Schema::check`] gives an equal
-    /// error.
+    /// Returns an error for the first place where the element doesn't fit the schema.
+    /// [`Schema::check`] returns an equal error.
     fn read(element: View<'_>) -> Result<Self, schema::Error>;
 
     /// Writes the payload as an element.
     ///
     /// # Errors
     ///
-    /// If a text has a character that XML forbids, such as NUL; if a value breaks its facets; if
-    /// the payload exceeds [`XmlLimits::INSIDE`].
+    /// Returns an error if a text has a character that XML forbids, such as NUL, if a value breaks
+    /// its facets, or if the payload exceeds [`XmlLimits::INSIDE`].
     fn encode(&self) -> Result<Element, Fault> {
         let mut to = Writer::new(XmlLimits::INSIDE);
         self.write(&mut to);
@@ -73,7 +73,7 @@ pub trait Payload: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// If the element doesn't fit the schema.
+    /// Returns an error if the element doesn't fit the schema.
     fn decode(element: &Element) -> Result<Self, Fault> {
         Ok(Self::read(element.view())?)
     }

@@ -1,7 +1,8 @@
-//! The traits of the fields of payloads, by where a field can stand and how often.
+//! The traits of the fields of payloads. The traits differ in where a field may stand and in how
+//! often it may occur.
 //!
-//! - [`Text`]: one scalar, which an attribute can hold.
-//! - [`Part`]: what one element holds.
+//! - [`Text`]: one scalar, which may also be an attribute.
+//! - [`Part`]: the inside of one element.
 //! - [`Item`]: one element of a sequence.
 //! - [`Items`]: a field of a sequence, with one item or several.
 //! - [`Attribute`]: a field that is an attribute.
@@ -20,7 +21,8 @@ use crate::schema::walk::{At, Found};
 use crate::schema::{self, Content, Error, Field, Form, Kind, Occurs};
 use crate::xml::{Element, Writer};
 
-/// A scalar as one text, such as a number or a word. An attribute can hold it.
+/// A scalar that is written as one text, such as a number or a word. An attribute can hold such a
+/// text.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a text",
     label = "neither a scalar nor an enum of plain words",
@@ -29,18 +31,19 @@ use crate::xml::{Element, Writer};
             or a struct around one of these"
 )]
 pub trait Text: Sized + Send + 'static {
-    /// The type's doc comment, for fields without one. Empty if the scalar has a doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the scalar carries the doc comment
+    /// itself.
     const DOC: &'static str = "";
-    /// The form of the text, which decides what facets the type may have.
+    /// The form of the text, which determines the facets that the type may have.
     const FORM: Form;
-    /// The scalar in schemas: it says which texts are allowed.
+    /// Returns the scalar that schemas have for this type. The scalar determines the allowed texts.
     fn scalar() -> schema::Scalar;
-    /// Reads a value from its text. None if [`Text::scalar`] doesn't accept the text.
+    /// Reads a value from its text. Returns `None` if [`Text::scalar`] doesn't accept the text.
     fn parse(text: Cow<'_, str>) -> Option<Self>;
     /// Calls `then` with the value's text.
     fn with_text<R>(&self, then: impl FnOnce(&str) -> R) -> R;
 
-    /// An element's content as a schema describes it: this text.
+    /// Describes, for a schema, an element whose whole content is this text.
     fn describe(name: &'static str, doc: &'static str) -> Content {
         let kind = Kind::Scalar(Self::scalar());
         Content::Text(Field::new(name, first(doc, Self::DOC), kind, Occurs::One))
@@ -51,7 +54,7 @@ pub trait Text: Sized + Send + 'static {
         self.with_text(|it| to.text(it));
     }
 
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
@@ -61,18 +64,19 @@ pub trait Text: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// If the scalar doesn't accept the text, or the element has more than text.
+    /// Returns an error if the scalar doesn't accept the text, or the element has more than text.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         let value = Self::parse(found.text()?).ok_or_else(|| found.mismatch(&Self::scalar()))?;
         *slot = Some(value);
         Ok(())
     }
 
-    /// The value in the slot.
+    /// Returns the value in the slot.
     ///
     /// # Errors
     ///
-    /// If the slot is empty. This can't happen once the payload has passed its schema's check.
+    /// Returns an error if the slot is empty. The error can't occur once the payload has passed its
+    /// schema's check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         slot.ok_or_else(|| at.incomplete())
     }
@@ -85,30 +89,31 @@ pub trait Text: Sized + Send + 'static {
     note = "put `#[derive(Payload)]` on the type, below a doc comment"
 )]
 pub trait Part: Sized + Send + 'static {
-    /// The type's doc comment, for fields without one. Empty if the kind has a doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the kind carries the doc comment
+    /// itself.
     const DOC: &'static str = "";
-    /// The form of the text, or [`Form::Other`] if the type isn't a scalar.
+    /// The form of the type's text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
     /// Whether the type has an attribute `key`. A map can't hold such a type, since each entry of a
     /// map has an attribute of that name.
     const HAS_KEY: bool = false;
-    /// The kind in schemas: a scalar or a shape.
+    /// Returns the kind for schemas: a scalar or a shape.
     fn kind() -> Kind;
-    /// Writes attributes and content into the open element.
+    /// Writes the attributes and the content into the open element.
     fn write(&self, namespace: &str, to: &mut Writer);
     /// Reads the attributes and the content of an element.
     ///
     /// # Errors
     ///
-    /// The first place where the element doesn't fit its shape.
+    /// Returns an error for the first place where the element doesn't fit its shape.
     fn read(at: At<'_>) -> Result<Self, Error>;
 
-    /// A variant that holds this part, as a schema describes it.
+    /// Describes, for a schema, a variant that holds this part.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         Field::new(name, first(doc, Self::DOC), Self::kind(), Occurs::One)
     }
 
-    /// Writes an element with this name, and the part within.
+    /// Writes an element with this name, with the part inside.
     fn write_as(&self, namespace: &str, local: &str, to: &mut Writer) {
         to.start(namespace, local);
         self.write(namespace, to);
@@ -116,7 +121,7 @@ pub trait Part: Sized + Send + 'static {
     }
 }
 
-/// One element of a sequence. The element has the field's name or a name that the type gives.
+/// One element of a sequence. The element has the field's name, or a name that the type determines.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a payload",
     label = "not a part of a payload",
@@ -124,15 +129,16 @@ pub trait Part: Sized + Send + 'static {
             `Vec`, `Box` or `BTreeMap<String, …>` of one of these"
 )]
 pub trait Item: Sized + Send + 'static {
-    /// The type's doc comment, for fields without one. Empty if the kind has a doc of its own.
+    /// The type's doc comment, for fields without one. Empty if the kind carries the doc comment
+    /// itself.
     const DOC: &'static str = "";
-    /// The form of the text, or [`Form::Other`] if the type isn't a scalar.
+    /// The form of the type's text, or [`Form::Other`] if the type isn't a scalar.
     const FORM: Form = Form::Other;
     /// Whether the type is a map of parts with an attribute `key` of their own, which is forbidden.
     const HAS_TWO_KEYS: bool = false;
     /// The names that the item's element may have.
     const NAMES: Names;
-    /// The kind in schemas.
+    /// Returns the kind for schemas.
     fn kind() -> Kind;
     /// Writes the whole element; `local` is the field's name.
     fn write(&self, namespace: &str, local: &str, to: &mut Writer);
@@ -140,7 +146,7 @@ pub trait Item: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// The first place where the element doesn't fit its shape.
+    /// Returns an error for the first place where the element doesn't fit its shape.
     fn read(at: At<'_>) -> Result<Self, Error>;
 }
 
@@ -150,7 +156,7 @@ pub trait Item: Sized + Send + 'static {
 pub enum Names {
     /// The field's name.
     Field,
-    /// These names, instead of the field's: the names of a choice's variants.
+    /// These names instead of the field's name. They are the names of a choice's variants.
     Own(&'static [&'static str]),
     /// Any name that no other field of the sequence has.
     Any,
@@ -179,12 +185,12 @@ pub trait Items: Sized {
     const HAS_TWO_KEYS: bool = <Self::Item as Item>::HAS_TWO_KEYS;
     /// Puts an item into the slot.
     fn add(slot: &mut Self::Slot, item: Self::Item);
-    /// The field's value, or none if the slot has too few items.
+    /// Returns the field's value, or `None` if the slot has too few items.
     fn take(slot: Self::Slot) -> Option<Self>;
-    /// All items, in their order.
+    /// Returns all items, in their order.
     fn items(&self) -> &[Self::Item];
 
-    /// The field, as a schema describes it.
+    /// Describes the field for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         let doc = first(doc, <Self::Item as Item>::DOC);
         Field::new(name, doc, <Self::Item as Item>::kind(), Self::OCCURS)
@@ -197,7 +203,7 @@ pub trait Items: Sized {
         }
     }
 
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Self::Slot {
         Self::Slot::default()
@@ -207,18 +213,18 @@ pub trait Items: Sized {
     ///
     /// # Errors
     ///
-    /// The first place where the element doesn't fit its shape.
+    /// Returns an error for the first place where the element doesn't fit its shape.
     fn fill(slot: &mut Self::Slot, found: &Found<'_>) -> Result<(), Error> {
         Self::add(slot, <Self::Item as Item>::read(found.at)?);
         Ok(())
     }
 
-    /// The field's value, from the items in the slot.
+    /// Returns the field's value, from the items in the slot.
     ///
     /// # Errors
     ///
-    /// If the slot has too few items. This can't happen once the payload has passed its schema's
-    /// check.
+    /// Returns an error if the slot has too few items. The error can't occur once the payload has
+    /// passed its schema's check.
     fn finish(slot: Self::Slot, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
@@ -237,25 +243,26 @@ pub trait Attribute: Sized {
     const OCCURS: Occurs;
     /// The form of the text.
     const FORM: Form = <Self::Text as Text>::FORM;
-    /// The field's value, from the text that was read. None if a required text is missing.
+    /// Returns the field's value, from the text that was read. Returns `None` if a required text is
+    /// missing.
     fn take(text: Option<Self::Text>) -> Option<Self>;
-    /// The attribute's text, or none if the attribute is left out.
+    /// Returns the attribute's text, or `None` if the attribute is left out.
     fn text(&self) -> Option<&Self::Text>;
 
-    /// The attribute, as a schema describes it.
+    /// Describes the attribute for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         let doc = first(doc, <Self::Text as Text>::DOC);
         Field::new(name, doc, Kind::Scalar(<Self::Text as Text>::scalar()), Self::OCCURS)
     }
 
-    /// Writes the attribute, unless it is left out.
+    /// Writes the attribute, unless its value is left out.
     fn write(&self, local: &str, to: &mut Writer) {
         if let Some(text) = self.text() {
             text.with_text(|it| to.attribute(local, it));
         }
     }
 
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self::Text> {
         None
@@ -265,17 +272,17 @@ pub trait Attribute: Sized {
     ///
     /// # Errors
     ///
-    /// If the scalar doesn't accept the text.
+    /// Returns an error if the scalar doesn't accept the text.
     fn fill(slot: &mut Option<Self::Text>, found: &Found<'_>) -> Result<(), Error> {
         <Self::Text as Text>::fill(slot, found)
     }
 
-    /// The field's value, from the text in the slot.
+    /// Returns the field's value, from the text in the slot.
     ///
     /// # Errors
     ///
-    /// If a required text is missing. This can't happen once the payload has passed its schema's
-    /// check.
+    /// Returns an error if a required text is missing. The error can't occur once the payload has
+    /// passed its schema's check.
     fn finish(slot: Option<Self::Text>, at: At<'_>) -> Result<Self, Error> {
         Self::take(slot).ok_or_else(|| at.incomplete())
     }
@@ -418,14 +425,14 @@ impl<T: Part> Part for Box<T> {
 ///
 /// # Errors
 ///
-/// If the scalar doesn't accept the text, or the element has more than text.
+/// Returns an error if the scalar doesn't accept the text, or the element has more than text.
 pub fn read_text<T: Text>(at: At<'_>) -> Result<T, Error> {
     let scalar = T::scalar();
     at.holds(&scalar)?;
     T::parse(at.text()?).ok_or_else(|| at.mismatch(&scalar))
 }
 
-/// The doc of the field, or the doc of its type if the field has none.
+/// Returns the doc of the field, or the doc of its type if the field has none.
 fn first(field: &'static str, ty: &'static str) -> &'static str {
     if field.is_empty() { ty } else { field }
 }

@@ -3,8 +3,9 @@
 use quick_xml::NsReader;
 use quick_xml::events::Event;
 
-/// The number of tokens that the tokenizer finds in a text before its end or an error. The
-/// tokenizer resolves namespaces and checks almost nothing. `bench` compares the reader with it.
+/// Returns the number of tokens that the tokenizer finds in a text before its end or an error. The
+/// tokenizer resolves namespaces and checks almost nothing. `bench` compares the reader with this
+/// function.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
     let (mut reader, mut tokens) = (NsReader::from_str(text), 0);

@@ -1,7 +1,7 @@
 //! Exclusive XML canonicalization of an element, as a walk over the element and its content. The
 //! walk finds the declarations that each element needs, and sorts the attributes. A [`Sink`]
-//! receives the walk: the sinks here write bytes, and the one in `write` also copies the element
-//! into another document.
+//! receives the walk: the sinks in this file write bytes, and the sink in `write` copies the
+//! element into another document.
 
 use std::cmp::Ordering;
 
@@ -12,21 +12,21 @@ use super::write::{escape_attribute, escape_text};
 
 /// Receives the parts of a canonical walk in document order.
 pub(super) trait Sink {
-    /// An element's start. Each declaration is the number of a prefix and the number of a
-    /// namespace.
+    /// Receives the start of an element. Each declaration is the number of a prefix and the number
+    /// of a namespace.
     fn start(&mut self, number: u32, declarations: &[(u32, u32)], attributes: &[AttributeNode]);
-    /// A text.
+    /// Receives a text.
     fn text(&mut self, text: &str);
-    /// The end of the element that started as `number`.
+    /// Receives the end of the element that started as `number`.
     fn end(&mut self, number: u32);
 }
 
-/// An element's canonical bytes.
+/// Returns an element's canonical bytes.
 pub(super) fn write(document: &Document, number: u32) -> Bytes {
     write_within(document, number, "")
 }
 
-/// An element's canonical bytes for a place where the default namespace is `outer` already.
+/// Returns an element's canonical bytes for a place where the default namespace is `outer` already.
 pub(super) fn write_within(document: &Document, number: u32, outer: &str) -> Bytes {
     let mut bytes = Writing { document, out: String::with_capacity(document.text.main.len()) };
     walk(document, number, outer, &mut bytes);
@@ -42,8 +42,8 @@ pub(super) fn pieces(document: &Document, number: u32, take: impl FnMut(&[u8])) 
     pieces.pass(0);
 }
 
-/// The least number of bytes of a piece other than the last. A piece ends after the tag or the
-/// stretch of text that reaches this number, so a piece may be longer.
+/// The minimum size of a piece in bytes, except for the last piece. A piece ends after the tag or
+/// the stretch of text that reaches this size, so a piece may be larger.
 const PIECE: usize = 32 * 1024;
 
 /// Walks an element for a place where the default namespace is `outer` already.
@@ -82,7 +82,7 @@ pub(super) fn walk(document: &Document, number: u32, outer: &str, sink: &mut imp
     }
 }
 
-/// The number that stands for a namespace which the document doesn't have.
+/// The number that stands for a namespace that the document doesn't have.
 const FOREIGN: u32 = u32::MAX;
 
 struct Walk<'a> {
@@ -93,8 +93,8 @@ struct Walk<'a> {
     undo: Vec<(u32, u32)>,
     declarations: Vec<(u32, u32)>,
     attributes: Vec<AttributeNode>,
-    /// Maps each namespace, by its number, to its rank in the sorted order of all namespaces. It is
-    /// empty until a rank is needed.
+    /// Maps each namespace, by its number, to its rank in the sorted order of all namespaces. The
+    /// list is empty until a rank is needed.
     ranks: Vec<u32>,
 }
 
@@ -126,7 +126,7 @@ impl Walk<'_> {
         self.sort_attributes();
     }
 
-    /// Declares a name's prefix, unless it is already bound to the name's namespace.
+    /// Declares a name's prefix, unless the prefix is already bound to the name's namespace.
     fn need(&mut self, name: u32) {
         let (prefix, namespace) = self.document.pair(name);
         if prefix == RESERVED || self.declared[prefix as usize] == namespace {
@@ -144,8 +144,7 @@ impl Walk<'_> {
     }
 
     /// Sorts the attributes by namespace, then by local name. A walk ranks the namespaces of the
-    /// document once, because to compare long and similar namespaces for each element would be
-    /// slow.
+    /// document once, because comparing long and similar namespaces for each element would be slow.
     fn sort_attributes(&mut self) {
         if self.attributes.len() < 2 {
             return;
@@ -177,7 +176,7 @@ fn ranks(document: &Document) -> Vec<u32> {
     ranks
 }
 
-/// Makes bytes of a walk.
+/// Writes the bytes of a walk.
 struct Writing<'a> {
     document: &'a Document,
     out: String,
@@ -232,7 +231,7 @@ impl Sink for Writing<'_> {
     }
 }
 
-/// Makes bytes of a walk and passes them to `take` once there are [`PIECE`] bytes.
+/// Writes the bytes of a walk, and passes them to `take` once there are [`PIECE`] bytes.
 struct Pieces<'a, F> {
     writing: Writing<'a>,
     take: F,

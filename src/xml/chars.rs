@@ -1,13 +1,13 @@
-//! Which characters XML 1.0 (fifth edition) allows where.
+//! The characters that XML 1.0 (fifth edition) allows in documents and in names.
 
-/// Whether `text` is a name without a colon (`NCName`).
+/// Returns whether `text` is a name without a colon (`NCName`).
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     !text.is_empty() && name_end(text, 0) == text.len()
 }
 
-/// The offset at which the name that starts at `at` ends, or `at` if no name starts there. A colon
-/// ends a name.
+/// Returns the offset at which the name that starts at `at` ends, or `at` if no name starts there.
+/// A colon ends a name.
 #[inline]
 pub(super) fn name_end(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
@@ -31,7 +31,7 @@ pub(super) fn name_end(text: &str, at: usize) -> usize {
     end
 }
 
-/// The offset at which the white space that starts at `at` ends.
+/// Returns the offset at which the white space that starts at `at` ends.
 #[inline]
 pub(super) fn space_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
@@ -41,13 +41,13 @@ pub(super) fn space_end(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// Whether a byte is white space in XML: one of four ASCII characters.
+/// Returns whether a byte is white space in XML: one of four ASCII characters.
 #[inline]
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Whether a document may hold this character at all.
+/// Returns whether a document may hold this character at all.
 #[must_use]
 pub const fn is_character(c: char) -> bool {
     !matches!(c, '\0'..='\x08' | '\x0B' | '\x0C' | '\x0E'..='\x1F' | '\u{FFFE}' | '\u{FFFF}')
@@ -59,57 +59,57 @@ pub fn writable(text: &str) -> String {
     text.chars().map(|c| if is_character(c) { c } else { '\u{FFFD}' }).collect()
 }
 
-/// The first character that no document may hold, with its byte offset. Only a text that is
+/// Returns the first character that no document may hold, with its byte offset. Only a text that is
 /// [`suspicious`](Survey::suspicious) can hold such a character.
 pub(super) fn find_illegal(text: &str) -> Option<(usize, char)> {
     text.char_indices().find(|&(_, c)| !is_character(c))
 }
 
-/// Which kinds of bytes a text holds, found in one pass. A survey tells which later passes aren't
-/// needed.
+/// The kinds of bytes that a text holds, found in one pass. With a survey, the caller can skip
+/// later passes that aren't needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey(u8);
 
-/// Looks at every byte once, without a branch.
+/// Surveys a text. The survey looks at every byte once, without a branch.
 #[inline]
 pub(super) fn survey(text: &str) -> Survey {
     Survey(text.bytes().fold(0, |all, byte| all | MARKS[usize::from(byte)]))
 }
 
 impl Survey {
-    /// Whether there may be a character that no document may hold.
+    /// Returns whether there may be a character that no document may hold.
     pub(super) const fn suspicious(self) -> bool {
         self.0 & SUSPICIOUS != 0
     }
 
-    /// Whether there is a carriage return, so that line ends have to be normalised.
+    /// Returns whether there is a carriage return, so that line ends have to be normalised.
     pub(super) const fn returns(self) -> bool {
         self.0 & RETURN != 0
     }
 
-    /// Whether there is a `]`. Without one, text can't hold `]]>`.
+    /// Returns whether there is a `]`. Without a `]`, text can't hold `]]>`.
     pub(super) const fn brackets(self) -> bool {
         self.0 & BRACKET != 0
     }
 
-    /// Whether there is a character that canonical form escapes in text.
+    /// Returns whether there is a character that canonical form escapes in text.
     pub(super) const fn is_escaped_in_text(self) -> bool {
         self.0 & ESCAPED_IN_TEXT != 0
     }
 
-    /// Whether there is a character that canonical form escapes in attribute values.
+    /// Returns whether there is a character that canonical form escapes in attribute values.
     pub(super) const fn is_escaped_in_value(self) -> bool {
         self.0 & ESCAPED_IN_VALUE != 0
     }
 }
 
-/// The offset of the first byte that canonical form escapes in text.
+/// Returns the offset of the first byte that canonical form escapes in text.
 #[inline]
 pub(super) fn find_escaped_in_text(text: &str) -> Option<usize> {
     text.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_TEXT != 0)
 }
 
-/// The offset of the first byte that canonical form escapes in attribute values.
+/// Returns the offset of the first byte that canonical form escapes in attribute values.
 #[inline]
 pub(super) fn find_escaped_in_value(value: &str) -> Option<usize> {
     value.bytes().position(|byte| MARKS[usize::from(byte)] & ESCAPED_IN_VALUE != 0)
@@ -122,7 +122,7 @@ const ESCAPED_IN_TEXT: u8 = 1 << 3;
 const ESCAPED_IN_VALUE: u8 = 1 << 4;
 
 /// The bits that each byte adds to a [`Survey`]. 0xEF is the first byte of U+FFFE and U+FFFF, among
-/// others.
+/// other characters.
 const MARKS: [u8; 256] = {
     let mut table = [0_u8; 256];
     let mut byte = 0;
@@ -144,8 +144,9 @@ const MARKS: [u8; 256] = {
 const START: u8 = 1;
 const NAME: u8 = 2;
 
-/// Maps each byte to the positions of a name that it may take: `START`, `NAME`, both or none. Only
-/// ASCII bytes have any. A colon has none, since it separates prefix and local name.
+/// Maps each byte to the positions in a name at which it may stand: `START`, `NAME`, both or none.
+/// Only ASCII bytes have such positions. A colon has none, since it separates prefix and local
+/// name.
 const CLASS: [u8; 256] = {
     let mut table = [0_u8; 256];
     let mut byte = 0;

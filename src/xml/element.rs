@@ -23,7 +23,7 @@ pub struct Element {
     node: u32,
 }
 
-/// An [`Element`], borrowed.
+/// A borrowed [`Element`].
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     document: &'a Arc<Document>,
@@ -36,19 +36,20 @@ pub struct View<'a> {
 pub enum Child<'a> {
     /// An element.
     Element(View<'a>),
-    /// A text. It is never empty, and never next to another text.
+    /// A text. A text is never empty, and never next to another text.
     Text(&'a str),
 }
 
-/// An attribute, decoded and normalised. Namespace declarations are not among them.
+/// An attribute. Its value is decoded and normalised. Namespace declarations don't count as
+/// attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attribute<'a> {
-    /// The namespace, or empty for an attribute without a prefix.
+    /// The namespace. Empty for an attribute without a prefix.
     pub namespace: &'a str,
     /// The name without its prefix.
     pub local: &'a str,
-    /// The prefix, or empty if there is none.
+    /// The prefix. Empty if there is none.
     pub prefix: &'a str,
     /// The value.
     pub value: &'a str,
@@ -63,8 +64,9 @@ impl Element {
     /// canonical form.
     ///
     /// # Errors
-    /// Those of [`read`] with [`XmlLimits::FILE`]. Whether the bytes are canonical isn't checked:
-    /// the caller must know it. The log knows it from their digest.
+    /// Returns the errors of [`read`] with [`XmlLimits::FILE`]. The function doesn't check that the
+    /// bytes are canonical, so the caller must be sure of it. The log verifies the bytes by their
+    /// digest.
     pub fn from_canonical(bytes: Bytes) -> Result<Element, Error> {
         let element = read(&bytes, Profile::Wire, &XmlLimits::FILE)?;
         let _ = element.document.canonical.set(bytes);
@@ -77,8 +79,8 @@ impl Element {
         View { document: &self.document, node: self.node }
     }
 
-    /// The bytes that the log stores and digests: exclusive C14N without comments. Prefixes stay as
-    /// they are, and a prefix in the value of `xsi:type` counts as used.
+    /// Returns the bytes that the log stores and digests: exclusive C14N without comments. Prefixes
+    /// stay as they are, and a prefix in the value of `xsi:type` counts as used.
     #[must_use]
     pub fn canonical(&self) -> Bytes {
         self.view().canonical()
@@ -87,9 +89,9 @@ impl Element {
     /// Calls `then` with a `roxmltree` document, parsed from the element's canonical bytes.
     ///
     /// # Errors
-    /// If `roxmltree` refuses the document, for instance because of an element with the prefix
-    /// `xml`. Also if there is an attribute with a prefix and the local name `xmlns`, which
-    /// `roxmltree` would read differently.
+    /// Returns an error if `roxmltree` refuses the document, for instance because of an element
+    /// with the prefix `xml`. Returns an error, too, if there is an attribute with a prefix and the
+    /// local name `xmlns`, which `roxmltree` would read differently.
     pub fn with_tree<T>(
         &self,
         then: impl FnOnce(&roxmltree::Document<'_>) -> T,
@@ -109,89 +111,89 @@ impl Element {
         Ok(then(&tree))
     }
 
-    /// Namespace and local name.
+    /// Returns the namespace and the local name.
     #[must_use]
     pub fn name(&self) -> Name {
         self.view().name()
     }
 
-    /// The namespace, or empty if there is none.
+    /// Returns the namespace, which is empty if there is none.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.view().namespace()
     }
 
-    /// The name without its prefix.
+    /// Returns the name without its prefix.
     #[must_use]
     pub fn local(&self) -> &str {
         self.view().local()
     }
 
-    /// The prefix, or empty if there is none.
+    /// Returns the prefix, which is empty if there is none.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.view().prefix()
     }
 
-    /// Whether the element has this name.
+    /// Returns whether the element has this name.
     #[must_use]
     pub fn is(&self, namespace: &str, local: &str) -> bool {
         self.view().is(namespace, local)
     }
 
-    /// The value of the attribute with this local name and no namespace.
+    /// Returns the value of the attribute with this local name and no namespace.
     #[must_use]
     pub fn attribute(&self, local: &str) -> Option<&str> {
         self.view().attribute(local)
     }
 
-    /// The attributes in document order, without namespace declarations.
+    /// Returns the attributes in document order, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'_>> {
         self.view().attributes()
     }
 
-    /// The child elements and texts, in document order.
+    /// Returns the child elements and texts, in document order.
     pub fn children(&self) -> impl Iterator<Item = Child<'_>> {
         self.view().children()
     }
 
-    /// The child elements, in document order.
+    /// Returns the child elements, in document order.
     pub fn elements(&self) -> impl Iterator<Item = View<'_>> {
         self.view().elements()
     }
 
-    /// The child texts, concatenated.
+    /// Returns the child texts, concatenated.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         self.view().text()
     }
 
-    /// Whether the element has no children. Its attributes don't count.
+    /// Returns whether the element has no children. Its attributes don't count.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.view().is_empty()
     }
 
-    /// Whether the element has no child elements.
+    /// Returns whether the element has no child elements.
     #[must_use]
     pub fn has_text_only(&self) -> bool {
         self.view().has_text_only()
     }
 
-    /// The namespace that a prefix is bound to within this element. The empty prefix stands for the
-    /// default namespace.
+    /// Returns the namespace that a prefix is bound to within this element. The empty prefix stands
+    /// for the default namespace.
     #[must_use]
     pub fn binding(&self, prefix: &str) -> Option<&str> {
         self.view().binding(prefix)
     }
 
-    /// Where the element starts in the document that it was read from.
+    /// Returns where the element starts in the document that it was read from.
     #[must_use]
     pub fn place(&self) -> Place {
         self.view().place()
     }
 
-    /// Local names from the document's root to this element: `/message/add/a`.
+    /// Returns the path of local names from the document's root to this element: `/message/add/a`.
     #[must_use]
     pub fn path(&self) -> String {
         self.view().path()
@@ -199,13 +201,13 @@ impl Element {
 }
 
 impl<'a> View<'a> {
-    /// The element, owned. It shares the document.
+    /// Returns an owned element, which shares the document.
     #[must_use]
     pub fn to_element(self) -> Element {
         Element { document: Arc::clone(self.document), node: self.node }
     }
 
-    /// The bytes of [`Element::canonical`].
+    /// Returns the bytes of [`Element::canonical`].
     #[must_use]
     pub fn canonical(self) -> Bytes {
         if self.node != 0 {
@@ -218,51 +220,51 @@ impl<'a> View<'a> {
         self.document.canonical.get_or_init(make).clone()
     }
 
-    /// The canonical bytes for a place where the default namespace is `namespace` already. The
-    /// bytes don't declare it again. An element without a namespace undeclares it.
+    /// Returns the canonical bytes for a place where the default namespace is `namespace` already.
+    /// The bytes don't declare that namespace again. An element without a namespace undeclares it.
     #[must_use]
     pub fn canonical_within(self, namespace: &str) -> Bytes {
         canon::write_within(self.document, self.node, namespace)
     }
 
-    /// Passes the bytes of [`canonical`](View::canonical) to `take`, piece by piece: for digests of
-    /// elements that are too large to copy.
+    /// Passes the bytes of [`canonical`](View::canonical) to `take`, piece by piece. This is for
+    /// digests of elements that are too large to copy.
     pub fn canonical_pieces(self, take: impl FnMut(&[u8])) {
         canon::pieces(self.document, self.node, take);
     }
 
-    /// Namespace and local name.
+    /// Returns the namespace and the local name.
     #[must_use]
     pub fn name(self) -> Name {
         Name::new(self.namespace(), self.local())
     }
 
-    /// The namespace, or empty if there is none.
+    /// Returns the namespace, which is empty if there is none.
     #[must_use]
     pub fn namespace(self) -> &'a str {
         self.document.namespace(self.document.pair(self.name_number()).1)
     }
 
-    /// The name without its prefix.
+    /// Returns the name without its prefix.
     #[must_use]
     pub fn local(self) -> &'a str {
         self.document.get(self.document.nodes.text(self.node))
     }
 
-    /// The prefix, or empty if there is none.
+    /// Returns the prefix, which is empty if there is none.
     #[must_use]
     pub fn prefix(self) -> &'a str {
         self.document.prefix(self.document.pair(self.name_number()).0)
     }
 
-    /// Whether the element has this name.
+    /// Returns whether the element has this name.
     #[must_use]
     pub fn is(self, namespace: &str, local: &str) -> bool {
         self.local() == local && self.namespace() == namespace
     }
 
-    /// Whether both elements have the same namespace. Within one document only numbers are
-    /// compared.
+    /// Returns whether both elements have the same namespace. Within one document, only the
+    /// namespaces' numbers are compared.
     pub(crate) fn shares_namespace(self, other: View<'_>) -> bool {
         if Arc::ptr_eq(self.document, other.document) {
             let namespace = |it: View<'_>| it.document.pair(it.name_number()).1;
@@ -271,7 +273,7 @@ impl<'a> View<'a> {
         self.namespace() == other.namespace()
     }
 
-    /// The value of the attribute with this local name and no namespace.
+    /// Returns the value of the attribute with this local name and no namespace.
     #[must_use]
     pub fn attribute(self, local: &str) -> Option<&'a str> {
         let document: &'a Document = self.document;
@@ -282,7 +284,7 @@ impl<'a> View<'a> {
         document.nodes.attributes(self.node).find(is_it).map(|it| document.get(it.value))
     }
 
-    /// The attributes in document order, without namespace declarations.
+    /// Returns the attributes in document order, without namespace declarations.
     pub fn attributes(self) -> impl Iterator<Item = Attribute<'a>> {
         let document: &'a Document = self.document;
         document.nodes.attributes(self.node).map(|AttributeNode { local, value, name }| {
@@ -296,7 +298,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The child elements and texts, in document order.
+    /// Returns the child elements and texts, in document order.
     pub fn children(self) -> impl Iterator<Item = Child<'a>> {
         let document: &'a Document = self.document;
         self.child_nodes().map(move |node| {
@@ -308,14 +310,14 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The child elements, in document order.
+    /// Returns the child elements, in document order.
     pub fn elements(self) -> impl Iterator<Item = View<'a>> {
         self.child_nodes()
             .filter(move |&node| !self.document.nodes.is_text(node))
             .map(move |node| View { document: self.document, node })
     }
 
-    /// The child texts, concatenated.
+    /// Returns the child texts, concatenated.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let (document, mut all): (&'a Document, _) = (self.document, Cow::Borrowed(""));
@@ -325,23 +327,24 @@ impl<'a> View<'a> {
         all
     }
 
-    /// Whether the element has no children. Its attributes don't count.
+    /// Returns whether the element has no children. Its attributes don't count.
     #[must_use]
     pub fn is_empty(self) -> bool {
         let nodes = &self.document.nodes;
         nodes.end(self.node) == nodes.after(self.node)
     }
 
-    /// Whether the element has no child elements.
+    /// Returns whether the element has no child elements.
     #[must_use]
     pub fn has_text_only(self) -> bool {
         self.elements().next().is_none()
     }
 
-    /// The namespace that a prefix is bound to within this element. The empty prefix stands for the
-    /// default namespace.
+    /// Returns the namespace that a prefix is bound to within this element. The empty prefix stands
+    /// for the default namespace.
     ///
-    /// Searches all declarations before the element, so use it only for prefixes in values.
+    /// The search covers all declarations before the element, so use this function only for
+    /// prefixes in values.
     #[must_use]
     pub fn binding(self, prefix: &str) -> Option<&'a str> {
         if prefix == "xml" {
@@ -355,16 +358,16 @@ impl<'a> View<'a> {
         Some(document.namespace(found.namespace)).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Where the element starts in the document that it was read from.
+    /// Returns where the element starts in the document that it was read from.
     ///
-    /// Takes time linear in the element's offset, so call it only for places that a person will
-    /// read.
+    /// The time is linear in the element's offset, so call this function only for places that a
+    /// person will read.
     #[must_use]
     pub fn place(self) -> Place {
         place_of(self.document.text.main.as_bytes(), self.document.offset(self.node))
     }
 
-    /// Local names from the document's root to this element: `/message/add/a`.
+    /// Returns the path of local names from the document's root to this element: `/message/add/a`.
     #[must_use]
     pub fn path(self) -> String {
         let (nodes, mut path) = (&self.document.nodes, String::new());
@@ -382,8 +385,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the element, or an element within it, has an attribute with this local name in any
-    /// namespace.
+    /// Returns whether the element, or an element within it, has an attribute with this local name
+    /// in any namespace.
     fn has_attribute_anywhere(self, local: &str) -> bool {
         let nodes = &self.document.nodes;
         let (mut at, end) = (self.node, nodes.end(self.node));
@@ -405,7 +408,7 @@ impl<'a> View<'a> {
         self.node
     }
 
-    /// The number of the element's name, which stands for a prefix and its namespace.
+    /// Returns the number of the element's name, which stands for a prefix and its namespace.
     fn name_number(self) -> u32 {
         self.document.nodes.name(self.node)
     }
@@ -434,7 +437,7 @@ impl fmt::Debug for View<'_> {
     }
 }
 
-/// Elements are equal if their canonical bytes are.
+/// Elements are equal if their canonical bytes are equal.
 impl PartialEq for Element {
     fn eq(&self, other: &Element) -> bool {
         self.view() == other.view()
@@ -443,7 +446,7 @@ impl PartialEq for Element {
 
 impl Eq for Element {}
 
-/// Elements are equal if their canonical bytes are.
+/// Elements are equal if their canonical bytes are equal.
 impl PartialEq for View<'_> {
     fn eq(&self, other: &View<'_>) -> bool {
         self.canonical() == other.canonical()

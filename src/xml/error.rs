@@ -21,21 +21,21 @@ pub struct Place {
 pub enum Kind {
     /// The document has a document type declaration, well-formed or not.
     Doctype,
-    /// The stream has other bytes where a message must begin or end.
+    /// The stream has unexpected bytes where a message must begin or end.
     Framing,
-    /// A bound of [`XmlLimits`](crate::limits::XmlLimits) is crossed.
+    /// The document crosses a limit of [`XmlLimits`](crate::limits::XmlLimits).
     Limit,
-    /// A rule of the recommendation Namespaces in XML 1.0.
+    /// The document breaks a rule of the recommendation Namespaces in XML 1.0.
     Namespace,
     /// The document has a processing instruction where none is allowed.
     ProcessingInstruction,
-    /// A rule of XML 1.0, fifth edition.
+    /// The document breaks a rule of XML 1.0, fifth edition.
     Syntax,
     /// The bytes aren't in the document's encoding.
     Utf8,
 }
 
-/// Why a document was refused.
+/// The reason why a document was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
@@ -43,7 +43,7 @@ pub struct Error {
     pub kind: Kind,
     /// Where the document breaks the rule.
     pub place: Place,
-    /// What is wrong and, where it helps, what would be right.
+    /// The description of the mistake and, where useful, of what would be right.
     pub message: String,
 }
 
@@ -56,9 +56,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The line and column of a byte.
+/// Returns the line and column of a byte.
 ///
-/// Takes time linear in `offset`, so call it only for places that a person will read.
+/// The time is linear in `offset`, so call this function only for places that a person will read.
 #[must_use]
 pub fn place_of(bytes: &[u8], offset: usize) -> Place {
     let offset = offset.min(bytes.len());
@@ -77,7 +77,7 @@ pub fn place_of(bytes: &[u8], offset: usize) -> Place {
     Place { line, column, offset }
 }
 
-/// The byte order mark of UTF-8. It may stand before a document without being part of it.
+/// The byte order mark of UTF-8. It may stand before a document without being part of the document.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// An error whose line and column aren't counted yet: [`placed`](Refusal::placed) counts them.
@@ -101,8 +101,8 @@ impl Refusal {
         Refusal::new(Kind::Namespace, offset, message)
     }
 
-    /// A crossed limit. The message names the limit and its value, so that the sender can respect
-    /// the limit and the operator can raise it.
+    /// Returns the refusal for a crossed limit. The message names the limit and its value, so that
+    /// the sender can respect the limit and the operator can raise it.
     pub(super) fn limit(offset: usize, what: &str, name: &str, value: usize) -> Refusal {
         Refusal::new(Kind::Limit, offset, format!("{what}: {name} is {value}"))
     }
@@ -112,8 +112,8 @@ impl Refusal {
     }
 }
 
-/// The first 60 characters of a text from outside, for an error message. `…` follows if the text is
-/// longer.
+/// Returns the first 60 characters of a text from outside, for an error message. `…` follows if the
+/// text is longer.
 pub(super) fn clip(text: &str) -> Cow<'_, str> {
     const CHARACTERS_MAX: usize = 60;
     match text.char_indices().nth(CHARACTERS_MAX) {

@@ -1,18 +1,18 @@
-//! Interned strings. Up to 16 strings are searched one after another; more are found by a keyed
-//! hash.
+//! Interned strings. Up to 16 strings are searched one after another. A larger number of strings is
+//! searched by a keyed hash.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::tree::{EMPTY, NONE, RESERVED, Span, Text, number};
 
-/// The prefixes of a document, or its namespaces, each with a number.
+/// The prefixes or the namespaces of a document, each with a number.
 #[derive(Debug)]
 pub(super) struct Interner {
     reserved: &'static str,
     spans: Vec<Span>,
-    /// A hash table with open addressing and linear probing. It holds the numbers of the strings,
-    /// and [`NONE`] in its free places. Its length is a power of two, and at least a quarter of its
-    /// places is free. The table is empty while there are at most
+    /// A hash table with open addressing and linear probing. The table holds the numbers of the
+    /// strings, and [`NONE`] in its free places. Its length is a power of two, and at least a
+    /// quarter of its places is free. The table is empty while there are at most
     /// [`LOOKED_AT_MAX`](Interner::LOOKED_AT_MAX) strings.
     index: Vec<u32>,
     /// Random keys of the hash, so that no sender can choose strings that collide. The numbers of
@@ -59,7 +59,8 @@ impl Interner {
         (found != NONE).then_some(found)
     }
 
-    /// The number of the string at `span`. A string that isn't known yet gets the next number.
+    /// Returns the number of the string at `span`. A string that isn't known yet gets the next
+    /// number.
     pub(super) fn intern(&mut self, text: &Text, span: Span) -> u32 {
         if let Some(found) = self.find(text, text.get(span)) {
             return found;
@@ -75,7 +76,7 @@ impl Interner {
         new
     }
 
-    /// The strings with the numbers from 2 on.
+    /// Returns the strings with the numbers from 2 on.
     pub(super) fn finish(self) -> Vec<Span> {
         self.spans
     }
@@ -97,7 +98,8 @@ impl Interner {
         }
     }
 
-    /// The place in the index that holds the number of `wanted`, or else the free place for it.
+    /// Returns the place in the index that holds the number of `wanted`, or else the free place for
+    /// it.
     fn place(&self, text: &Text, wanted: &str) -> usize {
         let last = self.index.len() - 1;
         #[expect(clippy::cast_possible_truncation, reason = "only its low bits count")]

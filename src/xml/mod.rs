@@ -1,4 +1,5 @@
-//! XML without IO: bytes to whole elements, elements to trees, trees to canonical bytes.
+//! XML without IO: cuts bytes into elements, reads elements into trees, and writes trees as
+//! canonical bytes.
 //!
 //! ```
 //! use pumphouse::limits::XmlLimits;
@@ -14,9 +15,8 @@
 //! - [`read()`] checks a document strictly and makes it an [`Element`].
 //! - [`Writer`] makes an [`Element`] from calls.
 //!
-//! [`read()`] uses the tokenizer of the library `quick_xml`, and so does [`tokens`], a baseline for
-//! benchmarks. No other file of this module uses the library. This module knows no envelopes,
-//! schemas or sockets.
+//! Two functions use the library `quick_xml`, and only its tokenizer: [`read()`] and [`tokens`],
+//! which is a baseline for benchmarks. This module doesn't depend on envelopes, schemas or sockets.
 
 mod canon;
 mod chars;

@@ -1,8 +1,8 @@
 //! The nodes of a document: elements and texts in document order, each element with its attributes.
 //!
-//! A node or an attribute takes one place of eight bytes if its numbers fit into the place, and up
-//! to four places otherwise. In a document of many small elements the nodes take most of the
-//! memory.
+//! The nodes are kept in a list of *places* of eight bytes each. A node or an attribute takes one
+//! place if its numbers fit there, and up to four places otherwise. The layout is compact because
+//! nodes take most of the memory of a document with many small elements.
 //!
 //! A node's number is the index of its first place. The places of an element's attributes follow
 //! those of the element. So use [`Nodes::after`] to find the next node, never `+ 1`.
@@ -11,44 +11,47 @@ use std::ops::Range;
 
 use super::tree::{AttributeNode, Span, number};
 
-/// One place: where a text or a name starts, and its other data in bit fields.
+/// One place: the start of a text or a name, and further data in bit fields.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     start: u32,
     rest: u32,
 }
 
-/// In a node's `rest`: the node is a text, and the other bits are its length.
+/// A bit in a node's `rest`: the node is a text, and the other bits are its length.
 const TEXT: u32 = 1 << 31;
-/// In an element's `rest`: the next place holds the length of its local name and the number of its
-/// name.
+/// A bit in an element's `rest`: the next place holds the length of the element's local name and
+/// the number of its name.
 const UNUSUAL: u32 = 1 << 30;
-/// In an element's `rest`: how many places its attributes take, or [`MANY`].
+/// A field in an element's `rest`: how many places the element's attributes take, or [`MANY`].
 const ATTRIBUTES: Bits = Bits { low: 27, max: 0x7 };
-/// In [`ATTRIBUTES`]: the place before the first attribute holds the number of places instead.
+/// A value of [`ATTRIBUTES`]: the number of places is too large for the field, and is stored in the
+/// place before the first attribute.
 const MANY: u32 = ATTRIBUTES.max;
-/// In an element's `rest`: how many places the element takes with its attributes and its content. 0
-/// if the element is open, or if [`Nodes::large`] holds its end because the number doesn't fit.
+/// A field in an element's `rest`: how many places the element takes with its attributes and its
+/// content. The field is 0 while the element is open. It is also 0 if the number doesn't fit; in
+/// that case, [`Nodes::large`] holds the element's end.
 const PLACES: Bits = Bits { low: 18, max: 0x1FF };
-/// In an element's `rest`: the length of its local name.
+/// A field in an element's `rest`: the length of the element's local name.
 const LENGTH: Bits = Bits { low: 13, max: 0x1F };
-/// In an element's `rest`: the number of its name.
+/// A field in an element's `rest`: the number of the element's name.
 const NAME: Bits = Bits { low: 0, max: 0x1FFF };
 
-/// In an attribute's `rest`: the next place holds the span of the value. Without this bit, the
-/// value follows the name after `="`.
+/// A bit in an attribute's `rest`: the next place holds the span of the value. Without this bit,
+/// the value follows the name after `="`.
 const APART: u32 = 1 << 31;
-/// In an attribute's `rest` without [`APART`]: the length of its local name.
+/// A field in an attribute's `rest` without [`APART`]: the length of the attribute's local name.
 const LOCAL: Bits = Bits { low: 25, max: 0x3F };
-/// In an attribute's `rest`: the number of its name, or [`AS_ELEMENT`], or [`ELSEWHERE`].
+/// A field in an attribute's `rest`: the number of the attribute's name, or [`AS_ELEMENT`], or
+/// [`ELSEWHERE`].
 const PREFIX: Bits = Bits { low: 16, max: 0x1FF };
-/// In an attribute's `rest`: the length of its value without [`APART`], or of its local name with
-/// it.
+/// A field in an attribute's `rest`. Without [`APART`], it is the length of the attribute's value.
+/// With [`APART`], it is the length of the attribute's local name.
 const VALUE: Bits = Bits { low: 0, max: 0xFFFF };
-/// In [`PREFIX`]: the number of the attribute's name is that of its element's name.
+/// A value of [`PREFIX`]: the attribute's name has the same number as its element's name.
 const AS_ELEMENT: u32 = PREFIX.max;
-/// In [`PREFIX`]: the place after the value's holds the length of the local name and the number of
-/// the name.
+/// A value of [`PREFIX`]: the place after that of the value holds the length of the local name and
+/// the number of the name.
 const ELSEWHERE: u32 = PREFIX.max - 1;
 /// The length of the text `="`, which usually stands between an attribute's name and its value.
 const BETWEEN: u32 = "=\"".len() as u32;
@@ -73,7 +76,7 @@ impl Bits {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     places: Vec<Packed>,
-    /// The elements whose places are too many for [`PLACES`]: the number of each, and its end.
+    /// The number and the end of each element that takes too many places for [`PLACES`].
     large: Vec<(u32, u32)>,
     /// How many elements, texts and attributes there are.
     count: usize,
@@ -91,17 +94,17 @@ impl Nodes {
         self.places.is_empty()
     }
 
-    /// How many elements, texts and attributes there are.
+    /// Returns how many elements, texts and attributes there are.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The number that the next node will get.
+    /// Returns the number that the next node will get.
     pub(super) fn next(&self) -> u32 {
         number(self.places.len())
     }
 
-    /// How many more places fit before the list has to grow.
+    /// Returns how many more places fit before the list has to grow.
     pub(super) fn room(&self) -> usize {
         self.places.capacity() - self.places.len()
     }
@@ -115,7 +118,7 @@ impl Nodes {
         self.at(node).rest & TEXT != 0
     }
 
-    /// The span of a text, or of an element's local name.
+    /// Returns the span of a text, or of an element's local name.
     #[inline]
     pub(super) fn text(&self, node: u32) -> Span {
         let Packed { start, rest } = self.at(node);
@@ -127,7 +130,7 @@ impl Nodes {
         Span::of_length(start, length)
     }
 
-    /// The number of an element's name, which stands for a prefix and its namespace.
+    /// Returns the number of an element's name, which stands for a prefix and its namespace.
     #[inline]
     pub(super) fn name(&self, element: u32) -> u32 {
         match self.at(element).rest {
@@ -136,7 +139,7 @@ impl Nodes {
         }
     }
 
-    /// The first place after a node, its attributes and its content.
+    /// Returns the first place after a node, its attributes and its content.
     #[inline]
     pub(super) fn end(&self, node: u32) -> u32 {
         let rest = self.at(node).rest;
@@ -149,8 +152,8 @@ impl Nodes {
         }
     }
 
-    /// The next element or text in document order. After an element with content, its first child
-    /// is next.
+    /// Returns the next element or text in document order. After an element with content, its first
+    /// child is next.
     #[inline]
     pub(super) fn after(&self, node: u32) -> u32 {
         if self.is_text(node) {
@@ -159,7 +162,7 @@ impl Nodes {
         self.attribute_places(node).end
     }
 
-    /// The places of an element's attributes.
+    /// Returns the places of an element's attributes.
     #[inline]
     pub(super) fn attribute_places(&self, element: u32) -> Range<u32> {
         let rest = self.at(element).rest;
@@ -170,7 +173,7 @@ impl Nodes {
         }
     }
 
-    /// An element's attributes.
+    /// Returns an element's attributes.
     #[inline]
     pub(super) fn attributes(&self, element: u32) -> impl Iterator<Item = AttributeNode> {
         let Range { start: mut at, end } = self.attribute_places(element);
@@ -274,8 +277,8 @@ impl Nodes {
         }
     }
 
-    /// Sorts `large` by number, after all elements are closed: elements close in another order than
-    /// they open.
+    /// Sorts `large` by number once all elements are closed, since elements close in another order
+    /// than they open.
     pub(super) fn finish(&mut self) {
         self.large.sort_unstable();
     }
@@ -283,7 +286,7 @@ impl Nodes {
     #[cold]
     fn large_end(&self, element: u32) -> u32 {
         let found = self.large.binary_search_by_key(&element, |&(element, _)| element);
-        // An element that isn't found is still open, so it reaches to the end.
+        // An element that isn't found is still open, so its content reaches to the end.
         found.map_or(self.next(), |at| self.large[at].1)
     }
 

@@ -1,5 +1,5 @@
-//! Reads bytes into a tree, strictly, by every rule of XML 1.0 and of Namespaces in XML for
-//! documents without a type declaration. Apart from `floor`, this is the only file that uses the
+//! Reads bytes into a tree. The reader enforces every rule of XML 1.0 and of Namespaces in XML for
+//! documents without a type declaration. Apart from `baseline`, this is the only file that uses the
 //! XML library. It uses the library only to find where tokens end.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::tag::{self, RawAttribute};
 use super::tree::{BYTES_MAX, Builder, Document, Span};
 use crate::limits::XmlLimits;
 
-/// What a document may hold beside elements, text and comments.
+/// How a document's processing instructions are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // Exhaustive: a document is a message from the wire, or a file.
 pub enum Profile {
@@ -41,8 +41,8 @@ pub(crate) fn root_attribute(canonical: &[u8], local: &str) -> Option<String> {
 /// Comments are dropped. Adjacent texts, CDATA sections and references become one text.
 ///
 /// # Errors
-/// The first rule broken, with its line and column. The size, the encoding and the characters of
-/// the document are checked before its syntax.
+/// Returns an error for the first broken rule, with its line and column. The size, the encoding and
+/// the characters of the document are checked before its syntax.
 pub fn read(
     bytes: impl AsRef<[u8]>,
     profile: Profile,
@@ -91,13 +91,13 @@ fn read_document(bytes: &[u8], profile: Profile, limits: &XmlLimits) -> Result<D
     Ok(parse.tree.finish(false))
 }
 
-/// The text gathered so far, which the next token may continue.
+/// The text collected so far, which the next token may continue.
 #[derive(Clone, Copy)]
 enum Pending {
     None,
     /// The text stands in the source unchanged.
     Source(Span),
-    /// The text is decoded, and goes from this offset to the end of the extra text.
+    /// The text is decoded. It extends from this offset to the end of the extra text.
     Extra(usize),
 }
 
@@ -110,7 +110,7 @@ struct Parse<'s> {
     tree: Builder,
     pending: Pending,
     pending_offset: usize,
-    /// A buffer for a tag's attributes, which the next tag uses again.
+    /// A buffer for a tag's attributes. The next tag reuses the buffer.
     attributes: Vec<RawAttribute>,
 }
 
@@ -212,8 +212,8 @@ impl Parse<'_> {
     }
 
     fn comment(&self, start: usize, end: usize) -> Result<(), Refusal> {
-        // The searched bytes include one dash of the closing `-->`, since `--->` is an error as
-        // well.
+        // The searched bytes include one dash of the closing `-->`, because `--->` is an error,
+        // too.
         let content = start + "<!--".len();
         match memchr::memmem::find(&self.source.as_bytes()[content..end - 2], b"--") {
             Some(at) => Err(Refusal::syntax(content + at, "`--` stands in a comment")),
@@ -279,7 +279,7 @@ impl Parse<'_> {
         Ok(())
     }
 
-    /// Adds part of the source to the text that is being gathered.
+    /// Adds a part of the source to the pending text.
     fn append(&mut self, start: usize, end: usize) {
         if start == end {
             return;
@@ -299,7 +299,7 @@ impl Parse<'_> {
         }
     }
 
-    /// Returns the extra text, to which the caller adds decoded text. The text gathered so far is
+    /// Returns the extra text, to which the caller adds decoded text. The text collected so far is
     /// copied there first.
     fn decode(&mut self, offset: usize) -> &mut String {
         let extra = self.tree.text.extra.len();
@@ -317,7 +317,7 @@ impl Parse<'_> {
         &mut self.tree.text.extra
     }
 
-    /// Makes a node of the gathered text, if there is any.
+    /// Turns the pending text into a node, if there is any text.
     fn flush(&mut self) -> Result<(), Refusal> {
         let span = match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => return Ok(()),
@@ -327,7 +327,8 @@ impl Parse<'_> {
         self.tree.push_text(span, self.pending_offset)
     }
 
-    /// The error for a token that the tokenizer could not end. `at` is where the token starts.
+    /// Returns the error for a token that the tokenizer could not end. `at` is where the token
+    /// starts.
     fn unfinished(&self, error: &TokenError, at: usize) -> Refusal {
         let rest = &self.source[at..];
         if rest.starts_with("<!DOCTYPE") {
@@ -352,7 +353,7 @@ impl Parse<'_> {
     }
 }
 
-/// The offset of the quote that is never closed in `tag`.
+/// Returns the offset of the quote that is never closed in `tag`.
 fn open_quote(tag: &[u8]) -> usize {
     let mut at = 0;
     while let Some(open) = memchr::memchr2(b'"', b'\'', &tag[at..]).map(|found| at + found) {

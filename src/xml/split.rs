@@ -1,7 +1,8 @@
 //! Cuts a stream of bytes, fed in any chunks, into whole elements.
 //!
 //! An element ends where its outermost tag closes. The splitter finds that place by following tags,
-//! quotes, comments and CDATA sections. Whether the element is well-formed is checked by `read`.
+//! quotes, comments and CDATA sections. The function `read` checks whether the element is
+//! well-formed.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -23,8 +24,8 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// The message's bytes. With [`Framing::Element`] they are one element and what stands before
-    /// it: an XML declaration, processing instructions, and comments after these.
+    /// The message's bytes. With [`Framing::Element`], they are one element and the markup before
+    /// it: an XML declaration, processing instructions, and comments that follow them.
     pub bytes: Bytes,
 }
 
@@ -42,7 +43,8 @@ pub struct Frame {
 /// # Ok::<(), pumphouse::xml::Error>(())
 /// ```
 ///
-/// Every byte is looked at once. Places in errors count from the first byte of the message.
+/// The splitter looks at every byte once. Places in errors are counted from the first byte of the
+/// message.
 #[derive(Debug)]
 pub struct Splitter {
     limits: XmlLimits,
@@ -54,9 +56,9 @@ pub struct Splitter {
     state: Region,
     /// How many elements are open at `seen`.
     depth: usize,
-    /// Where the last comment starts in `waiting`.
+    /// The offset in `waiting` at which the last comment starts.
     comment: usize,
-    /// What was dropped since the last message.
+    /// The kind of bytes that were dropped since the last message.
     dropped: Dropped,
     /// Whether a message has been returned. An XML declaration may follow white space after a
     /// message, but not white space at the start of the stream.
@@ -64,7 +66,7 @@ pub struct Splitter {
     refusal: Option<Error>,
 }
 
-/// What was dropped before a message begins.
+/// The kind of bytes that were dropped before a message begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropped {
     Nothing,
@@ -93,9 +95,9 @@ enum Region {
     Comment(u8),
     /// In a CDATA section, after this many `]`.
     Section(u8),
-    /// In `<?…?>`, and whether the last byte was a question mark.
+    /// In `<?…?>`. The flag says whether the last byte was a question mark.
     Instruction(bool),
-    /// In a start tag, and whether the last byte was a slash.
+    /// In a start tag. The flag says whether the last byte was a slash.
     Tag(bool),
     /// In an attribute value that this quote closes.
     Quoted(u8),
@@ -104,7 +106,7 @@ enum Region {
 }
 
 const SECTION: &[u8] = b"<![CDATA[";
-/// A message of at least this many bytes keeps its buffer, and the splitter takes a new one.
+/// A message of at least this many bytes keeps its buffer, and the splitter allocates a new buffer.
 const LARGE_BYTES: usize = 32 * 1024;
 
 /// The result of one scan.
@@ -116,7 +118,7 @@ enum Step {
 }
 
 impl Splitter {
-    /// A splitter at the start of a stream.
+    /// Creates a splitter at the start of a stream.
     #[must_use]
     pub fn new(limits: XmlLimits) -> Splitter {
         Splitter {
@@ -141,11 +143,12 @@ impl Splitter {
         }
     }
 
-    /// The next message, if it has arrived completely.
+    /// Returns the next message, if it has arrived completely.
     ///
     /// # Errors
-    /// Bytes that begin no message, broken markup, a document type declaration, or a limit as soon
-    /// as a message crosses it. An error is final: later calls return it again.
+    /// Returns an error for bytes that begin no message, for broken markup, and for a document type
+    /// declaration. Returns an error, too, as soon as a message crosses a limit. An error is final:
+    /// later calls return the same error.
     #[expect(clippy::should_implement_trait, reason = "a stream is not over when it has nothing")]
     pub fn next(&mut self) -> Result<Option<Frame>, Error> {
         if let Some(error) = &self.refusal {
@@ -175,7 +178,8 @@ impl Splitter {
     /// first.
     ///
     /// # Errors
-    /// The error that [`next`](Splitter::next) returned, or one for an incomplete message.
+    /// Returns the error that [`next`](Splitter::next) returned, or an error for an incomplete
+    /// message.
     pub fn finish(&self) -> Result<(), Error> {
         if let Some(error) = &self.refusal {
             return Err(error.clone());
@@ -191,8 +195,8 @@ impl Splitter {
         Err(Refusal::new(Kind::Framing, begun.len(), message).placed(begun))
     }
 
-    /// Whether no byte of the next message has arrived. White space before an element doesn't
-    /// count.
+    /// Returns whether no byte of the next message has arrived. White space before an element
+    /// doesn't count.
     #[must_use]
     pub fn is_between(&self) -> bool {
         self.waiting.is_empty()
@@ -201,17 +205,18 @@ impl Splitter {
                 && self.waiting.iter().all(|&byte| is_space(byte)))
     }
 
-    /// How many bytes wait for the rest of their message.
+    /// Returns how many bytes wait for the rest of their message.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The memory that the waiting bytes take, in bytes.
+    /// Returns the memory that the waiting bytes take, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.waiting.is_empty() { 0 } else { self.waiting.capacity() }
     }
 
-    /// The stream's framing. `None` before the first byte, and if the first byte begins no message.
+    /// Returns the stream's framing. Returns `None` before the first byte has arrived, and if the
+    /// first byte begins no message.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         self.framing.or_else(|| framing_of(*self.waiting.first()?))
@@ -244,7 +249,7 @@ impl Splitter {
     fn cut_off(&mut self, length: usize) -> Frame {
         let bytes = self.waiting.split_to(length).freeze();
         if length >= LARGE_BYTES {
-            // What is left would keep the buffer of the large message in memory.
+            // The remaining bytes would keep the buffer of the large message in memory.
             self.waiting = BytesMut::from(&self.waiting[..]);
         }
         Frame { bytes }
@@ -276,7 +281,7 @@ impl Splitter {
         Ok(None)
     }
 
-    /// Drops white space and a byte order mark before a message. Returns whether a message has
+    /// Drops white space and a byte order mark before a message. Returns whether the message has
     /// begun.
     fn skip_between(&mut self) -> Result<bool, Refusal> {
         if self.seen > 0 {
@@ -298,7 +303,7 @@ impl Splitter {
             self.dropped = Dropped::Mark;
             self.waiting.advance(BYTE_ORDER_MARK.len());
         }
-        // A byte order mark that is still arriving is no message yet.
+        // A byte order mark that has only arrived in part doesn't begin a message yet.
         Ok(!BYTE_ORDER_MARK.starts_with(&self.waiting))
     }
 
@@ -315,7 +320,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// Skips to the next byte that can change the state, and takes it.
+    /// Skips to the next byte that can change the state, and processes that byte.
     fn look(&mut self, window: usize) -> Result<Step, Refusal> {
         let at = self.seen;
         let rest = &self.waiting[at..window];
@@ -340,7 +345,7 @@ impl Splitter {
         self.step(at, byte)
     }
 
-    /// Takes one byte.
+    /// Processes one byte.
     fn step(&mut self, at: usize, byte: u8) -> Result<Step, Refusal> {
         self.state = match (self.state, byte) {
             (Region::Outside, b'<') | (Region::Text, _) => Region::Markup,
@@ -408,8 +413,8 @@ impl Splitter {
         Ok(Step::Wait)
     }
 
-    /// Ends a comment. A comment between messages belongs to none of them and is dropped. A
-    /// malformed one stays in front of the next message, so that `read` refuses the message.
+    /// Ends a comment. A comment between messages belongs to no message and is dropped. A malformed
+    /// comment stays in front of the next message, so that `read` refuses that message.
     fn after_comment(&mut self) -> Step {
         self.state = self.between_markup();
         if self.depth == 0 && self.comment == 0 && is_comment(&self.waiting[..self.seen]) {
@@ -438,13 +443,13 @@ impl Splitter {
     }
 }
 
-/// Whether a byte may continue the name of a processing instruction.
+/// Returns whether a byte may continue the name of a processing instruction.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':') || byte >= 0x80
 }
 
-/// Whether `bytes`, from `<!--` to `-->`, are a well-formed comment: only characters that XML
-/// allows, and no `--` before the end.
+/// Returns whether `bytes`, from `<!--` to `-->`, are a well-formed comment: only characters that
+/// XML allows, and no `--` before the end.
 fn is_comment(bytes: &[u8]) -> bool {
     let inside = &bytes["<!--".len()..bytes.len() - "->".len()];
     let text = std::str::from_utf8(inside);
@@ -461,9 +466,9 @@ fn framing_of(first: u8) -> Option<Framing> {
     }
 }
 
-/// Appends one message to `out`, marked as `framing` demands.
+/// Appends one message to `out`, in this framing.
 ///
-/// `element_bytes` is one element. It is shorter than 4 GiB, since no limit allows more.
+/// `element_bytes` is one element. An element is shorter than 4 GiB, since no limit allows more.
 pub fn frame(framing: Framing, element_bytes: &[u8], out: &mut Vec<u8>) {
     match framing {
         Framing::Length => {

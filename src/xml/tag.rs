@@ -1,4 +1,5 @@
-//! The inside of tags: names, attributes and references; and the XML declaration.
+//! Reads the inside of tags, which are names, attributes and references. Also reads the XML
+//! declaration.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use super::error::{Refusal, clip};
 use super::tree::{AttributeNode, BARE, Builder, EMPTY, Span};
 use super::{XML, XMLNS};
 
-/// What to write instead of a bare `&`.
+/// The message for a bare `&`.
 pub(super) const BARE_AMPERSAND: &str = "`&` must be written `&amp;`";
 
 /// An attribute before its prefix is looked up.
@@ -17,14 +18,15 @@ pub(super) struct RawAttribute {
     local: Span,
     value: Span,
     offset: usize,
-    /// The number of the name, and in `namespace` that of its namespace, once they are looked up.
+    /// The number of the name. `namespace` is the number of the name's namespace. Both are set once
+    /// the prefix is looked up.
     name: u32,
     namespace: u32,
 }
 
 /// Opens the element whose tag starts at `start` and whose `>` or `/>` stands at `stop`.
 ///
-/// `attributes` is a buffer, which is cleared first.
+/// `attributes` is a buffer. The function clears it first.
 pub(super) fn start(
     source: &str,
     start: usize,
@@ -78,7 +80,7 @@ pub(super) fn start(
     resolve_attributes(attributes, tree)
 }
 
-/// Looks up the prefixes of an element's attributes, refuses a name given twice, and adds the
+/// Looks up the prefixes of an element's attributes, refuses a name that occurs twice, and adds the
 /// attributes to the tree.
 fn resolve_attributes(attributes: &mut [RawAttribute], tree: &mut Builder) -> Result<(), Refusal> {
     const COMPARED_MAX: usize = 12;
@@ -217,7 +219,7 @@ fn qualified_name(source: &str, start: usize, bytes_max: usize) -> Result<(Span,
     Ok((prefix, local))
 }
 
-/// The character that the reference at `start` stands for, and where the reference ends.
+/// Returns the character that the reference at `start` stands for, and where the reference ends.
 pub(super) fn reference(source: &str, start: usize) -> Result<(char, usize), Refusal> {
     let bytes = source.as_bytes();
     if bytes.get(start + 1) == Some(&b'#') {
@@ -297,7 +299,7 @@ fn push_value(source: &str, start: usize, end: usize, out: &mut String) -> Resul
     Ok(())
 }
 
-/// Copies text with `\r\n` and `\r` as `\n`.
+/// Copies text, and writes `\n` for each `\r\n` and each `\r`.
 pub(super) fn push_lines(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\r', rest.as_bytes()) {
@@ -365,7 +367,8 @@ pub(super) fn declaration(source: &str, start: usize, end: usize) -> Result<Decl
     Ok(Declaration { is_ascii })
 }
 
-/// The quoted value after a name in the XML declaration, and the offset after its closing quote.
+/// Returns the quoted value after a name in the XML declaration, and the offset after its closing
+/// quote.
 fn declared(source: &str, at: usize, stop: usize) -> Result<(&str, usize), Refusal> {
     let bytes = source.as_bytes();
     let equals = space_end(bytes, at);
@@ -391,7 +394,7 @@ fn unexpected(source: &str, at: usize) -> Refusal {
     Refusal::syntax(at, message)
 }
 
-/// The character at `at`, as a message shows it.
+/// Returns the character at `at` in the form that error messages use.
 fn quoted(source: &str, at: usize) -> String {
     match source[at..].chars().next() {
         Some(c) if c.is_ascii() && is_space(c as u8) => "white space".to_owned(),

@@ -1,8 +1,8 @@
 //! The arena of a document: its text, flat lists of nodes and bindings, and their builder.
 //!
 //! Nodes are in document order, so a subtree is a range and nothing recurses. Prefixes and
-//! namespaces are numbers, so the cost of comparing and restoring them doesn't depend on their
-//! length.
+//! namespaces are represented by numbers, so the cost of comparing and restoring them doesn't
+//! depend on their length.
 
 use std::sync::OnceLock;
 
@@ -24,16 +24,18 @@ pub(super) const RESERVED: u32 = 1;
 pub(super) const BARE: u32 = 0;
 /// The number of a name with the prefix `xml`.
 const XML_NAME: u32 = 1;
-/// The number of a name whose prefix the document's first binding binds. Later bindings follow.
+/// The number of a name whose prefix the document's first binding binds. Names of later bindings
+/// have the following numbers.
 const FIRST: u32 = 2;
-/// Set in both ends of a span that lies in [`Text::extra`].
+/// The bit that is set in both ends of a span in [`Text::extra`].
 const EXTRA: u32 = 1 << 31;
-/// The most bytes that a document may have, decoded values not counted. An offset in it leaves the
-/// top bit of a span's ends to [`EXTRA`].
+/// The most bytes that a document may have, without its decoded values. Offsets up to this limit
+/// leave the top bit of a span's ends free for [`EXTRA`].
 pub(super) const BYTES_MAX: usize = (EXTRA / 2) as usize;
-/// How many times [`XmlLimits::message_bytes_max`] the namespaces of a document's names may take in
-/// bytes, each counted at every use. Canonical form may declare a namespace at every use of its
-/// prefix, so short prefixes for long namespaces would otherwise make it grow without bound.
+/// The limit on the bytes of namespaces in a document, as a multiple of
+/// [`XmlLimits::message_bytes_max`]. A namespace is counted at every name that uses it, because
+/// canonical form may declare a namespace at every use of its prefix. Without the limit, short
+/// prefixes for long namespaces could make the canonical form much larger than the document.
 const SWELL_MAX: usize = 8;
 
 /// A part of a document's [`Text`].
@@ -44,7 +46,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Both ends must be within [`BYTES_MAX`]. The reader and the writer check that first.
+    /// Creates a span. Both ends must be within [`BYTES_MAX`], which the reader and the writer
+    /// check first.
     #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
     pub(super) const fn new(start: usize, end: usize) -> Span {
         Span { start: start as u32, end: end as u32 }
@@ -58,13 +61,13 @@ impl Span {
         (self.end & !EXTRA) as usize
     }
 
-    /// The span of this length that starts at [`bits`](Span::bits).
+    /// Returns the span of this length that starts at [`bits`](Span::bits).
     pub(super) const fn of_length(bits: u32, length: u32) -> Span {
         Span { start: bits, end: bits + length }
     }
 
-    /// The start as the span stores it: an offset, with the bit [`EXTRA`] if it is one in the extra
-    /// text.
+    /// Returns the start as the span stores it: an offset, with the bit [`EXTRA`] if the span lies
+    /// in the extra text.
     pub(super) const fn bits(self) -> u32 {
         self.start
     }
@@ -78,8 +81,8 @@ impl Span {
     }
 }
 
-/// The source in `main`, and in `extra` the texts and values that had to be decoded. A writer's
-/// source is what it has written.
+/// The text of a document. `main` is the source; a writer's source is the text written so far.
+/// `extra` holds the texts and values that had to be decoded.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) main: String,
@@ -93,7 +96,7 @@ impl Text {
         &whole[span.start()..span.end()]
     }
 
-    /// The span from `start` to the end of `extra`.
+    /// Returns the span from `start` to the end of `extra`.
     #[expect(clippy::cast_possible_truncation, reason = "never longer than what it decodes")]
     pub(super) fn extra_since(&self, start: usize) -> Span {
         Span { start: start as u32 | EXTRA, end: self.extra.len() as u32 | EXTRA }
@@ -115,18 +118,19 @@ pub(super) struct AttributeNode {
 pub(super) struct Binding {
     pub(super) prefix: u32,
     pub(super) namespace: u32,
-    /// The element that declares it.
+    /// The element with the declaration.
     pub(super) owner: u32,
 }
 
-/// A binding in force, and the outer binding of the same prefix that it hides, or [`NONE`].
+/// A binding in force. `hidden` is the outer binding of the same prefix that this binding hides, or
+/// [`NONE`].
 #[derive(Clone, Copy, Debug)]
 struct InForce {
     binding: u32,
     hidden: u32,
 }
 
-/// The numbers of the prefix and of the namespace of a name.
+/// Returns the numbers of the prefix and of the namespace of a name.
 #[inline]
 fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
     match name {
@@ -139,7 +143,7 @@ fn pair(bindings: &[Binding], name: u32) -> (u32, u32) {
     }
 }
 
-/// A qualified name in the value of an `xsi:type`. Canonical form counts its prefix as used.
+/// A qualified name in the value of an `xsi:type`. Canonical form counts the name's prefix as used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     /// The place of the attribute, or the place before that.
@@ -147,7 +151,7 @@ pub(super) struct Use {
     pub(super) name: u32,
 }
 
-/// A whole document, never changed once it is built.
+/// A whole document. It is never changed after it is built.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) text: Text,
@@ -168,14 +172,15 @@ impl Document {
         self.text.get(span)
     }
 
-    /// The numbers of the prefix and of the namespace of an element's or an attribute's name.
+    /// Returns the numbers of the prefix and of the namespace of an element's or an attribute's
+    /// name.
     #[inline]
     pub(super) fn pair(&self, name: u32) -> (u32, u32) {
         pair(&self.bindings, name)
     }
 
-    /// The offset of an element's start tag in the source. An element's name always stands in the
-    /// source.
+    /// Returns the offset of an element's start tag in the source. An element's name always stands
+    /// in the source.
     pub(super) fn offset(&self, element: u32) -> usize {
         let prefix = self.prefix(self.pair(self.nodes.name(element)).0).len();
         self.nodes.text(element).start() - prefix - usize::from(prefix > 0) - 1
@@ -208,8 +213,8 @@ impl Document {
     }
 }
 
-/// Makes a number of a length or an index. No list is longer than the text that it describes, which
-/// is within [`BYTES_MAX`].
+/// Converts a length or an index into a number. The number fits, since no list is longer than the
+/// text that it describes, and that text is within [`BYTES_MAX`].
 #[expect(clippy::cast_possible_truncation, reason = "documents are within BYTES_MAX")]
 pub(super) fn number(length: usize) -> u32 {
     length as u32
@@ -233,7 +238,7 @@ pub(super) struct Builder {
     in_force: Vec<InForce>,
     /// The index of the first binding of the element that is about to open.
     first_binding: usize,
-    /// The length of the source that is read; 0 for a writer.
+    /// The length of the source that a reader reads. 0 for a writer.
     source: usize,
     swell: usize,
 }
@@ -259,13 +264,13 @@ impl Builder {
         }
     }
 
-    /// The innermost open element.
+    /// Returns the innermost open element.
     #[inline]
     pub(super) fn open_element(&self) -> Option<u32> {
         self.open.last().copied()
     }
 
-    /// The start and the end of an element's qualified name in the source.
+    /// Returns the start and the end of an element's qualified name in the source.
     #[inline]
     pub(super) fn written_name(&self, element: u32) -> (usize, usize) {
         let (prefix, _) = pair(&self.bindings, self.nodes.name(element));
@@ -327,8 +332,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The number of a name with this prefix. An empty `prefix` stands for a name without one.
-    /// `None` if the prefix is bound to nothing.
+    /// Returns the number of a name with this prefix. An empty `prefix` stands for a name without a
+    /// prefix. Returns `None` if the prefix is bound to nothing.
     #[inline]
     pub(super) fn resolve(&self, prefix: &str) -> Option<u32> {
         let prefix =
@@ -343,13 +348,13 @@ impl Builder {
         }
     }
 
-    /// The number of a name's namespace.
+    /// Returns the number of a name's namespace.
     #[inline]
     pub(super) fn namespace_of(&self, name: u32) -> u32 {
         pair(&self.bindings, name).1
     }
 
-    /// Opens an element. Its declarations must have been added with `declare` before.
+    /// Opens an element. The element's declarations must have been added with `declare` before.
     pub(super) fn open(&mut self, local: Span, name: u32, offset: usize) -> Result<(), Refusal> {
         if self.open.len() >= self.limits.depth_max {
             let what = "elements too deep within elements";
@@ -418,7 +423,8 @@ impl Builder {
         }
     }
 
-    /// Notes the qualified name in `value`, the value of an attribute that is about to be added.
+    /// Records the qualified name in `value` as used. `value` is the value of an attribute that is
+    /// about to be added.
     fn count_as_used(&mut self, value: Span, offset: usize) -> Result<(), Refusal> {
         let name = self.text.get(value).trim_matches([' ', '\t', '\n', '\r']);
         let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
@@ -426,7 +432,8 @@ impl Builder {
             && name != XML_NAME
         {
             self.swell(self.namespace_of(name), offset)?;
-            // This place is after the attribute's element and before every later element.
+            // This number is greater than that of the attribute's element and smaller than that of
+            // every later element.
             self.uses.push(Use { place: self.nodes.next(), name });
         }
         Ok(())
@@ -466,10 +473,11 @@ impl Builder {
         self.bindings.reserve_exact(more);
     }
 
-    /// How many more items to reserve for a list that has `length` items at `offset`. The estimate
-    /// assumes that the rest of the source has as many for each byte, but no more than `most` finds
-    /// in the rest. So lists are neither moved often nor left half empty. A writer has no rest of
-    /// the source, so its lists double. The least estimate is 16.
+    /// Returns how many more items to reserve for a list that has `length` items at `offset`. The
+    /// estimate assumes that the rest of the source has as many items per byte as the part before
+    /// `offset`. It is at most the number that `most` finds in the rest. So lists are neither moved
+    /// often nor left half empty. A writer has no rest of a source, so its lists double. The
+    /// estimate is at least 16.
     fn more(&self, length: usize, offset: usize, most: fn(&[u8]) -> usize) -> usize {
         let Some(rest) = self.text.main.as_bytes().get(offset..self.source) else {
             return length.max(16);
@@ -488,14 +496,14 @@ impl Builder {
     }
 }
 
-/// How many places a source may take, long names not counted. Each start tag, text and attribute
-/// counts one. Each reference, and each `=` beside white space, counts one more. Seven attributes
-/// count one more, since an element with seven or more places of attributes has a place for their
-/// number.
+/// Returns how many places the nodes of a source may take, without the further places of long
+/// names. Each start tag, text and attribute counts one. Each reference, and each `=` beside white
+/// space, counts one more. Every seven attributes count one more, since an element with seven or
+/// more places of attributes has a further place for their number.
 fn places_at_most(source: &[u8]) -> usize {
-    // A `u8` can count the marks of a piece: a byte counts as at most two marks, and a piece has 96
-    // bytes. The loop has no branch and no check for an overflow, so the compiler can count many
-    // bytes with one instruction.
+    // A `u8` can count the marks of a piece, since a piece has 96 bytes and a byte counts as at
+    // most two marks. The loop has neither a branch nor an overflow check, so the compiler can
+    // vectorise it.
     const AT_ONCE: usize = 96;
     let marks = |(&byte, &next): (&u8, &u8)| {
         let (equals, reference) = (byte == b'=', byte == b'&');
@@ -514,7 +522,8 @@ fn places_at_most(source: &[u8]) -> usize {
     pieces.map(|piece| usize::from(count(piece))).sum::<usize>() + equals_signs(source) / 7
 }
 
-/// The most namespace declarations that a source may have: it counts each `=`.
+/// Returns an upper bound for the namespace declarations in a source: the number of its equals
+/// signs.
 fn equals_signs(source: &[u8]) -> usize {
     memchr::memchr_iter(b'=', source).count()
 }

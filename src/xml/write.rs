@@ -1,5 +1,5 @@
-//! Writes canonical bytes from calls, and builds the tree at the same time, so that nothing has to
-//! be parsed again.
+//! Writes canonical bytes from calls, and builds the tree at the same time. So the bytes needn't be
+//! parsed again.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::limits::XmlLimits;
 /// # Ok::<(), pumphouse::xml::Error>(())
 /// ```
 ///
-/// Only [`finish`](Writer::finish) fails: it reports the first error.
+/// Only [`finish`](Writer::finish) can fail. It returns the first error of all calls.
 #[derive(Debug)]
 pub struct Writer {
     tree: Builder,
@@ -39,12 +39,13 @@ pub struct Writer {
     attributes: Vec<(String, String)>,
     /// The least number of bytes that `attributes` take once they are written.
     attributes_bytes: usize,
-    /// The last node, if it is a text that the next text would continue.
+    /// The last node, if that is a text that the next text would continue.
     text: Option<Continued>,
     refusal: Option<Refusal>,
 }
 
-/// The last node, a text: where it starts, and whether `start` is an offset in the extra text.
+/// The last node, which is a text. `start` is the offset of its beginning, and `is_extra` says
+/// whether that is an offset in the extra text.
 #[derive(Clone, Copy, Debug)]
 struct Continued {
     start: usize,
@@ -55,7 +56,7 @@ struct Continued {
 const TEXT_BYTES: usize = 256;
 
 impl Writer {
-    /// A writer of an element that must stay within `limits`.
+    /// Creates a writer of an element that must stay within `limits`.
     #[must_use]
     pub fn new(limits: XmlLimits) -> Writer {
         Writer {
@@ -68,8 +69,8 @@ impl Writer {
         }
     }
 
-    /// Starts an element without a prefix. Its namespace is declared unless it is the default
-    /// namespace in force.
+    /// Starts an element without a prefix. The element's namespace is declared unless the default
+    /// namespace in force is the same.
     pub fn start(&mut self, namespace: &str, local: &str) {
         self.attempt_content(|writer| writer.try_start(namespace, local));
     }
@@ -95,11 +96,12 @@ impl Writer {
         self.attempt_content(Writer::try_end);
     }
 
-    /// The element, if every call was right.
+    /// Returns the element, if every call was valid.
     ///
     /// # Errors
-    /// The first error: an invalid name, a character that XML forbids, an attribute given twice, a
-    /// crossed limit, a start without an end. Its place is one in the bytes written so far.
+    /// Returns the first error: an invalid name, a character that XML forbids, an attribute given
+    /// twice, a crossed limit, or a start without an end. The error's place refers to the bytes
+    /// written so far.
     pub fn finish(mut self) -> Result<Element, Error> {
         self.attempt_content(|_| Ok(()));
         if self.refusal.is_none() && self.tree.is_inside() {
@@ -216,8 +218,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The span of the text that was written at `start`, decoded, and the offset of that span. A
-    /// text that had to be escaped is added to the extra text.
+    /// Returns the span of the decoded text that was written at `start`, and the offset at which
+    /// that span begins. A text that had to be escaped is added to the extra text, and the span
+    /// refers to that copy.
     fn decoded(&mut self, start: usize, text: &str, is_plain: bool) -> (Span, usize) {
         if is_plain {
             return (Span::new(start, start + text.len()), start);
@@ -250,7 +253,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the rest of a start tag whose attributes are all there.
+    /// Writes the rest of a start tag that gets no further attributes.
     fn close_tag(&mut self) -> Result<(), Refusal> {
         self.in_tag = false;
         if !self.attributes.is_empty() {
@@ -335,7 +338,7 @@ impl Writer {
         Ok(span)
     }
 
-    /// The number of an element's name without a prefix.
+    /// Returns the number of an element's name without a prefix.
     fn bare_name(&self) -> u32 {
         self.tree.resolve("").unwrap_or(BARE)
     }
@@ -395,7 +398,8 @@ impl Writer {
     }
 }
 
-/// The sink that copies an element. Names and texts of its document are valid already.
+/// The sink that copies an element into a writer. The names and texts of the copied document are
+/// valid already.
 struct Copying<'w, 'd> {
     writer: &'w mut Writer,
     document: &'d Document,
@@ -459,12 +463,13 @@ impl Sink for Copying<'_, '_> {
     }
 }
 
-/// Writes text as canonical form has it: `&`, `<`, `>` and carriage returns escaped.
+/// Writes text as in canonical form, in which `&`, `<`, `>` and carriage returns are escaped.
 pub fn escape_text(text: &str, out: &mut String) {
     escape(text, out, find_escaped_in_text);
 }
 
-/// Writes an attribute's value as canonical form has it: `&`, `<`, `"`, tabs and line ends escaped.
+/// Writes an attribute's value as in canonical form, in which `&`, `<`, `"`, tabs and line ends are
+/// escaped.
 pub fn escape_attribute(value: &str, out: &mut String) {
     escape(value, out, find_escaped_in_value);
 }

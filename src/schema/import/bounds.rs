@@ -1,5 +1,5 @@
-//! Limits for JSON Schemas, whose authors may be hostile. They bound the size of a JSON Schema, and
-//! the work of checking a value by it.
+//! Limits for JSON Schemas, whose authors may be hostile. The limits bound the size of a JSON
+//! Schema, and the work of checking a value against it.
 
 use std::collections::hash_map::Entry;
 
@@ -14,8 +14,8 @@ pub const NODES_MAX: usize = 20_000;
 pub const DEPTH_MAX: usize = 64;
 /// How many values an `enum` may list.
 pub const ENUM_MAX: usize = 1_000;
-/// How many references are followed within one another. At a reference beyond this number, the
-/// shape allows any JSON value.
+/// How deep references may be nested, where one reference leads to a schema with the next. Beyond
+/// this depth, the shape allows any JSON value.
 pub const REFERENCES_MAX: usize = 16;
 /// How many places a payload may have, once all references of its schema are followed.
 pub const PLACES_MAX: usize = 2_048;
@@ -24,7 +24,8 @@ const AT_ONCE_MAX: u64 = 1_000;
 /// How often the innermost values of a payload may be checked.
 const LOOKS_MAX: f64 = 100_000.0;
 
-/// Checks the limits. Returns by how much the work of a check grows with each level of nesting.
+/// Checks a JSON Schema against the limits. Returns the factor by which the work of checking a
+/// value grows with each level of nesting.
 pub(super) fn check(root: &Value) -> Result<Spread, Error> {
     sizes(root)?;
     let mut work = Work { root, known: FxHashMap::default() };
@@ -53,12 +54,12 @@ pub(super) fn check(root: &Value) -> Result<Spread, Error> {
     Ok(spread)
 }
 
-/// How many times more often a value may be checked than the object or array around it.
+/// The factor by which a value may be checked more often than the object or array around it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread(u64);
 
 impl Spread {
-    /// Whether a value of this depth can be checked without too much work.
+    /// Returns whether a value of this depth can be checked without too much work.
     pub(super) fn takes(self, depth: usize) -> bool {
         let depth = i32::try_from(depth).unwrap_or(i32::MAX);
         #[expect(clippy::cast_precision_loss, reason = "it is at most a thousand")]
@@ -67,7 +68,7 @@ impl Spread {
     }
 }
 
-/// The schema that a reference leads to, within the JSON Schema.
+/// Returns the schema within the JSON Schema that a reference points to.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     match pointer.contains('%') {
@@ -112,7 +113,7 @@ fn sizes(root: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// The schemas directly within a schema, with the path to each.
+/// Returns the schemas directly within a schema, with the path to each.
 fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     let all = schema.as_object().into_iter().flatten();
     all.flat_map(|(word, form)| {
@@ -146,7 +147,7 @@ fn below(schema: &Value) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-/// The work of checking one value by a schema.
+/// The work of checking one value against a schema.
 #[derive(Clone, Copy)]
 struct Cost {
     schemas: u64,
@@ -158,7 +159,7 @@ struct Cost {
 
 struct Work<'a> {
     root: &'a Value,
-    /// Maps each schema to its cost, or to None while its cost is being computed.
+    /// Maps each schema to its cost, or to `None` while that cost is being computed.
     known: FxHashMap<*const Value, Option<Cost>>,
 }
 
@@ -193,7 +194,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The schemas that check the same value as this schema.
+/// Returns the schemas that check the same value as this schema.
 fn at_once<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let said = |word: &str| schema.get(word);
     let mut all = Vec::new();

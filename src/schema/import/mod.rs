@@ -1,4 +1,4 @@
-//! Converts a JSON Schema of other people into a [`Schema`]. `docs/schema.md` has the rules.
+//! Converts a JSON Schema that others wrote into a [`Schema`]. `docs/schema.md` has the rules.
 //!
 //! ```
 //! use pumphouse::Name;
@@ -22,7 +22,7 @@
 //! ```
 //!
 //! The original stays with the schema. The shape allows every value that the original allows, and
-//! may allow more. So values are checked by both.
+//! may allow more. So values are checked against both.
 
 mod bounds;
 mod names;
@@ -43,13 +43,13 @@ pub(super) use self::source::{Source, Wrong};
 use super::Schema;
 use crate::name::Name;
 
-/// Why a JSON Schema can't be converted.
+/// The reason why a JSON Schema can't be converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     /// The place in the JSON Schema, as a reference: `#/properties/city`.
     pub path: String,
-    /// What is wrong there.
+    /// The description of the mistake.
     pub message: String,
 }
 
@@ -68,7 +68,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A place where the shape allows more than the original JSON Schema. The original checks the rest.
+/// A place where the shape allows values that the original JSON Schema forbids. Only the check
+/// against the original refuses such values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loose {
@@ -86,8 +87,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// If the value isn't a JSON Schema, refers to something outside of it, uses a feature that
-    /// isn't supported, or is larger than the limits of this module.
+    /// Returns an error if the value isn't a JSON Schema, refers to something outside of it, uses a
+    /// feature that isn't supported, or is larger than the limits of this module.
     pub fn from_json_schema(name: Name, original: &Value) -> Result<Schema, Error> {
         let spread = bounds::check(original)?;
         let (plan, doc, loose) = read::read(original)?;
@@ -98,21 +99,22 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The JSON Schema from which this schema was made, if any.
+    /// Returns the JSON Schema from which this schema was made, if any.
     #[must_use]
     pub fn original(&self) -> Option<&Value> {
         self.source.as_ref().map(|it| it.original())
     }
 
-    /// The places where this schema's shape allows more than the JSON Schema from which it was
-    /// made.
+    /// Returns the places where this schema's shape allows more than the JSON Schema from which it
+    /// was made.
     #[must_use]
     pub fn loose(&self) -> &[Loose] {
         self.source.as_ref().map_or(&[], |it| it.loose())
     }
 }
 
-/// An XML name that is similar to this text. A text that is a suitable XML name stays as it is.
+/// Returns an XML name that is similar to this text. A text that is a suitable XML name stays as it
+/// is.
 ///
 /// ```
 /// use pumphouse::schema::import::xml_name;

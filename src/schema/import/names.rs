@@ -11,14 +11,15 @@ pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
     /// Assigns an XML name to each property, in order. A property whose name is a suitable XML name
-    /// keeps it.
+    /// keeps its name.
     pub(super) fn assign<'a>(&mut self, all: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
         self.0.extend(all.clone().filter(|it| is_name(it)).map(str::to_owned));
         let each = |it: &str| if is_name(it) { it.to_owned() } else { self.free(&made_of(it)) };
         all.map(each).collect()
     }
 
-    /// The name `name`, with a number if it is taken. The result is taken from then on.
+    /// Returns the name `name`, with a number appended if the name is taken. The returned name
+    /// counts as taken from then on.
     pub(super) fn free(&mut self, name: &str) -> String {
         let numbered = (2..).map(|it| format!("{name}-{it}"));
         let mut all = std::iter::once(name.to_owned()).chain(numbered);
@@ -28,7 +29,7 @@ impl Names {
     }
 }
 
-/// Whether a text can be an element's name as it is.
+/// Returns whether a text can be an element's name as it is.
 pub(super) fn is_name(text: &str) -> bool {
     let is_first = |it: char| it == '_' || it.is_ascii_alphabetic();
     text.len() <= LENGTH_MAX
@@ -41,7 +42,8 @@ fn is_inside(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.')
 }
 
-/// An XML name that is similar to this text. A text that is a suitable XML name stays as it is.
+/// Returns an XML name that is similar to this text. A text that is a suitable XML name stays as it
+/// is.
 pub(super) fn like(text: &str) -> String {
     if is_name(text) { text.to_owned() } else { made_of(text) }
 }

@@ -1,8 +1,8 @@
 //! Converts patterns of JSON Schema into patterns of XSD.
 
-/// The pattern of XSD that allows every text that this pattern of JSON Schema allows. None if the
-/// pattern isn't simple enough: it must be anchored at both ends, have no alternatives at its top
-/// level, and use only syntax that both have.
+/// Returns a pattern of XSD that allows every text that this pattern of JSON Schema allows. Returns
+/// `None` if the pattern isn't simple enough. A simple pattern is anchored at both ends, has no
+/// alternatives at its top level, and uses only syntax that both languages have.
 pub(super) fn anchored(pattern: &str) -> Option<&str> {
     let inside = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let mut letters = inside.chars().peekable();

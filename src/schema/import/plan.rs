@@ -3,20 +3,20 @@
 
 use super::super::Scalar;
 
-/// The plan for a place of the original.
+/// The plan for the values at one place of the original JSON Schema.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
     /// A scalar.
     Scalar(Scalar),
     /// An array whose items have this plan.
     Array(Box<Described>),
-    /// An object with any property names, whose values have this plan.
+    /// An object with arbitrary property names. All its values have this plan.
     Map(Box<Described>),
-    /// An object whose properties the original names.
+    /// An object with properties that the original names.
     Object(Object),
 }
 
-/// The plan for a place, and its description.
+/// The plan for a place, and the description of that place.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
     pub(super) plan: Plan,
@@ -30,13 +30,13 @@ pub(super) struct Described {
 pub(super) struct Object {
     pub(super) properties: Vec<Property>,
     /// The element for properties that the original doesn't name, and the plan of their values.
-    /// None if the object may have no other properties.
+    /// `None` if the object may have no other properties.
     pub(super) rest: Option<(String, Box<Described>)>,
-    /// The attribute that lists the properties that are null. None if
+    /// The attribute that lists the properties with the value null. `None` if
     /// [`lists_null`](Property::lists_null) is false for every property.
     pub(super) nulls: Option<String>,
-    /// The attribute that lists the arrays that are empty. None if
-    /// [`lists_empty`](Property::lists_empty) is false for every property.
+    /// The attribute that lists the empty arrays. `None` if [`lists_empty`](Property::lists_empty)
+    /// is false for every property.
     pub(super) empty: Option<String>,
 }
 
@@ -61,19 +61,20 @@ impl Plan {
 }
 
 impl Property {
-    /// Whether the payload lists this property if it is null.
+    /// Returns whether the payload lists this property if it is null.
     pub(super) fn lists_null(&self) -> bool {
         let is_null = self.holds.or_null || self.holds.plan.is_json();
         is_null && (!self.is_required || self.holds.plan.is_array())
     }
 
-    /// Whether a missing element means null. It does if the original requires the property and
-    /// allows null.
+    /// Returns whether a missing element means null. A missing element means null if the original
+    /// requires the property and allows null for it. Arrays are an exception, since a missing
+    /// element means an empty array there.
     pub(super) fn is_null_where_missing(&self) -> bool {
         self.holds.or_null && self.is_required && !self.holds.plan.is_array()
     }
 
-    /// Whether the payload lists this property if it is an empty array.
+    /// Returns whether the payload lists this property if it is an empty array.
     pub(super) fn lists_empty(&self) -> bool {
         self.holds.plan.is_array() && !self.is_required
     }

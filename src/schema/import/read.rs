@@ -9,8 +9,8 @@ use super::plan::{Described, Object, Plan, Property};
 use super::scalar::{self, Made};
 use super::{Error, Loose};
 
-/// The plan of a whole JSON Schema, its description, and the places where the plan allows more than
-/// the JSON Schema.
+/// Returns the plan of a whole JSON Schema, its description, and the places where the plan allows
+/// more than the JSON Schema.
 pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error> {
     let mut reader = Reader {
         root: original,
@@ -21,7 +21,7 @@ pub(super) fn read(original: &Value) -> Result<(Plan, String, Vec<Loose>), Error
     };
     let Described { plan, doc, or_null } = reader.place(original)?;
     let plan = match plan {
-        // A payload can't be null, so a root that may be null is any JSON value.
+        // A payload can't be null, so a root that may be null is planned as any JSON value.
         _ if or_null => reader.json(original, "null"),
         // A root that is a map gets an element of its own around its entries.
         Plan::Map(each) => {
@@ -149,8 +149,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Handles a schema that stands for one other schema: an `anyOf` or `oneOf` of the other one
-    /// and null, or an `allOf` with only the other one.
+    /// Handles a schema that only wraps another schema: an `anyOf` or `oneOf` of that schema and
+    /// null, or an `allOf` of that schema alone.
     fn alone(&mut self, said: &'a Map<String, Value>) -> Result<Option<Described>, Error> {
         if said.contains_key("type") || said.contains_key("enum") || said.contains_key("const") {
             return Ok(None);
@@ -238,8 +238,9 @@ impl<'a> Reader<'a> {
         Ok(Plan::Array(Box::new(item)))
     }
 
-    /// The plan for an item of an array or a value of a map. The item's or value's element can't be
-    /// missing. So if it may be null, the plan is that for any JSON value.
+    /// Returns the plan for an item of an array or a value of a map. The element of such an item or
+    /// value can't be missing, so a missing element can't stand for null. An item or value that may
+    /// be null is therefore planned as any JSON value.
     fn nested(&mut self, schema: &'a Value) -> Result<Described, Error> {
         let found = self.place(schema)?;
         match found.or_null {
@@ -255,14 +256,14 @@ impl<'a> Reader<'a> {
         Plan::Scalar(made.scalar)
     }
 
-    /// The plan for any JSON value. Notes why the plan isn't narrower.
+    /// Returns the plan for any JSON value. Records the reason why the plan isn't narrower.
     fn json(&mut self, schema: &Value, why: &str) -> Plan {
         self.loosen(why, true);
         let empty = Map::new();
         Plan::Scalar(scalar::json(schema.as_object().unwrap_or(&empty)))
     }
 
-    /// Notes the keywords that the plan doesn't express.
+    /// Records the keywords that the plan doesn't express.
     fn note(&mut self, said: &Map<String, Value>) {
         let told = ["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"];
         let is_lost =
@@ -304,7 +305,8 @@ fn untyped(said: &Map<String, Value>) -> String {
     found.unwrap_or("no type").to_owned()
 }
 
-/// A text of the original on one line, and without control characters, which a terminal might obey.
+/// Returns a text of the original on one line. Control characters are replaced, since a terminal
+/// might obey them.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().map(|word| {
         let shown = word.chars().map(|it| if is_plain(it) { it } else { '\u{FFFD}' });

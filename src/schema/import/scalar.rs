@@ -9,13 +9,13 @@ use super::super::{Bound, Facets, Scalar, Word, Words};
 use super::pattern::anchored;
 use crate::xml::is_character;
 
-/// A scalar, and the keywords of the original that it doesn't express.
+/// A scalar, and the keywords of the original that the scalar doesn't express.
 pub(super) struct Made {
     pub(super) scalar: Scalar,
     pub(super) lost: Vec<&'static str>,
 }
 
-/// The scalar for a string.
+/// Returns the scalar for a string.
 pub(super) fn text(schema: &Map<String, Value>) -> Made {
     let mut lost = Vec::new();
     let count = |key: &str| schema.get(key).and_then(Value::as_u64).map(size);
@@ -39,7 +39,7 @@ pub(super) fn text(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(Scalar::String, facets), lost }
 }
 
-/// The scalar for a whole number, which has 64 bits.
+/// Returns the scalar for a whole number. The scalar has 64 bits.
 pub(super) fn whole(schema: &Map<String, Value>) -> Made {
     let bound = |key: &str, to: fn(f64) -> f64| match schema.get(key) {
         Some(found) if found.is_i64() || found.is_u64() => {
@@ -63,7 +63,7 @@ pub(super) fn whole(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(base, facets), lost: lost(schema, &["multipleOf"]) }
 }
 
-/// The scalar for a number.
+/// Returns the scalar for a number.
 pub(super) fn number(schema: &Map<String, Value>) -> Made {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64).map(Bound::Float);
     let facets = Facets {
@@ -76,8 +76,8 @@ pub(super) fn number(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(Scalar::F64, facets), lost }
 }
 
-/// The scalar for one of several texts. None if one of the texts has white space at its ends or
-/// characters that XML doesn't allow.
+/// Returns the scalar for one of several texts. Returns `None` if one of the texts has white space
+/// at its ends or characters that XML doesn't allow.
 pub(super) fn words(texts: &[&str]) -> Option<Scalar> {
     let fits = |it: &&str| trim(it) == *it && it.chars().all(is_character);
     if texts.is_empty() || !texts.iter().all(fits) {
@@ -88,14 +88,14 @@ pub(super) fn words(texts: &[&str]) -> Option<Scalar> {
     Some(Scalar::Words(Cow::Owned(Words { name: "".into(), doc: "".into(), list })))
 }
 
-/// The scalar for any JSON value.
+/// Returns the scalar for any JSON value.
 pub(super) fn json(schema: &Map<String, Value>) -> Scalar {
     let example = given(schema).map(|it| Cow::Owned(it.to_string()));
     narrowed(Scalar::Json, Facets { example, ..Facets::NONE })
 }
 
 fn narrowed(base: Scalar, facets: Facets) -> Scalar {
-    // Only a wrong pattern makes this fail, and these facets have no pattern.
+    // Only an invalid pattern makes `narrow` fail, and these facets have no pattern.
     base.clone().narrow(facets).unwrap_or(base)
 }
 
@@ -103,7 +103,7 @@ fn lost(schema: &Map<String, Value>, words: &[&'static str]) -> Vec<&'static str
     words.iter().copied().filter(|it| schema.contains_key(*it)).collect()
 }
 
-/// The example or the default value in the original.
+/// Returns the example or the default value in the original.
 fn given(schema: &Map<String, Value>) -> Option<&Value> {
     let first = schema.get("examples").and_then(|it| it.get(0));
     first.or_else(|| schema.get("default")).filter(|it| !it.is_null())

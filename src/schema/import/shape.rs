@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::super::{Content, ENTRY, Field, Kind, Link, List, Occurs, Scalar, Shape, Word, Words};
 use super::plan::{Described, Object, Plan};
 
-/// The name of items' elements, in an array that has an element of its own.
+/// The name of the items' elements, in an array that has an element of its own.
 pub(super) const ITEM: &str = "item";
 
-/// The shape of a whole payload.
+/// Returns the shape of a whole payload.
 pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
     let named = |shape: Shape| Shape { name: local.to_owned().into(), ..shape };
     let doc = doc.to_owned();
@@ -18,13 +18,13 @@ pub(super) fn root(local: &str, doc: &str, plan: &Plan) -> Shape {
             named(Shape::new("", doc, Vec::new(), Content::Text(field)))
         }
         Plan::Array(item) => named(array(doc, item)),
-        // A map never occurs here, since the reader makes an object of such a root.
+        // A map never occurs here, since the reader turns a map at the root into an object.
         Plan::Map(_) => named(Shape::new("", doc, Vec::new(), Content::Empty)),
         Plan::Object(it) => named(object(doc, it)),
     }
 }
 
-/// The shape of an array that has an element of its own.
+/// Returns the shape of an array that has an element of its own.
 fn array(doc: String, item: &Described) -> Shape {
     let field = Field::new(ITEM, item.doc.clone(), kind(item), Occurs::Many);
     Shape::new("", doc, Vec::new(), Content::Sequence(vec![field]))
@@ -63,7 +63,7 @@ fn object(doc: String, object: &Object) -> Shape {
     Shape::new("", doc, attributes, content)
 }
 
-/// An attribute that lists some of these names.
+/// Returns an optional attribute that lists some of these names.
 fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
     let list = names.into_iter().map(|it| Word { text: it.into(), doc: "".into() }).collect();
     let words = Words { name: "property".into(), doc: "".into(), list };
@@ -73,7 +73,7 @@ fn list(name: &str, doc: &'static str, names: Vec<String>) -> Field {
     Field { in_example: false, ..field }
 }
 
-/// The kind of value of an element.
+/// Returns the kind of an element's value.
 fn kind(described: &Described) -> Kind {
     match &described.plan {
         Plan::Scalar(it) => Kind::Scalar(it.clone()),

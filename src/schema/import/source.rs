@@ -1,5 +1,5 @@
-//! The JSON Schema from which a schema was made. A [`Source`] checks values by it, and converts
-//! them to the JSON form of the schema's shape and back.
+//! The JSON Schema from which a schema was made. A [`Source`] checks values against that JSON
+//! Schema, and converts them to the JSON form of the schema's shape and back.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::shape::ITEM;
 use super::{Error, Loose};
 use crate::schema::TEXT;
 
-/// How many backtracking steps matching one pattern on one text may take.
+/// The most backtracking steps for matching one text against one pattern.
 const STEPS_BACK_MAX: usize = 100_000;
 /// How many bytes one compiled pattern may have.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -29,7 +29,7 @@ pub(in crate::schema) struct Source {
     spread: Spread,
 }
 
-/// A violation of the original: the steps of the path to the value, and a sentence.
+/// A violation of the original: the path to the value, step by step, and a message.
 pub(in crate::schema) struct Wrong {
     pub(in crate::schema) path: Vec<String>,
     pub(in crate::schema) message: String,
@@ -66,13 +66,13 @@ impl Source {
         &self.loose
     }
 
-    /// Whether both sources have the same JSON Schema.
+    /// Returns whether both sources have the same JSON Schema.
     pub(in crate::schema) fn is_same(&self, other: &Source) -> bool {
         self.original == other.original
     }
 
-    /// Checks a value by the original, and returns up to `most` violations. A value that is nested
-    /// too deep isn't checked, and has one violation.
+    /// Checks a value against the original, and returns up to `most` violations. A value that is
+    /// nested too deep isn't checked; its depth is returned as the only violation.
     pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
         if !self.spread.takes(depth(value)) {
             let message = "stands too deep to be held against this schema".to_owned();
@@ -86,7 +86,7 @@ impl Source {
         self.validator.iter_errors(value).take(most).map(wrong).collect()
     }
 
-    /// Converts a value that is valid by the original to the JSON form of the schema's shape.
+    /// Converts a value that is valid against the original to the JSON form of the schema's shape.
     pub(in crate::schema) fn inward(&self, value: Value) -> Value {
         match (&self.plan, value) {
             (Plan::Scalar(_), value) => Value::Object(Map::from_iter([(TEXT.to_owned(), value)])),
@@ -98,8 +98,8 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// The name of a property that has two values. For example, the payload has an element for it
-    /// and also lists it as null.
+    /// Returns the name of a property that has two values. For example, the payload has an element
+    /// for it and also lists it as null.
     pub(in crate::schema) fn outward(&self, value: Value) -> Result<Value, String> {
         match (&self.plan, value) {
             (Plan::Scalar(scalar), Value::Object(mut all)) => {
@@ -116,7 +116,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Converts a value at a place where an array needs an element of its own around its items.
+/// Converts a value at a place where an array has an element of its own around its items.
 fn inward(plan: &Plan, value: Value) -> Value {
     match (plan, value) {
         (Plan::Array(item), Value::Array(all)) => {

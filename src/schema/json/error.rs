@@ -13,18 +13,18 @@ use crate::schema::scalar::counted;
 use crate::schema::{Field, Scalar};
 use crate::xml;
 
-/// How many mistakes are reported at most.
+/// The most mistakes that are reported.
 pub(super) const ERRORS_MAX: usize = 16;
 /// How many characters of a path an error keeps.
 const PATH_MAX: usize = 400;
 
-/// What is wrong with a JSON form: one to sixteen mistakes.
+/// The mistakes in a JSON form, from one to sixteen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Errors {
     /// The mistakes, in the order of the schema.
     pub all: Vec<Error>,
-    /// Whether there may be more mistakes, since the rest wasn't checked.
+    /// Whether there may be more mistakes, because the rest of the value wasn't checked.
     pub is_cut: bool,
 }
 
@@ -36,10 +36,10 @@ pub struct Error {
     pub rule: Rule,
     /// The path of the value, in the form of RFC 9535: `$.items[3].count`.
     pub path: String,
-    /// What is wrong with the value at the path, as the rest of a sentence: `takes true or false,
-    /// not 1`.
+    /// The description of the mistake, as the rest of a sentence that begins with the path: `takes
+    /// true or false, not 1`.
     pub message: String,
-    /// A short text of what would be right there, such as a list of names.
+    /// A short description of what would be right there, such as a list of names.
     pub expected: Box<str>,
     /// The right name or word that is most similar to the wrong one.
     pub nearest: Option<Box<str>>,
@@ -51,7 +51,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// A property must be one of the schema's.
+    /// A property must be declared in the schema.
     Property,
     /// A required property must be there.
     Missing,
@@ -69,7 +69,7 @@ pub enum Rule {
     Depth,
     /// The payload may not be larger than the limit.
     Size,
-    /// If the schema was made from a JSON Schema, the value must be valid by that.
+    /// A value whose schema was made from a JSON Schema must be valid against that JSON Schema.
     Schema,
 }
 
@@ -99,7 +99,7 @@ impl Error {
         Error { rule, path, message, expected: Box::default(), nearest: None, example: None }
     }
 
-    /// How to correct the mistake, in one sentence.
+    /// Returns how to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> String {
         let Error { rule, expected, nearest, example, .. } = self;
@@ -186,7 +186,8 @@ pub(super) fn several(path: &[Step<'_>], there: &[&str], variants: &[Property<'_
         .showing(variants.first().and_then(pair))
 }
 
-/// A value of another kind than expected. `expected` is a text such as `an object`.
+/// Returns the error for a value of another kind than expected. `expected` is a text such as `an
+/// object`.
 pub(super) fn kind(path: &[Step<'_>], value: &Value, expected: &str, field: &Field) -> Error {
     let message = format!("takes {expected}, not {}", shown(value));
     let example = match (example_of(field), path.last()) {
@@ -202,7 +203,8 @@ pub(super) fn null(path: &[Step<'_>]) -> Error {
     Error::new(Rule::Null, path, message).expecting("nothing")
 }
 
-/// A value that should be an object, at a place that has no field, such as the root.
+/// Returns the error for a value that should be an object, at a place without a field, such as the
+/// root.
 pub(super) fn no_object(path: &[Step<'_>], value: &Value) -> Error {
     let message = format!("takes an object, not {}", shown(value));
     Error::new(Rule::Value, path, message).expecting("an object")
@@ -217,7 +219,7 @@ pub(super) fn value(path: &[Step<'_>], value: &Value, scalar: &Scalar) -> Error 
     };
     let few = scalar.narrowest().one_of;
     let names = words.into_iter().chain(few.iter().map(|it| &**it));
-    // If a string would be valid in XML, the example is the same value in its JSON form.
+    // If the value is a string that would be valid in XML, the example is its proper JSON form.
     let meant =
         value.as_str().filter(|it| scalar.accepts(it)).map(|it| scalar::to_json(scalar, it));
     let meant = meant.filter(|it| it != value);
@@ -263,7 +265,7 @@ pub(super) fn schema(path: &[Step<'_>], error: &crate::schema::Error) -> Error {
     Error::new(Rule::Xml, path, message).expecting(error.expected.clone())
 }
 
-/// A violation of the JSON Schema from which the schema was made.
+/// Returns the error for a violation of the JSON Schema from which the schema was made.
 pub(super) fn judged(wrong: &Wrong) -> Error {
     fn step(text: &str) -> Step<'_> {
         let is_item = !text.is_empty() && text.chars().all(|it| it.is_ascii_digit());
@@ -277,7 +279,7 @@ pub(super) fn judged(wrong: &Wrong) -> Error {
     Error::new(Rule::Schema, &path, message).expecting("what its schema says")
 }
 
-/// The form of a scalar's JSON value in words.
+/// Returns the form of a scalar's JSON value in words.
 fn described(scalar: &Scalar) -> String {
     match sort(scalar) {
         Sort::List(list) => {
@@ -297,7 +299,7 @@ fn is_wide(base: &Scalar) -> bool {
     matches!(base, Scalar::I128 | Scalar::U128)
 }
 
-/// A property with an example of its value.
+/// Returns a property with an example of its value.
 fn pair(property: &Property<'_>) -> Option<String> {
     let value = example_of(property.field)?;
     Some(format!("{}: {value}", quoted(&property.name)))
@@ -320,7 +322,7 @@ fn listed(names: &[String], word: &str) -> String {
     }
 }
 
-/// A value as an error repeats it: short, and on one line.
+/// Returns a value as an error quotes it: short, and on one line.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".to_owned(),
@@ -335,7 +337,7 @@ fn quoted(text: &str) -> String {
     Value::from(cut(text)).to_string()
 }
 
-/// A path in the form of RFC 9535. Of a path that is too long to be read only the end is kept.
+/// Writes a path in the form of RFC 9535. A path that is too long to be read loses its beginning.
 fn written(path: &[Step<'_>]) -> String {
     let mut text = "$".to_owned();
     for step in path {

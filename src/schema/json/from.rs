@@ -16,7 +16,7 @@ use crate::xml::{self, Element, Profile, Writer, is_character};
 ///
 /// # Errors
 ///
-/// All mistakes, up to sixteen.
+/// Returns all mistakes, up to sixteen.
 pub fn from_json(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     let Some(source) = &schema.source else { return by_shape(schema, value) };
     let mut wrong = source.judge(value, ERRORS_MAX + 1);
@@ -43,7 +43,7 @@ fn by_shape(schema: &Schema, value: &Value) -> Result<Element, Errors> {
     }
     let one = |error| Errors { all: vec![error], is_cut: false };
     let element = converter.to.finish().map_err(|error| one(error::size(&error)))?;
-    // The value was checked before. Only elements that were given as XML may still fail here.
+    // The values are checked already. Only elements that were given as XML may still fail here.
     schema.check(element.view()).map_err(|error| one(error::schema(&[], &error)))?;
     Ok(element)
 }
@@ -58,17 +58,17 @@ struct Converter<'a> {
     errors: Vec<Error>,
 }
 
-/// What the element in a string of XML must be.
+/// The requirement on the element in a string of XML.
 #[derive(Clone, Copy)]
 enum Must<'a> {
     /// An element with this name and, if it is an entry of a map, with this key.
     Be(&'a str, Option<&'a str>),
-    /// An element that isn't named like one of these fields.
+    /// An element with another name than each of these fields.
     Differ(&'a [Field]),
 }
 
 impl<'a> Converter<'a> {
-    /// Notes a mistake, unless [`ERRORS_MAX`] mistakes are noted already.
+    /// Records a mistake, unless [`ERRORS_MAX`] mistakes are recorded already.
     fn wrong(&mut self, error: impl FnOnce(&[Step<'a>]) -> Error) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(error(&self.path));
@@ -149,8 +149,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Notes properties that the shape doesn't have. Returns the names of the properties that were
-    /// probably meant, so that they aren't also reported as missing.
+    /// Records a mistake for each property that the shape doesn't have. Returns the names of the
+    /// properties that were probably meant, so that those aren't also reported as missing.
     fn strangers(&mut self, members: &[Member<'a>], object: &Map<String, Value>) -> Vec<String> {
         let known: Vec<&Property<'_>> = members
             .iter()
@@ -213,7 +213,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes the elements of a field in a sequence: one, or one for each item of an array.
+    /// Writes the elements of a field in a sequence: a single element, or one for each item of an
+    /// array.
     fn field(&mut self, field: &'a Field, fields: &'a [Field], value: &'a Value) {
         let one = |to: &mut Self, value| match field.kind {
             Kind::Element => to.xml(Must::Differ(fields), value, field),
@@ -281,7 +282,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The text of a scalar's value. Notes a mistake if the value is wrong.
+    /// Returns the text of a scalar's value. Records a mistake if the value is wrong.
     fn scalar(&mut self, scalar: &'a Scalar, value: &'a Value) -> Option<String> {
         if let Sort::List(list) = sort(scalar) {
             return self.list(scalar, list, value);
@@ -325,7 +326,7 @@ impl<'a> Converter<'a> {
         Some(text)
     }
 
-    /// Writes the element of an object that has the whole element as XML.
+    /// Writes an element from an object that contains the whole element as XML.
     fn any(
         &mut self,
         local: &'a str,

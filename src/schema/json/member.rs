@@ -7,24 +7,24 @@ use std::collections::BTreeSet;
 use crate::schema::{Content, Field, Kind, Occurs, Shape, TEXT};
 
 /// The JSON properties of a field. There is one member for each field, in the order of the shape's
-/// fields. But if the shape's content is a choice, its variants share one member, which is the
-/// last.
+/// fields. If the shape's content is a choice, its variants share one member, which is the last
+/// one.
 pub(in crate::schema) enum Member<'a> {
     /// The field has a property of its own.
     Field(Property<'a>),
-    /// Each variant of a choice has a property. One of them must be there, or none if the choice is
-    /// optional.
+    /// Each variant of a choice has a property of its own. Exactly one of these properties must be
+    /// there, or at most one if the choice is optional.
     Choice { occurs: Occurs, variants: Vec<Property<'a>> },
 }
 
-/// A property, and the field whose value it has.
+/// A property, and the field whose value the property holds.
 pub(in crate::schema) struct Property<'a> {
     pub(in crate::schema) name: Cow<'a, str>,
     pub(in crate::schema) field: &'a Field,
 }
 
-/// The members of a shape's fields. An attribute and an element may have the same name, which JSON
-/// can't distinguish. So a name that is already taken gets a number.
+/// Returns the members of a shape's fields. An attribute and an element may have the same name, but
+/// two properties of one object can't. So a number is appended to a name that is already taken.
 pub(in crate::schema) fn members(shape: &Shape) -> Vec<Member<'_>> {
     let mut names = Names::default();
     let member = |field, names: &mut Names| match variants(field) {
@@ -42,7 +42,7 @@ pub(in crate::schema) fn members(shape: &Shape) -> Vec<Member<'_>> {
     members
 }
 
-/// The variants of a field that is a choice, if the field may not be repeated.
+/// Returns the variants of a field that is a choice, if the field may not be repeated.
 fn variants(field: &Field) -> Option<&[Field]> {
     match (&field.kind, field.occurs) {
         (Kind::Choice(link), Occurs::One | Occurs::Optional) => match &link.shape().content {

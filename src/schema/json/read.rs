@@ -1,4 +1,4 @@
-//! Parses JSON strictly. Errors have the position and the text around it.
+//! Parses JSON strictly. Errors have the position of the mistake and the text around that position.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,37 +12,37 @@ use crate::limits::XmlLimits;
 /// How deep objects and arrays may be nested. One level of elements takes at most three levels of
 /// JSON.
 pub const DEPTH_MAX: usize = 3 * XmlLimits::INSIDE.depth_max;
-/// How many characters before and after the place an error repeats.
+/// How many characters before and after its position an error quotes.
 const AROUND_MAX: usize = 40;
-/// How many bytes before the place of an error are searched for half of a surrogate pair such as
+/// How many bytes before the position of an error are searched for half of a surrogate pair such as
 /// `\uD83D\uDE00`.
 const PAIR_BYTES: usize = 12;
 
-/// What is wrong with a JSON text, and where.
+/// A mistake in a JSON text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
-    /// The sort of mistake.
+    /// The sort of the mistake.
     pub kind: BrokenKind,
     /// The line, from 1.
     pub line: u32,
     /// The column in that line, in characters from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The description of the mistake.
     pub message: String,
-    /// Up to forty characters before the place.
+    /// Up to forty characters before the mistake.
     pub before: String,
-    /// Up to forty characters from the place on.
+    /// Up to forty characters from the mistake on.
     pub behind: String,
 }
 
-/// The sort of mistake.
+/// The sort of the mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BrokenKind {
     /// The text isn't JSON.
     Syntax,
-    /// A property stands twice in its object, so that its value isn't certain.
+    /// An object has a property twice, so that the property's value is ambiguous.
     Twice,
     /// Objects and arrays are nested deeper than [`DEPTH_MAX`].
     Depth,
@@ -64,7 +64,7 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Broken {
-    /// How to correct the mistake, in one sentence.
+    /// Returns how to correct the mistake, in one sentence.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self.kind {
@@ -79,8 +79,8 @@ impl Broken {
 ///
 /// # Errors
 ///
-/// If the text isn't JSON, a property stands twice in its object, or the value is nested deeper
-/// than [`DEPTH_MAX`].
+/// Returns an error if the text isn't JSON, a property stands twice in its object, or the value is
+/// nested deeper than [`DEPTH_MAX`].
 pub fn read(text: &str) -> Result<Value, Broken> {
     let own = Cell::new(BrokenKind::Syntax);
     let mut from = Deserializer::from_str(text);
@@ -89,11 +89,12 @@ pub fn read(text: &str) -> Result<Value, Broken> {
     value.and_then(|it| from.end().map(|()| it)).map_err(|error| broken(text, own.get(), &error))
 }
 
-/// Reads one value at a depth of nesting.
+/// Reads one value at the nesting depth `depth`.
 #[derive(Clone, Copy)]
 struct Reader<'k> {
     depth: usize,
-    /// The sort of mistake that this reader finds itself. The library can't carry it in its errors.
+    /// The sort of a mistake that the reader itself finds. The library's errors can't carry this
+    /// sort.
     own: &'k Cell<BrokenKind>,
 }
 
@@ -179,8 +180,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     let start = line_start(text, error.line());
-    // The column that the library gives is counted in bytes, and is that of the byte where it
-    // stopped.
+    // The library counts columns in bytes. Its column is that of the byte at which it stopped.
     let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
     if error.classify() == Category::Eof {
         offset = text.len();
@@ -203,8 +203,8 @@ fn broken(text: &str, kind: BrokenKind, error: &serde_json::Error) -> Broken {
     }
 }
 
-/// What is wrong, in words. Where this module knows more than the library's message says, it has a
-/// message of its own.
+/// Describes the mistake. Where this module knows more than the library's message says, the
+/// description is the module's own.
 fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Error) -> String {
     if kind == BrokenKind::Syntax {
         if error.classify() == Category::Eof {
@@ -228,7 +228,8 @@ fn message(text: &str, offset: usize, kind: BrokenKind, error: &serde_json::Erro
     plain(told, text, offset).unwrap_or_else(|| told.to_owned())
 }
 
-/// A message of the library in plain words. None if there are none for it.
+/// Translates a message of the library into plain words. Returns `None` for a message without a
+/// translation.
 fn plain(told: &str, text: &str, offset: usize) -> Option<String> {
     let fixed = match told {
         "expected ident" | "expected value" => return Some(no_value(text, offset)),
@@ -251,7 +252,7 @@ fn plain(told: &str, text: &str, offset: usize) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// The message about a place where a value is expected, and something else stands.
+/// Returns the message for a position at which a value is expected and something else stands.
 fn no_value(text: &str, offset: usize) -> String {
     const WORDS: &str =
         "the words of JSON are true, false and null, and a text stands in double quotes";
@@ -270,8 +271,8 @@ fn no_value(text: &str, offset: usize) -> String {
     }
 }
 
-/// The four digits of the `\u` escape right before `offset`, if that escape is half of a surrogate
-/// pair.
+/// Returns the four digits of the `\u` escape right before `offset`, if that escape is half of a
+/// surrogate pair.
 fn half_pair(text: &str, offset: usize) -> Option<&str> {
     let end = (offset + 1).min(text.len());
     let begin = end.saturating_sub(PAIR_BYTES);
@@ -308,7 +309,7 @@ fn head(text: &str) -> usize {
     text.char_indices().nth(AROUND_MAX).map_or(text.len(), |(at, _)| at)
 }
 
-/// The text on one line and without control characters, which a terminal might obey.
+/// Returns the text on one line. Control characters are escaped, since a terminal might obey them.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

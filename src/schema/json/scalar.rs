@@ -16,7 +16,7 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The form of a scalar's value in JSON.
 pub(in crate::schema) enum Sort<'a> {
-    /// A string with the text as it is.
+    /// A string with the unchanged text.
     Text,
     /// A string with the text in its canonical form, without white space at its ends.
     Token,
@@ -32,8 +32,8 @@ pub(in crate::schema) enum Sort<'a> {
     Any,
 }
 
-/// The form of a scalar's value in JSON. A number or boolean with facets about its text is a
-/// string.
+/// Returns the form of a scalar's value in JSON. A number or boolean with facets about its text is
+/// a string.
 pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     match scalar.base() {
         Scalar::String | Scalar::Character => Sort::Text,
@@ -46,13 +46,14 @@ pub(in crate::schema) fn sort(scalar: &Scalar) -> Sort<'_> {
     }
 }
 
-/// Whether JSON can have the value as a number or a boolean.
+/// Returns whether JSON can express the value as a number or a boolean.
 fn is_short(base: &Scalar) -> bool {
     use Scalar::{Boolean, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(base, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | Boolean | F32 | F64)
 }
 
-/// Whether the scalar is a number or a boolean with facets about its text, such as a pattern.
+/// Returns whether the scalar is a number or a boolean with facets about its text, such as a
+/// pattern.
 pub(in crate::schema) fn is_written(scalar: &Scalar) -> bool {
     let by_text =
         |it: &Facets| it.pattern.is_some() || it.length_min.is_some() || it.length_max.is_some();
@@ -84,8 +85,8 @@ pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
     if scalar.accepts(text) { to_json(scalar, text) } else { text.into() }
 }
 
-/// The text of a JSON value that isn't an array. None if the scalar accepts no text with this
-/// value.
+/// Returns the text of a JSON value that isn't an array. Returns `None` if the scalar accepts no
+/// text with this value.
 pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     let base = scalar.base();
     let texts = match (sort(scalar), value) {
@@ -103,8 +104,7 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
         _ => return None,
     };
     let found = texts.into_iter().flatten().find(|text| scalar.accepts(text));
-    // An allowed text of the facets may be written in another way than this function would write
-    // it.
+    // The facets may list the value in another notation than the ones tried above.
     let mut few = scalar.facets().flat_map(|it| it.one_of.iter());
     found.or_else(|| {
         let same = few.find(|text| scalar.accepts(text) && to_json(scalar, text) == *value);
@@ -112,7 +112,8 @@ pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// The canonical text for the value of `text`. None if `text` has no value of the scalar `base`.
+/// Returns the canonical text for the value of `text`. Returns `None` if `text` has no value of the
+/// scalar `base`.
 fn canonical(base: &Scalar, text: &str) -> Option<String> {
     match base {
         Scalar::Boolean => scalar::boolean(text).map(|it| it.to_string()),
@@ -129,8 +130,8 @@ fn canonical(base: &Scalar, text: &str) -> Option<String> {
 }
 
 fn real(base: &Scalar, text: &str) -> Value {
-    // For a number of single precision, `short` has the digits of its shortest text, and not those
-    // that the number would have in double precision.
+    // For a number of single precision, `short` is read from the number's shortest text. So it
+    // lacks the further digits that a conversion to double precision would add.
     let short = canonical(base, text).and_then(|it| double(&it));
     match short.map(|it| (Number::from_f64(it), it)) {
         Some((Some(number), _)) => number.into(),
@@ -150,8 +151,8 @@ fn whole(number: &Number) -> Option<String> {
     })
 }
 
-/// The shortest text of a number, and its text without an exponent. Facets about digits allow only
-/// the second.
+/// Returns the shortest text of a number, and its text without an exponent. Facets on digits accept
+/// only the second text.
 fn number_texts(base: &Scalar, number: &Number) -> Vec<Option<String>> {
     let Some(number) = number.as_f64() else { return Vec::new() };
     match base {

@@ -298,7 +298,7 @@ fn the_value_is_the_marked_field_else_the_one_scalar_else_nothing() {
     check(schema(vec![], many), json!({ "n": 1, "it": ["x"] }), Some(json!(["x"])));
     let attribute = valued(number("id", Occurs::One));
     check(schema(vec![attribute], one()), json!({ "id": 7, "it": "x" }), Some(json!(7)));
-    // A name that JSON would have twice gets a number.
+    // A name that would occur twice in a JSON object gets a number.
     let twin = vec![valued(number("turn", Occurs::One))];
     check(schema(turn(), twin), json!({ "turn": 1, "turn-2": 2 }), Some(json!(2)));
     let either = || valued(field("a", choice(&["n", "y"]), Occurs::Optional));

@@ -10,12 +10,14 @@ use crate::schema::walk::{At, Found, choose, entries, walk};
 use crate::schema::{Content, Error, Field, Kind, Occurs, Schema, Shape, XML, error};
 use crate::xml::{self, Profile, View};
 
-/// The JSON form of a payload. The conversion also checks that the element fits the schema's shape.
+/// Returns the JSON form of a payload. The conversion also checks that the element fits the
+/// schema's shape.
 ///
 /// # Errors
 ///
-/// The first place where the element doesn't fit the shape. Also if an element has two values for
-/// one property of the JSON Schema from which the schema was made.
+/// Returns an error for the first place where the element doesn't fit the shape. Returns an error,
+/// too, if an element has two values for one property of the JSON Schema from which the schema was
+/// made.
 pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     let value = object(&schema.shape, At::root(element, schema)?).map(Value::Object)?;
     match &schema.source {
@@ -24,15 +26,15 @@ pub fn to_json(schema: &Schema, element: View<'_>) -> Result<Value, Error> {
     }
 }
 
-/// An example of the payload's JSON form. It is [`example`](crate::schema::example), converted to
-/// JSON.
+/// Returns an example of the payload's JSON form. The example is that of
+/// [`example`](crate::schema::example), converted to JSON.
 #[must_use]
 pub fn example(schema: &Schema) -> Value {
     let example = xml::read(xml_example(schema), Profile::Wire, &XmlLimits::FILE).ok();
     example.and_then(|it| to_json(schema, it.view()).ok()).unwrap_or_default()
 }
 
-/// An example of a field's value.
+/// Returns an example of a field's value.
 pub(super) fn example_of(field: &Field) -> Option<Value> {
     if let Kind::Scalar(scalar) = &field.kind {
         return Some(scalar::to_json(scalar, &crate::schema::example_text(scalar)));

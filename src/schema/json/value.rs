@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::member::{Member, Property, members};
 use crate::schema::{Content, Field, Kind, Occurs, Schema, Shape};
 
-/// The value of a payload with this JSON form. If a field is marked with `#[payload(value)]`, the
-/// value is that field's value, or null if the field is missing. Otherwise, if the payload has only
-/// one scalar, as its text or as its only field, the value is that scalar. None if neither applies:
-/// the whole payload is its value then.
+/// Returns the value of a payload, given the payload's JSON form. If a field is marked with
+/// `#[payload(value)]`, the value is that field's value, or null if the field is missing.
+/// Otherwise, the value of a payload with a single scalar, as its text or as its only field, is
+/// that scalar. Returns `None` if neither rule applies; the whole payload is its own value then.
 ///
 /// ```
 /// use pumphouse::Payload;
@@ -41,7 +41,8 @@ pub fn value(schema: &Schema, json: &Value) -> Option<Value> {
     })
 }
 
-/// An object with the variant of a choice that `all` has. Null if `all` has none of the variants.
+/// Returns an object with the variant of a choice that occurs in `all`. Returns null if none of the
+/// variants occurs there.
 fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     let there = variants.iter().find_map(|it| Some((it.field, all.get(&*it.name)?)));
     there.map_or(Value::Null, |(variant, value)| {
@@ -49,7 +50,7 @@ fn chosen(variants: &[Property<'_>], all: &Map<String, Value>) -> Value {
     })
 }
 
-/// Whether a shape has nothing but one scalar.
+/// Returns whether a shape consists of one scalar.
 fn is_scalar(shape: &Shape) -> bool {
     let is_one = |it: &Field| it.occurs == Occurs::One && matches!(it.kind, Kind::Scalar(_));
     let content = match &shape.content {

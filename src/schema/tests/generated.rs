@@ -1,5 +1,4 @@
-//! Tests with random schemas of every sort: the documents and examples that are made from each are
-//! right.
+//! Tests with random schemas: the documents and examples made from each schema are correct.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -66,7 +65,7 @@ fn occurs() -> impl Strategy<Value = Occurs> {
     prop::sample::select(vec![Occurs::One, Occurs::Optional, Occurs::Many])
 }
 
-/// Fields with different names, which begin with this letter.
+/// Returns fields with distinct names that begin with this letter.
 fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     let field = |(place, (kind, occurs)): (usize, (Kind, Occurs))| {
         Field::new(format!("{letter}{place}"), "Said.", named(kind, place), occurs)
@@ -74,7 +73,7 @@ fn fields(letter: char, each: Vec<(Kind, Occurs)>) -> Vec<Field> {
     each.into_iter().enumerate().map(field).collect()
 }
 
-/// A choice between elements of these kinds, for a field of a sequence.
+/// Returns a choice between elements of these kinds, for a field of a sequence.
 fn choice(variants: Vec<Kind>) -> Kind {
     let variants = variants.into_iter().map(|it| (it, Occurs::One)).collect();
     let content = Content::Choice(fields('v', variants));
@@ -94,7 +93,7 @@ fn named(kind: Kind, place: usize) -> Kind {
     Kind::Choice(Link::new(shape))
 }
 
-/// Attributes. The first may have the same name as the first field.
+/// Returns attributes. The first may have the same name as the first field.
 fn attributes() -> impl Strategy<Value = Vec<Field>> {
     (prop::collection::vec((scalar(), any::<bool>()), 0..3), any::<bool>()).prop_map(
         |(all, same)| {

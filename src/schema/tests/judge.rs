@@ -1,10 +1,11 @@
-//! A small validator for tests: checks a value by a JSON Schema. It knows only the keywords of
-//! 2020-12 that this crate writes. Any other keyword is an error, so that none is overlooked.
+//! A small validator for tests: checks a value against a JSON Schema. The validator knows only the
+//! keywords of draft 2020-12 that this crate writes. Any other keyword is an error, so that no
+//! keyword is overlooked.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// Checks `value` by `schema`, which is a part of `root`. The error is the first violation.
+/// Checks `value` against `schema`, which is a part of `root`. The error is the first violation.
 pub(super) fn judge(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let all = schema.as_object().ok_or("a schema is an object")?;
     for (word, said) in all {

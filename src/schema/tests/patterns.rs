@@ -1,4 +1,4 @@
-//! Tests of XSD's patterns: what they match, and which texts aren't patterns.
+//! Tests of XSD's patterns: which texts a pattern matches, and which texts aren't valid patterns.
 
 use regex::Regex;
 

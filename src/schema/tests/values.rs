@@ -1,5 +1,5 @@
-//! Random values of a schema for tests, in the JSON form that converting the value to XML and back
-//! gives.
+//! Random values of a schema for tests, in the JSON form that results from converting a value to
+//! XML and back.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -44,7 +44,7 @@ const TEXTS: &[&str] = &[
     "Ω\u{301}",
 ];
 
-/// A random JSON form of a payload.
+/// Returns a random JSON form of a payload.
 pub(super) fn value(schema: &Schema, chance: &mut Chance) -> Value {
     Value::Object(object(&schema.shape, chance, 0))
 }
@@ -95,7 +95,7 @@ fn of_kind(kind: &Kind, chance: &mut Chance, depth: usize) -> Value {
     }
 }
 
-/// A random JSON value of a scalar. A scalar with facets gets its example.
+/// Returns a random JSON value of a scalar. A scalar with facets gets its example.
 fn scalar(form: &Scalar, chance: &mut Chance) -> Value {
     if let Scalar::List(list) = form.base() {
         let least = list.length_min.unwrap_or_default();
@@ -149,7 +149,7 @@ fn wide(scalar: &Scalar, chance: &mut Chance) -> String {
     }
 }
 
-/// A number in JSON, or the name of a value that JSON numbers can't express.
+/// Returns a number in JSON, or the name of a value that JSON numbers can't express.
 fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     let few = [
         number,
@@ -173,7 +173,7 @@ fn real(number: f64, single: bool, chance: &mut Chance) -> String {
     }
 }
 
-/// The double with the same shortest text as the nearest number of single precision.
+/// Returns the double with the same shortest text as the nearest number of single precision.
 fn short(number: f64) -> f64 {
     let single: f32 = number.to_string().parse().unwrap_or_default();
     single.to_string().parse().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Tests of `#[derive(Payload)]`: every shape is written, read back, checked and refused.
+//! Tests of `#[derive(Payload)]`: values of every shape are written, read back, checked and
+//! refused.
 
 use std::fmt::Debug;
 
@@ -184,7 +185,7 @@ fn same<P: Payload + PartialEq + Debug>(value: &P, element: &Element) {
     assert_eq!(P::schema().check(element.view()), Ok(()));
 }
 
-/// The error with which decoder and check both refuse the text.
+/// Returns the error with which decoder and check both refuse the text.
 fn refused<P: Payload + Debug>(text: &str) -> Error {
     let element = element(text);
     let error = P::read(element.view()).expect_err(text);

@@ -19,11 +19,11 @@ pub trait ListAttribute: Sized {
     const OCCURS: Occurs;
     /// The form of each item's text.
     const FORM: Form;
-    /// The field, as a schema describes it.
+    /// Describes the field for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field;
     /// Writes the attribute, unless the list is left out.
     fn write(&self, local: &str, to: &mut Writer);
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
@@ -32,14 +32,14 @@ pub trait ListAttribute: Sized {
     ///
     /// # Errors
     ///
-    /// If the content is more than text, or one of its words isn't a valid item.
+    /// Returns an error if the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error>;
-    /// The field's value, from the list in the slot.
+    /// Returns the field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// If a required list is missing. This can't happen once the payload has passed its schema's
-    /// check.
+    /// Returns an error if a required list is missing. The error can't occur once the payload has
+    /// passed its schema's check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error>;
 }
 
@@ -52,12 +52,12 @@ pub trait ListAttribute: Sized {
 pub trait ListItems: ListAttribute {
     /// Whether a schema requires the list.
     const OCCURS: Occurs = <Self as ListAttribute>::OCCURS;
-    /// The list's element has the name of the field.
+    /// The names of the list's element: only the field's name.
     const NAMES: Names = Names::Field;
     /// The form of each item's text.
     const FORM: Form = <Self as ListAttribute>::FORM;
 
-    /// The field, as a schema describes it.
+    /// Describes the field for a schema.
     fn describe(name: &'static str, doc: &'static str) -> Field {
         <Self as ListAttribute>::describe(name, doc)
     }
@@ -65,7 +65,7 @@ pub trait ListItems: ListAttribute {
     /// Writes the element, unless the list is left out.
     fn write(&self, namespace: &str, local: &str, to: &mut Writer);
 
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
@@ -75,17 +75,17 @@ pub trait ListItems: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If the content is more than text, or one of its words isn't a valid item.
+    /// Returns an error if the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
 
-    /// The field's value, from the list in the slot.
+    /// Returns the field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// If a required list is missing. This can't happen once the payload has passed its schema's
-    /// check.
+    /// Returns an error if a required list is missing. The error can't occur once the payload has
+    /// passed its schema's check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }
@@ -109,7 +109,7 @@ pub trait ListText: ListAttribute {
     /// Writes the list into the open element.
     fn write(&self, to: &mut Writer);
 
-    /// The empty slot that reading fills.
+    /// Returns the empty slot that reading fills.
     #[must_use]
     fn slot() -> Option<Self> {
         None
@@ -119,17 +119,17 @@ pub trait ListText: ListAttribute {
     ///
     /// # Errors
     ///
-    /// If the content is more than text, or one of its words isn't a valid item.
+    /// Returns an error if the content is more than text, or one of its words isn't a valid item.
     fn fill(slot: &mut Option<Self>, found: &Found<'_>) -> Result<(), Error> {
         <Self as ListAttribute>::fill(slot, found)
     }
 
-    /// The field's value, from the list in the slot.
+    /// Returns the field's value, from the list in the slot.
     ///
     /// # Errors
     ///
-    /// If a required list is missing. This can't happen once the payload has passed its schema's
-    /// check.
+    /// Returns an error if a required list is missing. The error can't occur once the payload has
+    /// passed its schema's check.
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error> {
         <Self as ListAttribute>::finish(slot, at)
     }

@@ -1,4 +1,4 @@
-//! The scalars: how each is written and read, in attributes and in elements.
+//! The scalars, with the form in which attributes and elements hold each of them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -250,14 +250,16 @@ macro_rules! floats {
 
 floats! { f32 F32 float f64 F64 double }
 
-/// A number's text, on the stack. The longest has 40 characters: the least `i128`.
+/// The text of a number, on the stack. The longest text has 40 characters: that of the least
+/// `i128`.
 struct Digits {
     bytes: [u8; 48],
     used: usize,
 }
 
 impl Digits {
-    /// The digits of a whole number that isn't negative. Faster than formatting, for most numbers.
+    /// Returns the digits of a whole number that isn't negative. This is faster than formatting for
+    /// most numbers.
     fn decimal(mut number: u64) -> Digits {
         let used = number.checked_ilog10().unwrap_or(0) as usize + 1;
         let mut digits = Digits { bytes: [0; 48], used };

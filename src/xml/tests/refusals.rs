@@ -1,4 +1,4 @@
-//! Every refusal of `read`, with its line and column.
+//! Tests of every refusal of `read`, with its line and column.
 
 use crate::limits::XmlLimits;
 use crate::xml::Kind::{Doctype, Limit, Namespace, ProcessingInstruction, Syntax, Utf8};

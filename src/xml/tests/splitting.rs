@@ -1,4 +1,4 @@
-//! Where messages begin and end, whatever chunks they come in.
+//! Tests of where messages begin and end, for any chunks in which they arrive.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::scraps;
 use crate::limits::XmlLimits;
 use crate::xml::{Error, Framing, Kind, Profile, Splitter, frame, read};
 
-/// The messages of a stream that arrives in these chunks, and how the stream ends.
+/// Returns the messages of a stream that arrives in these chunks, and how the stream ends.
 fn split<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, Result<(), Error>) {
     split_within(&XmlLimits::DOOR, chunks)
 }

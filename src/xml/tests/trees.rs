@@ -1,4 +1,4 @@
-//! Trees, their canonical bytes, and the writer that makes both.
+//! Tests of trees, of their canonical bytes, and of the writer that makes both.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn canonical(input: &str) -> String {
     String::from_utf8(parse(input).canonical().to_vec()).unwrap()
 }
 
-/// All that a tree shows, one line for each node.
+/// Returns a dump of a tree, with one line for each node.
 fn show(element: View<'_>) -> String {
     let mut out = String::new();
     let mut stack = vec![Child::Element(element)];
@@ -170,8 +170,9 @@ fn many_prefixes_and_attributes_are_found_again() {
     assert!(read(twice, Profile::Wire, &XmlLimits::DOOR).is_err());
 }
 
-/// Nodes and attributes that don't fit into one place read like the others. They have long names or
-/// values, decoded values, white space around an `=`, many prefixes, or large content.
+/// Nodes and attributes that don't fit into one place are read like any others. Such nodes have
+/// long names or values, decoded values, white space around an `=`, many prefixes, or large
+/// content.
 #[test]
 fn the_unusual_is_kept_as_the_usual() {
     let (name, value) = ("n".repeat(100), "v".repeat(70_000));

@@ -1,5 +1,5 @@
-//! Values that are valid by a JSON Schema become XML and the same value again, for random schemas
-//! and values.
+//! Tests with random schemas and values: a value that is valid against a JSON Schema becomes XML,
+//! and the XML becomes the same value again.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::limits::XmlLimits;
 use crate::schema::{from_json, json, to_json};
 use crate::xml::{self, Profile};
 
-/// A JSON Schema, with values that are valid by it.
+/// A JSON Schema, with values that are valid against it.
 #[derive(Clone, Debug)]
 struct Pair {
     schema: Value,
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// Makes a number without a fraction a whole number, so that `1.0` equals `1`.
+/// Turns a number without a fraction into a whole number, so that `1.0` equals `1`.
 fn same(value: Option<&Value>) -> Value {
     match value {
         None => "nothing".into(),

@@ -1,4 +1,4 @@
-//! Check and decoder agree about every payload, right or wrong.
+//! Tests that check and decoder agree about every payload, valid or invalid.
 
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ impl Node {
         *to += &format!("</{}>", self.local);
     }
 
-    /// The nth element of the tree, the root first.
+    /// Returns the nth element of the tree, the root first.
     fn nth(&mut self, n: &mut usize) -> Option<&mut Node> {
         if *n == 0 {
             return Some(self);

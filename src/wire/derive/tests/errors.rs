@@ -1,11 +1,12 @@
-//! Every error of a wrong payload: `errors.txt` lists the payloads with their errors.
+//! Tests of every error of an invalid payload. `errors.txt` lists the payloads with their errors.
 
 use std::fmt::Write as _;
 use std::fs;
 
 use super::*;
 
-/// Below each case: the broken rule and its path, the message, what was expected, and the advice.
+/// Below each case, `errors.txt` has the broken rule and its path, the message, the expectation,
+/// and the advice.
 #[test]
 fn every_way_to_be_wrong_has_its_sentence() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/wire/derive/tests/errors.txt");

@@ -1,4 +1,4 @@
-//! Facets, scalars of more than one part, lists and maps.
+//! Tests of facets, scalars of more than one part, lists and maps.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ struct Named {
 
 const ORDER: &str = "<order xmlns='urn:test' id='ABC-1'><count>1</count><name>x</name>";
 
-/// The least order, with `rest` after its name.
+/// Returns the smallest valid order, with `rest` after its name.
 fn order(rest: &str) -> String {
     format!("{ORDER}{rest}</order>")
 }

@@ -1,4 +1,4 @@
-//! Every scalar: its extremes, its other accepted texts, and texts that are refused.
+//! Tests of every scalar: its extremes, its other accepted texts, and texts that are refused.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! How values are written, and that they are read back unchanged.
+//! Tests of how values are written, and that values are read back unchanged.
 
 use super::*;
 
