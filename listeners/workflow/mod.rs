@@ -40,11 +40,12 @@ mod seconds;
 mod trigger_definition;
 pub mod definition;
 mod plan;
-mod references;
+mod wrong_references;
+mod fill_references;
 mod run;
 mod runs;
 mod values;
-mod retry;
+mod rerun;
 mod fed_back;
 #[cfg(test)]
 mod tests;
@@ -63,7 +64,7 @@ use serde_json::{Map, Value};
 
 pub use self::definition::{Definition, WrongDefinition};
 use self::plan::{Plan, STEPS, action_id};
-use self::retry::{PastRun, Started};
+use self::rerun::{PastRun, Started};
 use self::run::{Failing, Next};
 use self::runs::OpenRun;
 pub use self::runs::Runs;

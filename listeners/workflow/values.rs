@@ -12,8 +12,8 @@ use super::super::metadata::METADATA;
 use super::super::words::action::{self, Action, ActionKind, Mode, NAME};
 use super::super::words::agent::RULES;
 use super::definition::{Backoff, OnFailure, RetryPolicy, Seconds, StepKind};
+use super::fill_references::{escaped, filled};
 use super::plan::{AGENT, NAMES, Planned, STEPS, TRIGGER, WORKFLOW, action_id, undo_of};
-use super::references::{escaped, filled};
 use super::runs::{OpenRun, key};
 use super::words::{StepRefused, WorkflowResult};
 

@@ -2,7 +2,6 @@
 
 mod overview;
 mod agent_feeds;
-mod agent_rows;
 mod backup;
 mod bench;
 mod budget;

@@ -1,5 +1,6 @@
 //! `watch`: shows what each agent does, live.
 
+mod agent_row;
 mod drawing;
 mod organism;
 
@@ -7,7 +8,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::audit::{self, When};
-use crate::cli::agent_rows::AgentRow;
 use crate::cli::screen::{Ending, Failure, Screen};
 use crate::cli::time::second;
 use crate::cli::{data, follow};
@@ -15,6 +15,7 @@ use crate::clock;
 use crate::id::ThreadId;
 use crate::log::Log;
 use crate::wire::iso_time;
+use agent_row::AgentRow;
 use drawing::Drawing;
 use organism::{Organism, Wanted};
 

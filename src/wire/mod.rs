@@ -2,7 +2,8 @@
 //! depends neither on listeners nor on threads.
 
 pub mod budget;
-pub mod checked;
+pub mod missing_namespace;
+pub mod catalog;
 pub mod core;
 #[doc(hidden)]
 pub mod derive;
@@ -13,7 +14,7 @@ pub mod payload;
 pub mod value;
 
 pub use bytes::Bytes;
-pub use checked::{Catalog, Checked};
+pub use catalog::{Catalog, Checked};
 pub use envelope::{Envelope, Facts, Outside, Shown, enclose, iso_time};
 pub(crate) use fault::quoted;
 pub use fault::{Code, Fault};

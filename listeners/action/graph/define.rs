@@ -12,7 +12,7 @@ use pumphouse::xml::{Child, View};
 
 use super::super::super::condition::Condition;
 use super::super::variables::{list_reference, names, names_in};
-use super::super::words::{Action, ActionError, Backoff, Dialect, METADATA, OnError};
+use super::super::words::{Action, ActionError, Dialect, METADATA, OnError};
 use super::{DecisionState, Graph, Id, NeedKind, Node, NodeState, Output, Parts};
 use super::{micros, source_name};
 
@@ -132,19 +132,6 @@ impl ActionDefinition {
     /// How the action's failure affects the actions that depend on it.
     pub(super) fn on_error(&self) -> OnError {
         self.action.on_error.unwrap_or_default()
-    }
-
-    /// The pause after an attempt that failed, in microseconds. `attempts` is the number of
-    /// attempts so far.
-    pub(super) fn pause_us(&self, attempts: u32) -> u64 {
-        let times = attempts.saturating_sub(1).min(32);
-        let factor = match self.action.backoff.unwrap_or_default() {
-            Backoff::Exponential => 1 << times,
-            Backoff::Linear => u64::from(times) + 1,
-            Backoff::None => 1,
-        };
-        let most = self.action.retry_delay_max.map(|it| u64::try_from(it.as_micros()).unwrap_or(0));
-        self.retry_delay_us.saturating_mul(factor).min(most.unwrap_or(u64::MAX))
     }
 
     /// Whether the model wrote the action as a tool call. The tool calls of a turn run side by

@@ -3,6 +3,7 @@
 //! schemas and no clock, so equal inputs give equal outputs.
 
 mod define;
+mod retry_pause;
 mod names;
 mod record;
 mod decide;

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::listener::{Capabilities, Described};
 use crate::name::Name;
 use crate::schema;
-use crate::wire::checked::{adopt, meant, place_in};
+use crate::wire::missing_namespace::{adopt, meant, place_in};
 use crate::wire::{Code, Envelope, Fault};
 use crate::xml::{self, Element, Profile, Writer};
 

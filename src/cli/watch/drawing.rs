@@ -6,7 +6,7 @@
 use std::io;
 
 use crate::audit::{self, Paint, Style};
-use crate::cli::agent_rows::{AgentRow, head};
+use crate::cli::watch::agent_row::{AgentRow, head};
 
 /// The height that is assumed if the terminal doesn't report its own.
 const ROWS: usize = 24;
@@ -78,7 +78,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::cli::agent_rows::Doing;
+    use crate::cli::watch::agent_row::Doing;
     use crate::id::ThreadId;
 
     fn row(agent: &str, doing: Doing) -> AgentRow {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cli::agent_rows::{AgentRow, RunAtWork, ThreadAgents};
+use crate::cli::watch::agent_row::{AgentRow, RunAtWork, ThreadAgents};
 use crate::cli::workflow_runs::{Cause, Run};
 use crate::id::{EntryId, ThreadId};
 use crate::listener::{Apply as _, Entry};

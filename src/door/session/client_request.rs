@@ -2,8 +2,8 @@
 
 use crate::limits::XmlLimits;
 use crate::name::{META, Name};
-use crate::wire::checked::adopt;
 use crate::wire::meta::{Follow, Unfollow};
+use crate::wire::missing_namespace::adopt;
 use crate::wire::{Code, Envelope, Fault, Payload};
 use crate::xml::Writer;
 

@@ -13,7 +13,7 @@ use crate::listener::{
 };
 use crate::log::Flags;
 use crate::name::{ENVELOPE, Name};
-use crate::wire::checked::meant;
+use crate::wire::missing_namespace::meant;
 use crate::wire::{Catalog, Checked, Code, Fault};
 use crate::xml::{Element, Writer};
 

@@ -69,13 +69,16 @@ pub(super) fn leave_as_it_was(db: &Connection, path: &Path) {
 
 /// Sets up a connection for writing with this durability.
 pub(super) fn tune(db: &Connection, path: &Path, durability: Durability) -> Result<(), Error> {
-    let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
+    let (synchronous, fullfsync) = match durability {
+        Durability::Full => ("FULL", true),
+        Durability::Normal | Durability::Memory => ("NORMAL", false),
+    };
     let tune = || -> rusqlite::Result<String> {
         let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         db.pragma_update(None, "synchronous", synchronous)?;
         // On macOS, a plain fsync leaves bytes in the drive's cache.
-        db.pragma_update(None, "fullfsync", durability == Durability::Full)?;
-        db.pragma_update(None, "checkpoint_fullfsync", durability == Durability::Full)?;
+        db.pragma_update(None, "fullfsync", fullfsync)?;
+        db.pragma_update(None, "checkpoint_fullfsync", fullfsync)?;
         // SQLite must not copy the write-ahead log by itself. The writer and the checkpointer
         // thread copy it, and notice failures.
         db.pragma_update(None, "wal_autocheckpoint", 0)?;

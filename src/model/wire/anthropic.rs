@@ -7,7 +7,8 @@ use std::mem::take;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, object, text,
+    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, count, divided, object,
+    text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
@@ -194,7 +195,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
     if content.effort.is_some() {
         put("thinking", json!({ "type": "adaptive", "display": "summarized" }));
     }
-    let format = content.format().and_then(|it| format::anthropic(&it.schema));
+    let format = content.format().and_then(|it| answer_schema::anthropic(&it.schema));
     let format = format.map(|it| json!({ "type": "json_schema", "schema": it }));
     let effort = content.effort.map(|it| Value::from(it.as_str()));
     let settings = [("effort", effort), ("format", format)].into_iter();

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Choices, Gathered, Reader, RequestContent, arguments, count, divided, format, garbled, object,
-    text,
+    Choices, Gathered, Reader, RequestContent, answer_schema, arguments, count, divided, garbled,
+    object, text,
 };
 use crate::model::remote::error_answer;
 use crate::model::{
@@ -139,7 +139,7 @@ pub(super) fn body(content: &RequestContent<'_>) -> Map<String, Value> {
         settings.insert("thinkingConfig".to_owned(), thinking);
     }
     let format = content.format().filter(|_| prompt.tools.is_empty() || takes_both(content.model));
-    if let Some(schema) = format.and_then(|it| format::gemini(&it.schema)) {
+    if let Some(schema) = format.and_then(|it| answer_schema::gemini(&it.schema)) {
         settings.insert("responseMimeType".to_owned(), "application/json".into());
         settings.insert("responseJsonSchema".to_owned(), schema);
     }

@@ -8,8 +8,8 @@
 //! | `gemini` | Google | server-sent | the end of the connection after a `finishReason` |
 //! | `ollama` | Ollama's own | a line of JSON each | `"done": true` |
 
+mod answer_schema;
 mod anthropic;
-mod format;
 mod framing;
 mod gathered;
 mod gemini;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Choices, Gathered, Reader, RequestContent, count, format, garbled, late_behind_attached,
+    Choices, Gathered, Reader, RequestContent, answer_schema, count, garbled, late_behind_attached,
 };
 use crate::model::remote::error_answer;
 use crate::model::{Attached, Call, Error, Format, Piece, PromptMessage, Stop, Tool, Usage};
@@ -284,7 +284,8 @@ fn call(Call { id, name, arguments }: &Call) -> Value {
 
 /// The format of the answer as both of OpenAI's wires take it.
 pub(super) fn named(Format { name, description, schema }: &Format) -> Value {
-    let mut named = json!({ "name": name, "schema": schema, "strict": format::is_strict(schema) });
+    let mut named =
+        json!({ "name": name, "schema": schema, "strict": answer_schema::is_strict(schema) });
     if !description.is_empty() {
         named["description"] = description.as_str().into();
     }

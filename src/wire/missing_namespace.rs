@@ -1,0 +1,133 @@
+//! Payloads that arrive without a namespace: which namespace their sender means, and how they get it.
+
+use crate::name::{CORE, Name};
+use crate::schema::{Kind, Schema, Shape};
+use crate::wire::{Code, Fault};
+use crate::xml::{Child, Element, Place, View, Writer};
+
+/// The local names that stand for payloads of the core namespace in elements without a namespace.
+const PROTOCOL: &[&str] = &[
+    "accepted",
+    "action-result",
+    "authenticate",
+    "authenticated",
+    "context-cleared",
+    "context_feed",
+    "done",
+    "huh",
+    "system-thread-error",
+    "thread-result",
+    "thread-spawned",
+    "tick",
+    "timer-set",
+];
+
+/// Returns the namespace that the sender of an element without a namespace means. `names` are the
+/// permitted names with the element's local name.
+///
+/// # Errors
+/// Returns `P0011` if there is no such name, or more than one.
+pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
+    if PROTOCOL.contains(&element.local()) {
+        return Ok(CORE.to_owned());
+    }
+    match names {
+        [one] => Ok(one.namespace().to_owned()),
+        _ => Err(Fault::undeliverable()),
+    }
+}
+
+/// Translates a place in an adopted element into the place in the element as it was sent. Both
+/// versions hold the same elements in the same order.
+#[must_use]
+pub fn place_in(element: &Element, adopted: &Element, line: u32, column: u32) -> Place {
+    let is_before = |view: &View<'_>| {
+        let place = view.place();
+        (place.line, place.column) < (line, column)
+    };
+    let at = all(adopted).partition_point(is_before);
+    all(element).get(at).map_or_else(|| element.place(), |it| it.place())
+}
+
+/// Returns an element and all elements within it, in document order.
+fn all(element: &Element) -> Vec<View<'_>> {
+    let (mut all, mut next) = (Vec::new(), vec![element.view()]);
+    while let Some(item) = next.pop() {
+        all.push(item);
+        let within = next.len();
+        next.extend(item.elements());
+        next[within..].reverse();
+    }
+    all
+}
+
+/// Puts an element without a namespace into this namespace, and likewise the elements within it
+/// that have no namespace. Two kinds of elements stay as they are, with all that they contain:
+/// elements with a namespace, and elements where the schema allows any element.
+///
+/// # Errors
+/// Returns an error if an element without a namespace has an attribute with one, or if the result
+/// crosses a limit.
+pub fn adopt(
+    element: &Element,
+    namespace: &str,
+    schema: Option<&Schema>,
+    mut to: Writer,
+) -> Result<Element, Fault> {
+    enum Next<'a> {
+        Open(View<'a>, Option<&'a Shape>),
+        Own(View<'a>),
+        Text(&'a str),
+        Close,
+    }
+    let mut next = vec![Next::Open(element.view(), schema.map(|it| &it.shape))];
+    while let Some(item) = next.pop() {
+        match item {
+            Next::Open(it, _) if !it.namespace().is_empty() => to.element(it),
+            Next::Open(element, shape) => {
+                to.start(namespace, element.local());
+                for attribute in element.attributes() {
+                    if !attribute.namespace.is_empty() {
+                        let text = "attributes with a namespace need an element with one";
+                        return Err(Fault::new(Code::Invalid, text).at(element.place()));
+                    }
+                    to.attribute(attribute.local, attribute.value);
+                }
+                next.push(Next::Close);
+                let children: Vec<_> = element.children().collect();
+                for child in children.into_iter().rev() {
+                    next.push(match child {
+                        Child::Text(it) => Next::Text(it),
+                        Child::Element(element) => match below(shape, element.local()) {
+                            Below::Open => Next::Own(element),
+                            Below::Shape(shape) => Next::Open(element, shape),
+                        },
+                    });
+                }
+            }
+            Next::Own(it) => to.element(it),
+            Next::Text(it) => to.text(it),
+            Next::Close => to.end(),
+        }
+    }
+    Ok(to.finish()?)
+}
+
+/// The rule of a shape for a child element.
+enum Below<'a> {
+    /// The child may be any element.
+    Open,
+    /// The child has this shape, if one is known.
+    Shape(Option<&'a Shape>),
+}
+
+fn below<'a>(shape: Option<&'a Shape>, local: &str) -> Below<'a> {
+    let Some(shape) = shape else { return Below::Shape(None) };
+    let named = shape.fields().find(|it| it.name == local && !matches!(it.kind, Kind::Element));
+    match named.map(|it| &it.kind) {
+        Some(Kind::Shape(link)) => Below::Shape(Some(link.shape())),
+        Some(_) => Below::Shape(None),
+        None if shape.fields().any(|it| matches!(it.kind, Kind::Element)) => Below::Open,
+        None => Below::Shape(None),
+    }
+}
