@@ -1,4 +1,4 @@
-//! Those who push more than can be taken, over many connections, and hear what becomes of it.
+//! Clients that push more than the pump can take, over many connections, and count its answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
@@ -12,41 +12,44 @@ use tokio::task::JoinHandle;
 
 /// The sessions of each connection.
 const THREADS: usize = 4;
-/// Every so many pushes one is wrong, in one of two ways: its refusal must be told.
+/// One in this many pushes is invalid, alternately in one of two ways. The pump must report each
+/// refusal.
 const WRONG_EVERY: u64 = 100;
-/// How often a connection looks at how much is due.
+/// How often a connection computes how many pushes are due.
 const TICK: Duration = Duration::from_millis(1);
-/// How many messages it writes at once.
+/// The most messages that a connection adds to its write buffer at once.
 const BLOCK: usize = 128;
-/// What the system may keep of what a connection writes.
+/// The size of the send buffer that a connection asks the system for.
 const SEND_BYTES: u32 = 32 * 1024;
-/// How long answers may take to come in at the end.
+/// How long to wait for missing answers at the end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What clients were told is in the log: numbers, by thread.
+/// Entries that clients were told are in the log: sequence numbers by thread.
 pub(crate) type Accepted = BTreeMap<String, Vec<u64>>;
 
-/// How much a connection pushes.
+/// How fast a connection pushes.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// As long as fewer than so many pushes of a connection have no answer.
+    /// A connection pushes while fewer than this many of its pushes are unanswered.
     Window(usize),
-    /// So many a second, over all connections; what a socket doesn't take then is let go.
+    /// This many pushes per second over all connections. While a connection's socket is full, its
+    /// due pushes are dropped.
     PerSecond(f64),
 }
 
-/// What came of pushing for a time.
+/// The pump's answers to the pushes of a period.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) seconds: f64,
     pub(crate) pushed: u64,
     pub(crate) accepted: u64,
-    /// Refusals that were told, by what they said.
+    /// Reported refusals, by fault code.
     pub(crate) refused: BTreeMap<String, u64>,
-    /// Pushes that nothing was said of.
+    /// Pushes that were neither accepted nor refused.
     pub(crate) untold: u64,
-    /// What was accepted and answered, and what was accepted and isn't.
+    /// Accepted pushes that were answered within the period.
     pub(crate) answered: u64,
+    /// Accepted pushes without an answer.
     pub(crate) unheard: u64,
 }
 
@@ -60,7 +63,7 @@ impl Told {
     }
 }
 
-/// All connections, on one thread of their own.
+/// All connections, on a runtime with a single thread.
 pub(crate) struct Crowd {
     runtime: Runtime,
     members: Vec<Member>,
@@ -74,11 +77,11 @@ struct Member {
     threads: Vec<String>,
 }
 
-/// What a connection has pushed and heard.
+/// A connection's pushes, and the pump's answers to them.
 #[derive(Default)]
 struct Heard {
     pushed: u64,
-    /// Pushes without a word so far.
+    /// Pushes that are neither accepted nor refused so far.
     waiting: u64,
     accepted: u64,
     answered: u64,
@@ -95,7 +98,7 @@ impl Crowd {
         Crowd { runtime, members }
     }
 
-    /// Pushes for so long, then waits until everything pushed was answered.
+    /// Pushes for `time`, then waits until every push is answered, at most [`PATIENCE`].
     pub(crate) fn push(&self, pace: Pace, time: Duration) -> Told {
         let before: Told = self.told();
         let (began, count) = (Instant::now(), self.members.len());
@@ -123,7 +126,7 @@ impl Crowd {
             accepted: after.accepted - before.accepted,
             refused: refused.collect(),
             untold: after.untold,
-            // What came in time; whatever came later was answered, but counts for no rate.
+            // Answers that came after the pushing don't count for the rate.
             answered: answered - before.answered,
             unheard: after.unheard,
         }
@@ -145,7 +148,7 @@ impl Crowd {
         told
     }
 
-    /// Leaves; what it was told is in the log.
+    /// Closes the connections. Returns the entries that the pump said are in the log.
     pub(crate) fn leave(self) -> Accepted {
         let mut all = Accepted::new();
         for mut it in self.members {
@@ -162,7 +165,8 @@ impl Crowd {
 impl Member {
     async fn come(address: &str) -> Member {
         let socket = TcpSocket::new_v4().expect("a socket");
-        // What lies with the system isn't taken yet.
+        // Bytes in the system's buffer count as pushed, though the pump hasn't read them. So the
+        // buffer is small.
         socket.set_send_buffer_size(SEND_BYTES).expect("a socket");
         let address = address.parse().expect("an address");
         let stream = socket.connect(address).await.expect("the pump listens");
@@ -175,7 +179,7 @@ impl Member {
         member
     }
 
-    /// Opens its sessions.
+    /// Opens the connection's sessions.
     async fn open(&mut self) {
         let text = envelope(None, 0).repeat(THREADS);
         {
@@ -226,13 +230,13 @@ impl Member {
             let written = self.write(bytes);
             let is_stuck = written < bytes.len();
             rest.drain(..written);
-            // What the socket doesn't take was offered, and is let go.
+            // While the socket is full, due pushes count as offered and are dropped.
             due = if is_stuck { 0.0 } else { due.min(1.0) };
             tokio::time::sleep(TICK).await;
         }
     }
 
-    /// A message: mostly right.
+    /// Builds a message; one in [`WRONG_EVERY`] is invalid.
     fn message(&self, number: u64) -> String {
         let thread = &self.threads[(number % THREADS as u64) as usize];
         match (number % WRONG_EVERY, number / WRONG_EVERY % 2) {
@@ -242,7 +246,7 @@ impl Member {
         }
     }
 
-    /// Writes what the socket takes now.
+    /// Writes as many bytes as the socket takes now. Returns their number.
     fn write(&self, bytes: &[u8]) -> usize {
         let Some(writer) = self.writer.as_ref().filter(|_| !bytes.is_empty()) else { return 0 };
         match writer.try_write(bytes) {
@@ -252,7 +256,7 @@ impl Member {
         }
     }
 
-    /// Whether all that it pushed was answered.
+    /// Returns whether each push of the connection was refused or answered.
     fn is_done(&self) -> bool {
         let heard = self.heard();
         heard.waiting == 0 && heard.answered == heard.accepted
@@ -263,7 +267,7 @@ impl Member {
     }
 }
 
-/// Reads what the pump says, line by line.
+/// Reads the pump's lines and records them in `heard`.
 async fn read(reader: OwnedReadHalf, heard: Arc<Mutex<Heard>>) {
     let (mut buffer, mut rest) = (vec![0; 64 * 1024], Vec::new());
     loop {
@@ -306,7 +310,7 @@ impl Heard {
     }
 }
 
-/// What a message is.
+/// Returns an echo in an envelope, for the given thread or for a new session.
 pub(crate) fn envelope(thread: Option<&str>, number: u64) -> String {
     let thread = thread.map_or(String::new(), |it| format!("<thread>{it}</thread>"));
     let text = format!("{number:0>60}");
@@ -316,13 +320,13 @@ pub(crate) fn envelope(thread: Option<&str>, number: u64) -> String {
     )
 }
 
-/// A message of so much text, which opens a session.
+/// Returns an echo with `text_bytes` bytes of text. It opens a session.
 pub(crate) fn large(text_bytes: usize) -> String {
     let text = "r".repeat(text_bytes);
     format!("<echo xmlns=\"https://xml-pipeline.org/ns/echo/v1\"><text>{text}</text></echo>\n")
 }
 
-/// What an attribute says, in a line that the pump wrote.
+/// Returns the value of an attribute in a line that the pump wrote.
 pub(crate) fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let start = line.find(&format!(" {name}=\""))? + name.len() + 3;
     line[start..].split('"').next()

@@ -1,4 +1,4 @@
-//! A model's server whose replies never end, and those who ask agents for them.
+//! A model's server whose replies never end, and clients that ask an agent for such replies.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of text in each piece of a reply.
 const PIECE_BYTES: usize = 4_000;
 
-/// The server.
+/// The model's server.
 pub(crate) struct Endless {
     port: u16,
     said: Arc<AtomicU64>,
 }
 
 impl Endless {
-    /// Answers everybody on a free port, as long as the process lives.
+    /// Starts the server on a free port. It answers every request until the process ends.
     pub(crate) fn serve() -> Endless {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
@@ -31,7 +31,8 @@ impl Endless {
         Endless { port, said }
     }
 
-    /// A manifest with an agent whose model this is, and what the neighbour needs.
+    /// Writes a manifest with an agent whose model is on this server, and with the listener `echo`,
+    /// which the neighbour needs.
     pub(crate) fn write_manifest(&self, folder: &Path) {
         let url = format!("http://127.0.0.1:{}/v1", self.port);
         let model = format!("models:\n  m: {{use: openai, url: \"{url}\", model: endless}}\n");
@@ -39,7 +40,7 @@ impl Endless {
         std::fs::write(folder.join("organism.yaml"), model + listeners).expect("a folder");
     }
 
-    /// How much text its replies came to.
+    /// Returns how much text the server has sent, in MiB.
     pub(crate) fn said_mib(&self) -> u64 {
         self.said.load(Ordering::Relaxed) >> 20
     }
@@ -61,7 +62,8 @@ fn answer(mut stream: &TcpStream, said: &AtomicU64) {
     }
 }
 
-/// Asks the agent so many times, each in a thread of its own. The connections stay.
+/// Asks the agent `count` times, each time over a connection and in a thread of its own. Returns
+/// the open connections.
 pub(crate) fn ask(address: &str, count: usize) -> Vec<TcpStream> {
     let ask = |_| {
         let mut stream = TcpStream::connect(address).expect("the pump listens");

@@ -1,4 +1,4 @@
-//! What the log says afterwards, read without the pump that wrote it.
+//! Checks the log's file afterwards, without the pump that wrote it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,13 +7,13 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::crowd::Accepted;
 
-/// What became of what was accepted.
+/// How many accepted messages the log has, and how many of them are answered.
 pub(crate) struct Kept {
-    /// What clients were told is in the log.
+    /// Messages that clients were told are in the log.
     pub(crate) accepted: u64,
-    /// What of it isn't there.
+    /// Accepted messages that the log doesn't have.
     pub(crate) lost: u64,
-    /// What of it has no answer.
+    /// Accepted messages without an answer in the log.
     pub(crate) unanswered: u64,
 }
 
@@ -21,7 +21,7 @@ const IS_THERE: u8 = 1;
 const IS_ANSWERED: u8 = 2;
 
 impl Kept {
-    /// Looks for each accepted message, and for its answer.
+    /// Looks in the log for each accepted message and for its answer.
     pub(crate) fn look(folder: &Path, accepted: &Accepted) -> Kept {
         let path = folder.join("data/pumphouse.db");
         let log = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);

@@ -1,4 +1,4 @@
-//! A client who behaves: one connection, one thread, a modest constant pace, whatever others do.
+//! A well-behaved client: one connection, one thread, and a modest rate that stays constant.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::crowd::{attribute, envelope};
 
-/// The neighbour.
+/// The well-behaved client.
 pub(crate) struct Neighbour {
     stream: TcpStream,
     lines: Mutex<BufReader<TcpStream>>,
@@ -15,7 +15,7 @@ pub(crate) struct Neighbour {
     every: Duration,
 }
 
-/// How long it waited, from a push to its answer.
+/// How long the neighbour waited, from each push to its answer.
 pub(crate) struct Waits {
     pub(crate) count: usize,
     /// Pushes without an answer.
@@ -39,8 +39,8 @@ impl Neighbour {
         Neighbour { stream, lines: Mutex::new(lines), thread, every }
     }
 
-    /// Pushes at its pace for so long. It doesn't wait for one answer before the next push, so
-    /// that no wait hides another.
+    /// Pushes at the neighbour's rate for `time`. A push doesn't wait for the answer to the one
+    /// before, so a slow answer can't hide that later pushes wait, too.
     pub(crate) fn during(&self, time: Duration) -> Waits {
         let count = (time.as_secs_f64() / self.every.as_secs_f64()).ceil().max(1.0) as usize;
         let began = Instant::now();

@@ -1,17 +1,17 @@
-//! The pump that is driven: the built program, run as a user runs it.
+//! The pump under load: the built program, run as a user runs it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A pump that serves; ended when it is dropped.
+/// A running pump; killed when this value is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
 }
 
 impl Server {
-    /// Starts `run` on a free port of a folder.
+    /// Starts `pumphouse run` in a folder, on a free port, with the options `more`.
     pub(crate) fn start(folder: &Path, durability: &str, more: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
         command.args(["run", "--json", "--listen", "127.0.0.1:0", "--durability", durability]);
@@ -26,12 +26,12 @@ impl Server {
         Server { child, address }
     }
 
-    /// Its number, to ask the system about it.
+    /// Returns the process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets it come to its end.
+    /// Stops the pump with SIGTERM. Checks that it ends with success.
     pub(crate) fn stop(mut self) {
         let id = self.process().to_string();
         let told = Command::new("kill").args(["-TERM", &id]).status().expect("kill is there");
@@ -43,7 +43,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It is gone already where all went well.
+        // After `stop` the process has already ended, and these calls do nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Connections that say nothing, and newcomers beside them.
+//! Connections that send nothing, and new connections that are timed beside them.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use crate::crowd::envelope;
 
-/// How many newcomers are timed.
+/// How many new connections are timed.
 const NEWCOMERS: usize = 100;
 
-/// The connections that say nothing.
+/// The connections that send nothing.
 pub(crate) struct Silent {
     _streams: Vec<TcpStream>,
 }
@@ -21,7 +21,8 @@ impl Silent {
     }
 }
 
-/// How long each newcomer waits for its answer, in microseconds. They stay.
+/// Opens new connections one after another. Returns how long each one took from connecting to its
+/// first answer, in microseconds. All stay open until the last one is timed.
 pub(crate) fn newcomers(address: &str) -> Vec<f64> {
     let mut all = Vec::new();
     let waits = (0..NEWCOMERS).map(|number| {

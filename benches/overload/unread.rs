@@ -1,4 +1,4 @@
-//! Clients that send large messages and never read what comes back.
+//! Clients that send large messages and never read the answers.
 
 use std::io::{ErrorKind, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use crate::crowd::large;
 
 /// Bytes of text in each message.
 const TEXT_BYTES: usize = 1_000_000;
-/// How long to rest where no socket takes anything.
+/// The pause when no socket takes any bytes.
 const REST: Duration = Duration::from_millis(10);
 
 /// The clients that never read.
@@ -16,17 +16,17 @@ pub(crate) struct Unread {
     clients: Vec<Sender>,
 }
 
-/// What they came to.
+/// How much the clients sent, and how many of them were cut off.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) mib: u64,
-    /// How many of them the pump cut.
+    /// Clients whose connection the pump closed.
     pub(crate) cut: usize,
 }
 
 struct Sender {
     stream: TcpStream,
-    /// How much of its message was sent.
+    /// Bytes of the current message that were sent so far.
     at: usize,
     is_cut: bool,
 }
@@ -41,7 +41,7 @@ impl Unread {
         Unread { clients: clients.collect() }
     }
 
-    /// Sends as much as the sockets take for so long.
+    /// Sends for `time`, as much as the sockets take.
     pub(crate) fn send(&mut self, time: Duration) -> Sent {
         let (message, began) = (large(TEXT_BYTES), Instant::now());
         let mut bytes = 0;

@@ -1,4 +1,5 @@
-//! NATS: a publisher and a subscriber, and a stream in files whose server says what it has taken.
+//! NATS: messages from a publisher to a subscriber, and messages into a stream in files, which the
+//! server acknowledges.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,15 +8,17 @@ use crate::envelope::envelope;
 use crate::pipeline::Pipeline;
 use crate::server::Server;
 
-/// What a subscriber may have before it: the server drops one that is 64 MiB behind.
+/// The most messages on their way to the subscriber. The server drops a subscriber that is 64 MiB
+/// behind.
 const SUBSCRIBER_WINDOW: u64 = 65_536;
-/// How many acknowledgements are waited for at once.
+/// The most messages into the stream that are not acknowledged yet.
 const STREAM_WINDOW: u64 = 4_096;
 
 const STREAM: &str = r#"{"name":"S","subjects":["s.*"],"storage":"file","retention":"limits",
 "discard":"old","num_replicas":1,"max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0}"#;
 
-/// From one publisher to one subscriber, kept nowhere.
+/// Measures messages from one publisher to one subscriber, which the server doesn't store. Returns
+/// their number per second.
 pub(crate) fn core(count: u64) -> io::Result<f64> {
     let server = start()?;
     let (writer, _kept) = connect(&server)?;
@@ -27,8 +30,8 @@ pub(crate) fn core(count: u64) -> io::Result<f64> {
     Pipeline { writer, reader, window: SUBSCRIBER_WINDOW }.rate(count, put, take)
 }
 
-/// Into a stream of a hundred subjects, each message acknowledged once it is written to a file;
-/// the file is synced every two minutes.
+/// Measures messages into a stream of a hundred subjects. The server acknowledges each message once
+/// it is written to a file, and syncs the file every two minutes. Returns messages per second.
 pub(crate) fn jetstream(count: u64) -> io::Result<f64> {
     let server = start()?;
     let (mut writer, mut reader) = connect(&server)?;
@@ -67,13 +70,13 @@ fn connect(server: &Server) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
     Ok((writer, reader))
 }
 
-/// Adds a message to those that are written next; behind its subject may stand where the answer
-/// goes.
+/// Appends a message to the bytes to write. `subject` may also have, after a space, the subject for
+/// the answer.
 fn publish(block: &mut Vec<u8>, subject: &str, body: &str) {
     block.extend_from_slice(format!("PUB {subject} {}\r\n{body}\r\n", body.len()).as_bytes());
 }
 
-/// The body of the next message.
+/// Reads the body of the next message. Answers the server's pings meanwhile.
 fn message(reader: &mut BufReader<TcpStream>, writer: &mut TcpStream) -> io::Result<String> {
     loop {
         let line = line(reader)?;

@@ -1,14 +1,14 @@
-//! Messages written without waiting for what comes of them, as far as a window allows.
+//! Messages written without waiting for their answers, as far as a window allows.
 
 use std::io::{self, BufReader, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
-/// How much is written at once.
+/// Bytes that are gathered before they are written.
 const BLOCK: usize = 32 * 1_024;
 
-/// A connection for each way, and how many messages may be on their way at once.
+/// A connection to write to, one to read from, and how many messages may be unanswered at once.
 pub(crate) struct Pipeline {
     pub(crate) writer: TcpStream,
     pub(crate) reader: BufReader<TcpStream>,
@@ -16,8 +16,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// How many a second come through, until the last: `put` adds a message to those that are
-    /// written next, `take` reads what came of one.
+    /// Sends `count` messages. Returns how many per second came through, up to the last one. `put`
+    /// appends a message to the bytes to write, and `take` reads the answer to one message.
     pub(crate) fn rate(
         mut self,
         count: u64,
@@ -50,7 +50,7 @@ impl Pipeline {
                 Ok(())
             });
             if taking.is_err() {
-                // Nothing more is to be written, nor waited for.
+                // Reading failed: the writer must neither write nor wait any longer.
                 let _ = written.shutdown(Shutdown::Both);
                 *taken.lock().expect("no panic") = u64::MAX;
                 more.notify_one();

@@ -1,4 +1,5 @@
-//! Prosody: stanzas from one component to another (XEP-0114), as XML in and XML out as we are.
+//! Prosody: stanzas from one component to another (XEP-0114). Like our pump, it reads and writes
+//! XML.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,10 +11,10 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use crate::pipeline::Pipeline;
 use crate::server::Server;
 
-/// What may be on its way at once.
+/// The most stanzas on their way at once.
 const WINDOW: u64 = 65_536;
 const SECRET: &str = "secret";
-/// How long a stanza is: as long as an envelope.
+/// The length of a stanza in bytes, which is that of an envelope.
 const BYTES: usize = 250;
 
 pub(crate) fn components(count: u64) -> io::Result<f64> {
@@ -93,7 +94,7 @@ fn stanza(number: u64) -> String {
     format!("{text}{}{tail}", "x".repeat(fill))
 }
 
-/// What stands up to the end of the next tag.
+/// Reads up to the end of the next tag.
 fn next_tag(reader: &mut BufReader<TcpStream>, tag: &mut Vec<u8>) -> io::Result<()> {
     tag.clear();
     match reader.read_until(b'>', tag)? {

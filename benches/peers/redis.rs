@@ -1,4 +1,4 @@
-//! Redis: entries added to a hundred streams, with its append-only file synced this often.
+//! Redis: entries added to a hundred streams. `sync` says when the append-only file is synced.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ pub(crate) fn stream(count: u64, sync: &str) -> io::Result<f64> {
     };
     let mut line = Vec::new();
     let take = |reader: &mut BufReader<TcpStream>| {
-        // How long its name is, and then the name of the entry.
+        // The answer has two lines: the length of the new entry's id, and the id.
         for starts_with in [b"$".as_slice(), b""] {
             line.clear();
             reader.read_until(b'\n', &mut line)?;

@@ -1,4 +1,4 @@
-//! A server of somebody else's: a program from `PATH` on a free port and in a folder of its own.
+//! A server of another project: a program from `PATH`, on a free port and in its own folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long one may take until it listens.
+/// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server; killed when it is dropped.
+/// A running server; killed when this value is dropped.
 pub(crate) struct Server {
     child: Child,
     port: u16,
@@ -20,7 +20,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a program with what it is to be told of its folder and its port.
+    /// Starts a program and waits until it listens. `arguments` makes the program's arguments of
+    /// its folder and its port.
     pub(crate) fn start(
         program: &str,
         arguments: impl FnOnce(&Path, u16) -> io::Result<Vec<String>>,
@@ -49,7 +50,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A connection to it, for each way.
+    /// Connects to the server. Returns the connection twice, to write and to read.
     pub(crate) fn connect(&self) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
         let stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_nodelay(true)?;
@@ -60,7 +61,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,19 +1,19 @@
-//! Those who push: most of it is in order, and much of it brings a name that was never heard
-//! before, of a payload, a thread, a namespace, an element, a client's id.
+//! Clients that push messages. Most messages are valid. Many bring a name that the pump has never
+//! seen before: of a payload, thread, namespace, element, listener, identity or client id.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Messages that are written at once, and answered before the next.
+/// Messages that are written at once; all are answered before the next block.
 const BLOCK: u64 = 100;
-/// Sessions of each connection that go on for ever.
+/// Sessions that a connection opens at its start and uses until its end.
 const THREADS: u64 = 16;
-/// How often somebody comes with a wrong token.
+/// The longest that a client with a wrong token waits for an answer; then the next one connects.
 const STRANGERS_EVERY: Duration = Duration::from_millis(200);
 
-/// What is pushed, and how it went.
+/// The load to push, and counters of the pump's answers.
 pub(crate) struct Load {
     address: String,
     messages: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Load {
     strangers: AtomicU64,
 }
 
-/// How it went.
+/// A snapshot of the counters.
 pub(crate) struct Counts {
     pub(crate) pushed: u64,
     pub(crate) accepted: u64,
@@ -62,7 +62,7 @@ impl Load {
         }
     }
 
-    /// Pushes over one connection until there were enough, or the time is up.
+    /// Pushes over one connection until all connections have pushed enough, or the time is up.
     pub(crate) fn push(&self, number: u64, until: Instant) {
         let mut stream = TcpStream::connect(&self.address).expect("the pump listens");
         stream.set_nodelay(true).expect("a socket");
@@ -89,7 +89,7 @@ impl Load {
         }
     }
 
-    /// A message; `number` is no other's.
+    /// Builds a message. No other message has the same `number`.
     fn message(&self, number: u64, threads: &[String]) -> String {
         let known = &threads[(number % THREADS) as usize];
         let known = format!("<thread>{known}</thread>");
@@ -113,7 +113,7 @@ impl Load {
         }
     }
 
-    /// Reads until so many pushes were told, and each accepted one was answered.
+    /// Reads until `count` pushes are accepted or refused, and each accepted one is answered.
     fn hear(&self, lines: &mut impl BufRead, count: u64, mut accepted: impl FnMut(&str)) {
         let (mut told, mut open, mut line) = (0, 0_i64, String::new());
         while told < count || open > 0 {
@@ -136,7 +136,7 @@ impl Load {
         }
     }
 
-    /// Comes with one wrong token after another.
+    /// Connects with one wrong token after another until `over` is set.
     pub(crate) fn strangers(&self, over: &AtomicBool) {
         while !over.load(Relaxed) {
             let number = self.strangers.fetch_add(1, Relaxed);
@@ -145,7 +145,7 @@ impl Load {
             let wrong = format!("<authenticate xmlns=\"{core}\" token=\"t{number}\"/>");
             stream.write_all(wrong.as_bytes()).expect("the pump reads");
             stream.set_read_timeout(Some(STRANGERS_EVERY)).expect("a socket");
-            // Whoever guesses waits, and may go before the answer comes.
+            // The pump delays its answers after several wrong tokens, so the read may time out.
             let _ = stream.read_to_string(&mut String::new());
         }
     }
@@ -155,7 +155,7 @@ fn thread(line: &str) -> Option<String> {
     attribute(line, "thread").map(str::to_owned)
 }
 
-/// An echo, with this in its meta.
+/// Returns an echo in an envelope with the given `<meta>`.
 pub(crate) fn envelope(meta: &str, text: &str) -> String {
     format!(
         "<message xmlns=\"https://xml-pipeline.org/ns/envelope/v1\"><meta>{meta}</meta>\
@@ -167,7 +167,7 @@ fn bare(payload: &str) -> String {
     format!("{payload}\n")
 }
 
-/// What an attribute says, in a line that the pump wrote.
+/// Returns the value of an attribute in a line that the pump wrote.
 pub(crate) fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let start = line.find(&format!(" {name}=\""))? + name.len() + 3;
     line[start..].split('"').next()

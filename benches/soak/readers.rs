@@ -1,5 +1,5 @@
-//! Those who read the log while it grows: one follows it in its file, one follows a thread over a
-//! socket, and one shows threads again and again.
+//! Readers of the log while it grows. One follows the log's file, one follows a thread over a
+//! socket, and one shows that thread again and again.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use crate::load::{attribute, envelope};
 
-/// How often a thread is shown.
+/// How often the thread gets a message and is shown.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Where they read.
+/// The readers, with the pump's folder and its address.
 pub(crate) struct Readers<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) address: &'a str,
 }
 
 impl Readers<'_> {
-    /// Reads until it is over; how many readings there were.
+    /// Reads until `over` is set. Returns how often the thread was shown, plus one for each of the
+    /// two followers.
     pub(crate) fn during(&self, over: &AtomicBool) -> u64 {
         let mut tail = self.program(&["tail", "--follow", "--json"]).spawn().expect("it runs");
         let stream = TcpStream::connect(self.address).expect("the pump listens");
@@ -44,7 +45,7 @@ impl Readers<'_> {
         readings
     }
 
-    /// Opens a thread and follows it; its name.
+    /// Opens a thread, follows it, and returns its id.
     fn followed(&self, mut stream: &TcpStream) -> String {
         stream.write_all(envelope("", "begin").as_bytes()).expect("the pump reads");
         let mut line = String::new();
@@ -66,7 +67,7 @@ impl Readers<'_> {
     }
 }
 
-/// Whether the log is what was written, from its first byte.
+/// Runs `pumphouse verify` over the whole log. Returns whether the log is as it was written.
 pub(crate) fn verify(folder: &Path) -> bool {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pumphouse"));
     let verified = command.arg("verify").current_dir(folder).stdout(Stdio::null()).status();

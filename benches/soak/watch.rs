@@ -1,4 +1,4 @@
-//! What the pump takes of the machine, a look a second.
+//! Samples of the pump's use of the machine, one per second.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::server::Server;
 
-/// How often it is looked.
+/// How often a sample is taken.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was seen at one look.
+/// The pump's use of the machine at one time.
 #[derive(Default)]
 pub(crate) struct Sample {
     pub(crate) memory_kib: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Sample {
     pub(crate) wal_bytes: u64,
 }
 
-/// Who looks.
+/// Takes samples from the pump's process, its metrics and its write-ahead log.
 pub(crate) struct Watch {
     process: PathBuf,
     metrics: String,
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// Looks until it is over.
+    /// Takes samples until `over` is set.
     pub(crate) fn during(&self, over: &AtomicBool) -> Vec<Sample> {
         let mut samples = Vec::new();
         while !over.load(Relaxed) {
