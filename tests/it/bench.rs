@@ -1,4 +1,4 @@
-//! `pumphouse bench`: which rows there are, and what each says.
+//! `pumphouse bench`: its rows, and the figures of each row.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The command line as people and scripts meet it: what it prints, what it ends with.
+//! The command line as people and scripts use it: its output and its exit codes.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

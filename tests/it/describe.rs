@@ -1,4 +1,4 @@
-//! `describe` and `inspect payload`: what the program tells of its payloads, and of wrong ones.
+//! `describe` and `inspect payload`: what the program says of its payloads, and of invalid ones.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The examples, run: what their heads promise is what they print.
+//! Runs the examples. Each prints what the comment at its head promises.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! What failed: one answer, whatever failed, and however it is asked for.
+//! Failures of every kind are marked as failed, and every way of asking for failures shows the same
+//! ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;

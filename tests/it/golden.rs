@@ -1,5 +1,5 @@
-//! Files that say what is made: compared, or with `BLESS=1` written anew. And what `xmllint` says
-//! of a schema and its examples.
+//! Golden files: compared with what the code makes now, or written anew with `BLESS=1`. Also runs
+//! `xmllint` over schemas and their examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};

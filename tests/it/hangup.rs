@@ -1,4 +1,4 @@
-//! SIGHUP: what a server reads again, and that the signal never ends it.
+//! SIGHUP: which files a server reads again, and that the signal never ends the server.
 
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

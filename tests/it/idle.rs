@@ -1,5 +1,5 @@
-//! Crowds: connections that say nothing, and connections that stop in the middle of a message.
-//! The pump is another process, as it would be.
+//! Many connections at once: some send nothing, some stop in the middle of a message. The pump is
+//! another process, as in production.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! `init trial && cd trial && cargo run`, as a stranger types it: a project that works at once, and
-//! whose answer is one edit away.
+//! `init trial && cd trial && cargo run`, as a newcomer types it. The new project works at once,
+//! and one edit changes its answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};

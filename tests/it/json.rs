@@ -1,5 +1,5 @@
-//! Payloads as JSON, from outside: what a type writes, its JSON form is; and what is told about a
-//! form that is wrong.
+//! Payloads as JSON, from outside the crate: a payload's JSON form stands for what its type writes,
+//! and every mistake in a form is reported with its path.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

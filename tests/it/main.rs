@@ -1,4 +1,4 @@
-//! Everything that is tested from outside, in one binary.
+//! All tests from outside the crate, in one binary.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -56,7 +56,8 @@ mod ui;
 mod upgrade;
 mod workflows;
 
-/// Says what this machine can't be tested for, past the test runner, which would keep it to itself.
+/// Reports a test that this machine can't run. Writes to the process's error output, because the
+/// test runner would hide a printed line.
 fn skipped(why: &str) {
     use std::io::Write as _;
     let test = std::thread::current().name().unwrap_or_default().to_owned();

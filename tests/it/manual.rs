@@ -1,5 +1,5 @@
-//! Every code block of the manual: commands are run and what they print is compared, queries find
-//! something, XML is well-formed, programs are compiled.
+//! Checks every code block of the manual. Commands are run and their output is compared, queries
+//! must find something, XML must be well-formed, and programs are compiled.
 
 mod page;
 mod stage;

@@ -1,4 +1,4 @@
-//! What operators and auditors have: filters, following, trees, exports, completions.
+//! Verbs for operators and auditors: filters, following, trees, exports and completions.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

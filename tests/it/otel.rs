@@ -1,4 +1,5 @@
-//! Spans for OpenTelemetry, exported and followed as an operator does it, at a collector of ours.
+//! Spans for OpenTelemetry, sent to a collector of the tests' own: exported from a log as an
+//! operator does it, or sent by a running pump.
 
 #[cfg(feature = "otel")]
 mod collector;

@@ -1,4 +1,4 @@
-//! What the pages say of the project, as far as a test can know it.
+//! Checks the project's pages: the reasons for dependencies, and links.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The house staff as a stranger's code: the same files, compiled outside the crate, so that the
-//! compiler proves that they use nothing but what everybody can.
+//! The house staff compiled outside the crate, from the same files. The compiler thereby proves
+//! that they use only the public API.
 
 #[path = "../../listeners/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a stranger may leave some of it unused")]

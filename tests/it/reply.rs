@@ -1,5 +1,5 @@
-//! A model's reply, understood while it is written: the protocol's own examples, rules, dirty
-//! input, and chunks of any size.
+//! A model's reply, parsed while it is being written: the protocol's own examples, its rules,
+//! malformed input, and chunks of any size.
 
 mod bad;
 mod chunks;

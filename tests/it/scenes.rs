@@ -1,5 +1,5 @@
-//! Scenes: conversations in files, played in memory and over a socket, and those that the pages
-//! of the faults show.
+//! Scenes: conversations in files, played in memory and over sockets. The pages of the faults have
+//! scenes, too.
 
 mod cast;
 mod memory;

@@ -1,5 +1,5 @@
-//! The wire as files: the envelope's schema, written by hand, and those of every house payload,
-//! written by its type and kept current here.
+//! Schemas of the wire as files: the envelope's, written by hand, and that of every house payload,
+//! generated from its type. The tests keep the generated files current.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What docs/security.md claims is held by tests that exist, and what it claims of the supply.
+//! Checks docs/security.md: the tests that hold its claims exist, and its claims about the supply
+//! chain are true.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The twelve findings of the security list that the author of the seeds wrote against himself:
-//! each is a test here, by name, and names the tests that hold it.
+//! Twelve weaknesses that the author of the seed projects found in those projects. For each there
+//! is a test with its number, which names the tests that guard against the weakness.
 
 use crate::security::{has_test, read, root};
 

@@ -1,4 +1,4 @@
-//! What people are shown of a thread beside its messages: what is hidden from prompts, and its
+//! What `show` and `tree` tell of a thread beside its messages: what is hidden from prompts, and
 //! checklists.
 
 use pumphouse::listeners::echo::Echo;

@@ -1,5 +1,5 @@
-//! Sinks of a manifest, as an operator has them: files, and a WebSocket that goes away and comes
-//! back.
+//! Sinks of a manifest, as an operator sets them up: files, and a WebSocket whose peer goes away
+//! and comes back.
 
 mod channel;
 mod files;

@@ -1,4 +1,4 @@
-//! `budget`, run as an operator runs it: it agrees with the log to the token.
+//! `budget`, run as an operator runs it: its figures agree with the log to the token.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The verbs by which operators steer what runs: each against a server, with what the log keeps.
+//! The verbs by which operators steer running threads. Each is run against a server, and the log's
+//! entries are checked.
 
 use pumphouse::ThreadId;
 use pumphouse::client::Client;

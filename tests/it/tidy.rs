@@ -1,5 +1,5 @@
-//! The house rules that the compiler doesn't know: functions from text to complaints, and what
-//! they say of this project.
+//! House rules that the compiler doesn't check: functions that find violations in a text, and tests
+//! that apply them to this project.
 
 mod code;
 mod faults;

@@ -1,4 +1,4 @@
-//! What the program traces on its error output.
+//! The traces that the program writes on its error output.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

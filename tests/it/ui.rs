@@ -1,4 +1,4 @@
-//! What the compiler says to those who get a payload or a listener wrong.
+//! The compiler's messages about invalid payloads and listeners.
 
 /// One test, for every case is a crate of its own. `TRYBUILD=overwrite` writes what is said anew.
 #[test]

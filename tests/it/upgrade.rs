@@ -1,4 +1,4 @@
-//! Logs of older versions, served and read by this one.
+//! Logs of older versions, served and read by this version.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
-//! The organism of `pumphouse demo agent` on a log that stays, so many times as quick. Each visit
-//! to its library is a line in a file that no crash of the pump takes back. `tests/it/crash` asks
-//! it and kills it.
+//! The organism of `pumphouse demo agent`, with its log in a file and with its waits divided by
+//! SPEED. Each query of its library adds a line to a file that no crash of the pump takes back.
+//! `tests/it/crash` sends messages to the program and kills it.
 //!
 //! `demo LOG LEDGER SPEED`
 

@@ -1,6 +1,6 @@
-//! A pump whose listeners do things outside of it: each effect is a line in a file that no crash
-//! of the pump takes back. It may be told at which of its batches it is to die, and how far that
-//! batch is to come. `tests/it/crash` starts it, loads it and kills it.
+//! A pump whose listeners have effects outside of it. Each effect adds lines to a file that no
+//! crash of the pump takes back. The last arguments may say at which of its batches the pump dies,
+//! and how far that batch gets. `tests/it/crash` starts the program, loads it and kills it.
 //!
 //! `effects LOG LEDGER HEADS full|normal [refused|taken|kept NUMBER]`
 

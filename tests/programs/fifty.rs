@@ -1,8 +1,9 @@
-//! A workflow of fifty steps that has everything a workflow may have: `order`, with `pack` as one
-//! of its steps. The programs and tests that run it have a tool that works as [`Work`] says.
+//! A workflow of fifty steps that has everything a workflow may have: `order`, with the workflow
+//! `pack` as one of its steps. The programs and tests that run it have a tool that handles
+//! [`Work`].
 //!
-//! With `n` above 3 the last step fails, and what was done is undone; otherwise a run comes to its
-//! end.
+//! With `n` above 3 the last step fails, and the completed steps are undone. Otherwise the run
+//! succeeds.
 
 use pumphouse::prelude::*;
 use serde_json::{Value, json};

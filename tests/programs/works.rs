@@ -1,9 +1,10 @@
-//! An agent that says what a file holds, turn by turn, on a log that stays, with a tool that takes
-//! its time, and a workflow of fifty steps. `tests/it/crash` asks it and kills it.
+//! An agent whose replies are in a file, turn by turn. The pump has its log in a file, a tool that
+//! takes its time, and a workflow of fifty steps. `tests/it/crash` sends messages to the program
+//! and kills it.
 //!
-//! `works LOG TURNS`: the turns are separated by lines of `---`. The tokens are `ann` and `bob`.
-//! Beside the log, the file `effects` has a line for each attempt of the tool, `try KEY`, and for
-//! each thing that it has done, `did KEY WHAT`.
+//! `works LOG TURNS`: TURNS is the file of the replies, separated by lines of `---`. The tokens are
+//! `ann` and `bob`. The file `effects` beside the log has a line `try KEY` for each attempt of the
+//! tool, and a line `did KEY WHAT` for each completed effect.
 
 #![expect(clippy::expect_used, reason = "a test's program may fail where it stands")]
 

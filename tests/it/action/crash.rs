@@ -1,5 +1,5 @@
-//! Whenever the machine stops, the actions of a thread go on where they were: each has one result,
-//! and what was done with one key was done for one action.
+//! The machine stops at any time, and the actions of a thread continue after the restart. Each
+//! action has one result, and effects under one key belong to one action.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Actions run while the agent goes on writing: what *Streaming Inline Tool Execution* asks to be
-//! tested, and the examples of *Streaming Execution Protocol*.
+//! Actions run while their agent is still writing. These are the tests that *Streaming Inline Tool
+//! Execution* asks for, and the examples of *Streaming Execution Protocol*.
 
 use super::{Dispatch, Over, Pause, Says, Turn, play};
 

@@ -1,5 +1,5 @@
-//! What `action` makes of what an agent writes, on virtual time: the agent here follows a script,
-//! and its words go through the parser of replies as a model's would.
+//! The listener `action` on virtual time. The agent here follows a script, and its text goes
+//! through the parser of replies as a model's text does.
 
 mod crash;
 mod execution;

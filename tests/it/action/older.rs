@@ -1,5 +1,5 @@
-//! A log of 0.1.0 is read as it was written: its results settle their actions, whatever would come
-//! of the same messages today, and what was under way goes on.
+//! A log of version 0.1.0 keeps its meaning. Its recorded results settle their actions, even if the
+//! same messages would lead to other results today. Unfinished actions continue.
 
 use bytes::Bytes;
 use pumphouse::listeners::action::words::{ResultValue, Status};

@@ -1,4 +1,4 @@
-//! What references come to over a whole pump.
+//! How references to results are resolved in a whole pump.
 
 use super::*;
 

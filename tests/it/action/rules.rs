@@ -1,5 +1,5 @@
-//! The rules of docs/actions.md over a whole pump: whom an action may call, what it says when it
-//! can't, what its references come to.
+//! The rules of docs/actions.md in a whole pump: which listeners an action may call, how an action
+//! reports that it can't, and how its references are resolved.
 
 use pumphouse::listeners::action::words::ActionsCancelled;
 

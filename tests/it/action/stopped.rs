@@ -1,4 +1,4 @@
-//! An agent that stopped is a failure of the action that called it, whatever it was called by.
+//! An agent that stopped is a failure of the action that called it, whatever type the action has.
 
 use pumphouse::wire::core::ThreadSpawned;
 

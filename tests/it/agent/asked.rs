@@ -1,4 +1,4 @@
-//! A second question in a thread while the first is being answered.
+//! A second question in a thread, while the first question is being answered.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What turns reserve and settle of a tree's budget, and where that ends an agent.
+//! What turns reserve and settle of a tree's budget, and how an agent ends when its budget is
+//! spent.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::Settings;

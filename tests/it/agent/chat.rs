@@ -1,4 +1,5 @@
-//! `chat`, through pipes; what a terminal shows is tested beside its code.
+//! `chat` through pipes and, with `script`, on a terminal. More tests of the terminal are beside
+//! its code.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

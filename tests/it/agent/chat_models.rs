@@ -1,4 +1,5 @@
-//! Models that answer in plain text, and call in their own words: D11 and D15 of the findings.
+//! Models that answer in plain text and make calls in their own syntax. Test names such as `d11_…`
+//! begin with the number of a review's finding.
 
 use pumphouse::listeners::action::words::{Action, Dialect as CallForm};
 use pumphouse::listeners::agent::settings::{Dialect, Settings};

@@ -1,4 +1,4 @@
-//! What the command line tells of agents.
+//! What the command line shows of agents.
 
 use pumphouse::client::{Client, Push};
 use pumphouse::door::{Options, Tcp};

@@ -1,5 +1,5 @@
-//! Control flow in a reply: blocks around actions, templates and compensations, of a served
-//! manifest with a scripted model.
+//! Control flow in replies: blocks around actions, templates and compensations. The agent comes
+//! from a served manifest and has a scripted model.
 
 use std::io::Write as _;
 use std::process::Stdio;

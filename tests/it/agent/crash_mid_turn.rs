@@ -1,5 +1,5 @@
-//! Whenever the machine stops, an agent goes on: one final response, one result for each action,
-//! and each effect under one key.
+//! The machine stops at any point of a turn, and the agent continues after the restart. There is
+//! one final response, one result for each action, and one key for each effect.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

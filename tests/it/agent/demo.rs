@@ -1,4 +1,4 @@
-//! The demo's thread, on virtual time.
+//! The thread of `pumphouse demo agent`, on virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

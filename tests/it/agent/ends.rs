@@ -1,4 +1,4 @@
-//! What ends an agent's work, and what belongs to work that has ended.
+//! Which events end an agent's work, and which messages belong to work that has ended.
 
 use std::sync::Mutex;
 

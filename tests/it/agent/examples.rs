@@ -1,12 +1,12 @@
 //! The examples of *Streaming Execution Protocol* (`execution-…`), of the metadata document
-//! (`metadata-…`) and of *Reasoning & Iteration* (`iteration-…`), as an agent writes them: what
-//! comes of each in its thread. Beside each, as the parser's tests have it, `.came` has the lines,
-//! and `.yaml` the fields that the document declares for it.
+//! (`metadata-…`) and of *Reasoning & Iteration* (`iteration-…`), as replies of an agent. They are
+//! the files of the parser's tests. The file `.came` beside an example has the lines that its
+//! thread comes to. A file `.yaml` has the fields that the document declares for the example.
 //!
-//! What takes more than one turn stands where its matter does: what the pump tells in
-//! `iteration.rs`, errors in metadata in `tests/it/feeds/metadata.rs`, feeds and
-//! `internal_actions` in `tests/it/feeds`, the tests that *Streaming Inline Tool Execution* lists,
-//! by name, in `tests/it/reply/tools.rs`, `tests/it/action/execution.rs` and `transcript.rs`.
+//! Examples that take more than one turn are tested elsewhere: notices of the pump in
+//! `iteration.rs`, errors in metadata in `tests/it/feeds/metadata.rs`, feeds and `internal_actions`
+//! in `tests/it/feeds`. The tests that *Streaming Inline Tool Execution* lists are, under the names
+//! it gives them, in `tests/it/reply/tools.rs`, `tests/it/action/execution.rs` and `transcript.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What a model is told of its mistakes, and of what it began: D9, D5 and D15 of the findings.
+//! What prompts tell a model of its mistakes and of the actions that it began. Test names such as
+//! `d15_…` begin with the number of a review's finding.
 
 use pumphouse::model::Kind;
 

@@ -1,4 +1,4 @@
-//! What a clear hides of an agent's thread, and what it doesn't.
+//! Which messages of an agent's thread a clear hides, and which it doesn't.
 
 use pumphouse::listener::{Apply as _, Clears};
 use pumphouse::listeners::agent::ask as asking;

@@ -1,5 +1,5 @@
-//! What models, tools and servers may do to an agent, and how each ends: in entries that can be
-//! seen, and as the settings say.
+//! Hostile models, tools and servers. Each attack on an agent ends as the settings say, and leaves
+//! entries that show it.
 
 use std::time::Duration;
 

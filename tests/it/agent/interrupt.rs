@@ -1,4 +1,4 @@
-//! An agent that is interrupted stops what it does, says so, and goes on with what comes next.
+//! An agent that is interrupted stops its work, says so, and continues with the next message.
 
 use pumphouse::listeners::action::words::ActionResult;
 use pumphouse::listeners::agent::settings::{FinalWithActions, Settings};

@@ -1,5 +1,5 @@
-//! The examples of *Reasoning & Iteration* over two turns: what an agent writes, and what it is
-//! told of that.
+//! The examples of *Reasoning & Iteration* over two turns: the agent's reply, and what the next
+//! prompt says of that reply.
 
 use pumphouse::listeners::agent::words::CognitionOut;
 use pumphouse::wire::core::{ContextCleared, SystemThreadError, ThreadSpawned};

@@ -1,4 +1,4 @@
-//! Agents: turns, what comes of their words, and where they end.
+//! Agents: their turns, the payloads that their replies send, and how their work ends.
 
 mod asks;
 mod asked;

@@ -1,4 +1,5 @@
-//! Calls in a provider's own protocol: the same payloads as any other, told apart by an attribute.
+//! Calls in a provider's native protocol. They become the same payloads as other calls, with an
+//! attribute that tells them apart.
 
 use pumphouse::listeners::action::words::{Action, ActionResult, Dialect as CallForm};
 use pumphouse::listeners::agent::recall::recall;

@@ -1,4 +1,5 @@
-//! Work has one asker: what an answer waits for, when an agent goes on, and who is answered.
+//! An agent works for one asker at a time: what an answer waits for, when the agent continues, and
+//! which sender gets the answer.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::action::words::{ActionResult, Status};

@@ -1,4 +1,4 @@
-//! What an agent is told of its peers: examples that it can write as they stand.
+//! What prompts say of an agent's peers: examples that the agent can write exactly as shown.
 
 use pumphouse::listeners::agent::settings::Settings;
 use pumphouse::listeners::standard;

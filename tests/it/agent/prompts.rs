@@ -1,4 +1,5 @@
-//! What prompts say of what came, in its place, and of what went otherwise than asked.
+//! How prompts show messages in their order, and how they report interruptions, failures and
+//! mistakes.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::words::{CognitionIn, Correction, Interrupt};

@@ -1,6 +1,7 @@
-//! Whatever a scripted agent does, and whoever asks, interrupts or stops the pump meanwhile: what
-//! `docs/agents.md` promises holds. Each seed is a run of the real agent on the real engine in
-//! virtual time, and its log is read as an auditor would.
+//! Property tests of an agent. The promises of `docs/agents.md` hold whatever a scripted agent
+//! does, and whoever asks, interrupts or stops the pump meanwhile. Each seed is a run of the real
+//! agent on the real engine in virtual time. The run's log is then checked as an auditor would
+//! check it.
 
 mod audit;
 mod book;

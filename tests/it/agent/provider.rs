@@ -1,4 +1,5 @@
-//! Providers that say no: a rate limit is waited for, a refusal isn't asked again.
+//! Providers that refuse requests: after a rate limit the agent waits and asks again, after another
+//! refusal it doesn't.
 
 use std::sync::Mutex;
 

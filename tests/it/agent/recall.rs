@@ -1,4 +1,4 @@
-//! Prompts, made of the log again.
+//! Prompts that are made again from the log.
 
 use pumphouse::listeners::agent::recall::{Forgotten, recall};
 use pumphouse::listeners::agent::settings::Settings;

@@ -1,4 +1,4 @@
-//! What references come to in responses.
+//! How references in responses are resolved.
 
 use pumphouse::listeners::feed::{Definition, Feeds, Source};
 use serde_json::json;

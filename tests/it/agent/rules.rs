@@ -1,4 +1,4 @@
-//! What settings say, and what becomes of it.
+//! An agent's settings, and what each of them does.
 
 use std::time::Duration;
 

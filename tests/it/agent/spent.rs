@@ -1,4 +1,4 @@
-//! A thread that is over budget asks no model, and still settles the response of a last turn.
+//! A thread that is over its budget asks no model, but still settles the response of a last turn.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::Settings;

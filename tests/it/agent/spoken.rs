@@ -1,5 +1,5 @@
-//! The examples of *Streaming Execution Protocol* that call an agent, with agents for all whom they
-//! call, who answer in words made of what they were sent.
+//! The examples of *Streaming Execution Protocol* that call an agent. Here every listener that they
+//! call is an agent, and answers with text made of the message that it got.
 
 use std::fs;
 use std::path::{Path, PathBuf};

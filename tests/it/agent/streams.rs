@@ -1,5 +1,5 @@
-//! Streams: an action that is called with each partial result of another one, of agents on virtual
-//! time.
+//! Streams of agents on virtual time: an action is called with each partial result of another
+//! action.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Agents whose answer is JSON: one of their final payloads, as the whole text of a reply.
+//! Agents that answer in JSON: the whole text of a reply is one of the agent's final payloads.
 
 use std::sync::Mutex;
 

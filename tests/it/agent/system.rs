@@ -1,5 +1,5 @@
-//! What an agent's model is told before all else, and who is named in its prompts: the findings'
-//! judgement of the prompt, by its numbers.
+//! The system text of an agent's prompts, and the senders that prompts name. Test names such as
+//! `d16_…` begin with the number of a review's finding.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::{Ability, Dialect, Settings};

@@ -1,4 +1,5 @@
-//! What of a reply is text, what of it is told, and that nothing written is lost.
+//! Which parts of a reply are text, which of them the agent is told about, and that no text is
+//! lost.
 
 use pumphouse::listeners::action::words::{Action, ActionResult};
 use pumphouse::listeners::agent::settings::{Dialect, Settings};

@@ -1,5 +1,5 @@
-//! Transcripts: what *Streaming Inline Tool Execution* asks to be tested of them, and the grammar
-//! of providers.
+//! Transcripts: the tests that *Streaming Inline Tool Execution* asks for, and the grammar that
+//! providers require of a conversation.
 
 use std::collections::BTreeSet;
 

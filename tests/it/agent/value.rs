@@ -1,4 +1,4 @@
-//! The value of a result: what references, parameters, results, feeds and prompts show.
+//! The value of a result, as references, parameters, results, feeds and prompts show it.
 
 use pumphouse::listeners::action::words::{ActionError, ActionResult, ResultValue, ValueForm};
 use pumphouse::listeners::agent::messages::conversation;

@@ -1,4 +1,4 @@
-//! A pump on virtual time with agents in it, and a disk that keeps their threads.
+//! A pump on virtual time with agents, and a simulated disk that keeps their threads.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

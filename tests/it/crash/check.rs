@@ -1,5 +1,5 @@
-//! What must be true after a crash, read from the log, from what clients were told, and from the
-//! ledger of effects.
+//! Checks what must be true after a crash, from the log, from the answers that clients got, and
+//! from the ledger of effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

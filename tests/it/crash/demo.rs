@@ -1,5 +1,5 @@
-//! The demo's agent as a process, killed at each entry that its threads come to: whoever asks
-//! again hears the same last word, and its library was asked under the same keys.
+//! The demo's agent in a process that is killed at each entry of its threads. An asker that asks
+//! again gets the same last message, and the agent's library was asked under the same keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};

@@ -1,4 +1,4 @@
-//! `tests/programs/effects.rs` as a process: where it keeps what, and its end.
+//! The program `tests/programs/effects.rs` as a process: the places of its files, and how it ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Clients that push without pause, remember what they were told, and say again after a crash
-//! what nobody answered.
+//! Clients that push without pause and remember the pump's answers. After a crash they push again
+//! what was not answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};

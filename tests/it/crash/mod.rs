@@ -1,5 +1,5 @@
-//! Crashes of a real process under load: what was acknowledged is there, once; what must not be
-//! done twice wasn't; the head of before is on the chain.
+//! Crashes of a real process under load. Each acknowledged message is in the log once, effects that
+//! must not be repeated happened at most once, and the head from before the crash is on the chain.
 
 mod check;
 mod demo;

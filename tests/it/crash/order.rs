@@ -1,5 +1,5 @@
-//! What the system saw: no acknowledgement went out, and no effect was begun, before the disk had
-//! said that it has the message.
+//! Checks the pump's system calls. No acknowledgement is sent and no effect begins before a sync of
+//! the disk has covered the message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

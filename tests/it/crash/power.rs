@@ -1,6 +1,6 @@
-//! Power cuts: the log is on a small file system of its own, whose image is copied while the pump
-//! stands still. The copy has what the disk had, and nothing of what only the system knew; it is
-//! mounted, as after a cut, and looked at.
+//! Power cuts. The log is on a small file system of its own, whose image is copied while the pump
+//! is suspended. The copy has what was on the disk, and nothing that was only in the system's
+//! memory. The copy is then mounted, as after a power cut, and checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Sick machines: a disk that is full and then isn't, one that fails, a process without
-//! descriptors. Nothing is acknowledged that isn't kept, and what can recover does.
+//! Sick machines: a full disk that has room again later, a disk that fails, and a process without
+//! file descriptors. Nothing is acknowledged that isn't in the log, and the pump recovers where it
+//! can.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Write};

@@ -1,6 +1,6 @@
-//! An agent's process, killed at each entry of scenes in which answers are held, waited for,
-//! withdrawn and interrupted, and of a workflow of fifty steps: each asker hears the same last
-//! word, and what the workflow's steps did is done once.
+//! An agent's process that is killed at each entry of its scenes. In the scenes, answers are held,
+//! waited for, withdrawn and interrupted, and a workflow of fifty steps runs. Each asker gets the
+//! same last message, and each effect of the workflow's steps happens once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};

@@ -1,5 +1,5 @@
-//! A log that was damaged, in any way there is: `verify` finds it and says where, nothing panics,
-//! and a pump that is started on it delivers nothing that was changed.
+//! Logs that are damaged in every way. `verify` finds the damage and says where it is, nothing
+//! panics, and a pump that is started on such a log delivers nothing that was changed.
 
 mod ways;
 mod written;

@@ -1,4 +1,5 @@
-//! How a file is damaged: by the disk, by a hand, by somebody who knows what he does.
+//! Ways to damage a log's file: by the disk, by hand, and by an attacker who knows how the log is
+//! protected.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The log that is damaged: threads below threads, forks, large and small bodies, ids of clients,
-//! messages that were handled and some that weren't.
+//! The log that is damaged. It has child threads, forks, large and small bodies, client ids, and
+//! messages of which some were handled and some weren't.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Bad input: each gets its numbered fault, and the neighbour doesn't notice.
+//! Invalid input: each case gets its numbered fault, and other clients aren't affected.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

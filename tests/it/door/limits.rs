@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, or many.
+//! Clients that are slow, silent, or too many.
 
 use std::time::Duration;
 

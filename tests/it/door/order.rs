@@ -1,4 +1,5 @@
-//! Answers in push order, replies after their answers, and what is pushed twice.
+//! The order of a door's lines: answers in push order, replies after their answers. Also pushes
+//! that are sent twice.
 
 use std::net::SocketAddr;
 use std::path::Path;

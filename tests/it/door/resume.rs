@@ -1,4 +1,4 @@
-//! A client whose connections are cut at random: nothing is lost, nothing is doubled.
+//! A client whose connections are cut at random: no message is lost, and none is doubled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! TLS over TCP: what is shown, what is trusted, what is read again.
+//! TLS over TCP: which certificates are shown and trusted, and when files are read again.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Who comes in, as whom, and who doesn't.
+//! Tokens: which connections a door accepts, and under which identity.
 
 use pumphouse::client::Error;
 use pumphouse::door::{self, Options, Tcp, Tokens};

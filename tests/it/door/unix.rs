@@ -1,4 +1,4 @@
-//! Who comes over a Unix socket: the user, who is an operator.
+//! Connections over a Unix socket: they speak as their user, who is an operator.
 
 use std::path::PathBuf;
 

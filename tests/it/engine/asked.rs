@@ -1,4 +1,5 @@
-//! `Asked`: the message whose handling sent the request that a reply answers.
+//! The context `Asked` tells the handler of a reply which message was being handled when the
+//! request was sent.
 
 use std::sync::Arc;
 

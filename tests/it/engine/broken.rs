@@ -1,4 +1,4 @@
-//! A worker that panics: whoever pushes afterwards is refused.
+//! A worker that panics: later pushes are refused.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! What a tree of threads may spend: reserved before, settled after, and never one too much.
+//! Budgets of trees of threads: an amount is reserved before it is spent and settled afterwards,
+//! and no limit is exceeded.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What `build()` says: everything at once.
+//! Errors of `build()`: all of them are reported at once.
 
 use std::time::Duration;
 

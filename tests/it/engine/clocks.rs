@@ -1,4 +1,5 @@
-//! The wall clock is set while a pump runs: what goes by it, and what goes by the time that passes.
+//! The wall clock is set while a pump runs: what goes by the wall clock, and what goes by the time
+//! that passes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Structs as arguments and as results of handlers: `FromContext` and `IntoEmit` derived.
+//! Structs as arguments and results of handlers, with derived `FromContext` and `IntoEmit`.
 
 use pumphouse::listener::{FromContext, IntoEmit};
 use pumphouse::prelude::*;

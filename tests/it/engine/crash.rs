@@ -1,5 +1,5 @@
-//! What a start makes of what a crash left behind. The crash: the runtime goes, and with it every
-//! task, at once.
+//! How a start recovers from a crash. A crash here means that the runtime is dropped, and with it
+//! every task, at once.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

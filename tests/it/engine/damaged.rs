@@ -1,4 +1,4 @@
-//! Threads that can't be read any more: who learns of that.
+//! Threads that can't be read any more because they are damaged, and which senders are told so.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What is inline and pure runs before the log has its message, and is in the log with it.
+//! Handlers that are inline and pure run before their message is in the log. One commit has the
+//! message and what such a handler emits.
 
 use pumphouse::listener::{Context, FromContext};
 use pumphouse::prelude::*;

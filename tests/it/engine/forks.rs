@@ -1,4 +1,4 @@
-//! Forks: threads that go on from an entry of another.
+//! Forks: threads that continue from an entry of another thread.
 
 use std::sync::Arc;
 use std::time::Duration;

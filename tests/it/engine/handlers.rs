@@ -1,4 +1,4 @@
-//! What handlers may take, how they end, and what becomes of the message then.
+//! Handlers: what they may take, how they end, and what happens to their message then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

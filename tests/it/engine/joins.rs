@@ -1,4 +1,5 @@
-//! Joins: a handler goes on when all, any or so many of the threads that it opened have ended.
+//! Joins: a handler continues when all, any or a given number of the threads that it opened have
+//! ended.
 
 use std::time::Duration;
 

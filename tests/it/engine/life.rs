@@ -1,4 +1,4 @@
-//! The organism's own life, in its own thread.
+//! The organism's own thread: its starts and stops, and what listeners record there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,5 @@
-//! Messages that go round in a circle are stopped with a warning and a reason, and those that
-//! get somewhere never are.
+//! Messages that go round in a circle are stopped with a warning and a reason. Messages that make
+//! progress are never stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What the engine promises, rule by rule, through the public API alone.
+//! The engine's promises, rule by rule, tested through the public API alone.
 #![allow(clippy::disallowed_methods, reason = "handlers in tests sleep as users' do")]
 
 mod asked;

@@ -1,4 +1,4 @@
-//! In which order, and how many at once.
+//! In which order handlers run, and how many of them at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

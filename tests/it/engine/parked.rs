@@ -1,4 +1,5 @@
-//! A serial listener may keep messages of its queue until its work on them is done.
+//! Parked messages: a serial listener may keep messages of its queue until its work on them is
+//! done.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What whoever pushes hears: acceptance, refusal, answers, client ids.
+//! What the client of a push is told: acceptance, refusal and answers. Also client ids.
 
 use std::sync::{Arc, Mutex};
 

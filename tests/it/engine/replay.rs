@@ -1,4 +1,4 @@
-//! Replaying: pure listeners come to what the log has, or it is said where not.
+//! Replay: pure listeners produce what the log has, or the replay shows the first difference.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Who gets what comes of a message.
+//! Which sender or listener gets an answer, an error or another emission.
 
 use pumphouse::log::Flags;
 use pumphouse::prelude::*;

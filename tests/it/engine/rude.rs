@@ -1,5 +1,5 @@
-//! Listeners that panic, hang, flood or never yield, all at once: a neighbour who behaves notices
-//! nothing, and each of their messages comes to one end.
+//! Listeners that panic, hang, flood or never yield, all at once. A well-behaved neighbour isn't
+//! affected, and each message to such a listener has one outcome.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How threads are, or were, from the log alone.
+//! The state of threads, at present or at an earlier entry, computed from the log alone.
 #![expect(clippy::disallowed_methods, reason = "a test's own environment")]
 
 use std::sync::Arc;

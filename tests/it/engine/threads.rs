@@ -1,4 +1,4 @@
-//! Threads below others: how they are opened, how they end, and who hears of it.
+//! Child threads: how they are opened, how they end, and which listeners are told.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Timers: how many a thread may have, how often they may tick, and that all of them do.
+//! Timers: how many a thread may have, how often they may tick, and that every timer ticks.
 
 use pumphouse::limits::XmlLimits;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Checklists: what they bound, what they outlive, and what is said where one is left.
+//! Checklists: their limits, how long they last, and how open steps are reported.
 
 use std::sync::Arc;
 use std::time::Duration;

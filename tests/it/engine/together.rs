@@ -1,4 +1,4 @@
-//! Pushes that one handling takes in are answered together.
+//! Pushes that one run of a handler takes in together have one answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What agents ask about their feeds and tools by internal actions.
+//! Internal actions by which agents ask about their feeds and tools.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What agents change of their feeds by internal actions.
+//! Internal actions by which agents change their feeds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The feeds that *Streaming Execution Protocol* declares: each is had by its own words.
+//! The feeds that *Streaming Execution Protocol* declares. They are declared here in the document's
+//! own words, fetched, and shown in a prompt.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How prompts show feeds: the forms, the limits of bytes, and feeds that are for references only.
+//! How prompts show feeds: the formats, the limits in bytes, and feeds that only references use.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Metadata over whole turns: set, kept, refused, told.
+//! Metadata over whole turns: what is set, kept, refused and reported.
 
 use pumphouse::listeners::agent::words::Response;
 use pumphouse::listeners::feed::Feeds;

@@ -1,4 +1,4 @@
-//! What stands at the end of agents' prompts: metadata, feeds, what is left to do.
+//! The end of agents' prompts: metadata, feeds, and open steps of checklists.
 
 mod asked;
 mod changes;

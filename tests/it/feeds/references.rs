@@ -1,4 +1,4 @@
-//! `${metadata.…}` in the parameters of feeds and in responses.
+//! References `${metadata.…}` in the parameters of feeds and in responses.
 
 use std::time::Duration;
 

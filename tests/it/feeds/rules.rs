@@ -1,4 +1,5 @@
-//! The rules of docs/feeds.md: what is had when, what is recorded, what a prompt shows of it.
+//! The rules of docs/feeds.md: when a feed is fetched, what is recorded of it, and what a prompt
+//! shows of it.
 
 use std::time::Duration;
 

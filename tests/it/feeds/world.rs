@@ -1,4 +1,4 @@
-//! An agent with feeds, on virtual time, and listeners that its feeds come from.
+//! An agent with feeds on virtual time, and the listeners that are the sources of its feeds.
 
 use std::collections::VecDeque;
 use std::time::Duration;

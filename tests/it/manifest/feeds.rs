@@ -1,5 +1,5 @@
-//! What manifests say of agents' feeds and metadata: the examples of the documents that they come
-//! from, and every mistake in them.
+//! Agents' feeds and metadata in manifests: the examples of the documents that define them, and
+//! every mistake in a declaration.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Texts that no person wrote: refused at once, by a limit that has a name, and never a panic.
+//! Manifests that no person wrote. Too large ones are refused at once, by a limit that has a name,
+//! and none causes a panic.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
-//! A sound manifest, spoilt in one place at a time: each mistake is found, placed and named.
+//! A valid manifest with one mistake at a time. Each mistake is found, and the report says where
+//! and what it is.
 //!
-//! `cargo test --test it manifest::mistakes -- --nocapture` prints them as a table.
+//! `cargo test --test it manifest::mistakes -- --nocapture` prints the mistakes as a table.
 
 use super::read_in;
 

@@ -1,4 +1,4 @@
-//! Manifests: what they say, what is wrong with them, and what no text may do to their reader.
+//! Manifests: what they declare, mistakes in them, and texts that must not harm their reader.
 
 mod agents;
 mod feeds;

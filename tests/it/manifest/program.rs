@@ -1,4 +1,4 @@
-//! The verbs that a manifest is for, as people meet them.
+//! The verbs that use a manifest, as people meet them on the command line.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

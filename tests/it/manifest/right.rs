@@ -1,4 +1,4 @@
-//! What manifests say.
+//! Valid manifests, and what their keys mean.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Several mistakes at once: none hides another, and the advice about one brings no next one.
+//! Several mistakes at once: none hides another, and following the advice about one causes no
+//! other.
 
 use super::read_in;
 

@@ -1,5 +1,5 @@
-//! Where a page's commands are run: a folder of its own, a server of its own on a free port, and
-//! stand-ins for what would take minutes.
+//! The environment in which a page's commands run: a folder of its own, a server of its own on a
+//! free port, and substitutes for commands that would take minutes.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

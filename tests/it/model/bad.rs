@@ -1,4 +1,4 @@
-//! Servers that hang, cut, drip, lie and refuse.
+//! Servers that hang, close too early, send slowly, lie about lengths, or refuse.
 
 use std::time::Duration;
 

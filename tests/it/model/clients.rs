@@ -1,8 +1,8 @@
-//! The servers of these tests, asked by the providers' own packages: what the packages read is what
-//! we read, and what they send is what we send.
+//! The servers of these tests, called by the providers' own packages. The packages read the same
+//! replies as our client, and our client sends the same requests as the packages.
 //!
-//! What the packages sent is kept in `wires/NAME.asked.json`, so that the tests hold our requests
-//! against it without Python. `just llm-clients` asks the packages, and compares anew.
+//! `wires/NAME.asked.json` has the requests of the packages, so that the tests compare our requests
+//! with them without Python. `just llm-clients` runs the packages and compares anew.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,7 +1,7 @@
-//! What every [`Model`] keeps, whoever it asks: one suite, which each implementation passes.
+//! The rules that every [`Model`] keeps, as one suite of tests that each implementation passes.
 //!
-//! An implementation is given as a function: of a reply, the model that gives this reply to each
-//! prompt it is asked.
+//! An implementation is given as a function from a reply to a model. The model gives this reply to
+//! each prompt.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! An agent whose provider hangs up behind any byte of a recorded reply: no action starts whose
-//! call wasn't whole by then, and none twice; the text so far is kept; and the next prompt has it
-//! once, with the results, and says that the reply was cut. `just cuts` cuts 50 recordings at every
-//! byte.
+//! An agent whose provider closes the connection after any byte of a recorded reply. An action
+//! starts only if its call was complete by then, and no action runs twice. The text so far is kept.
+//! The next prompt has that text once, with the results, and says that the reply was cut.
+//! `just cuts` cuts 50 recordings at every byte.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

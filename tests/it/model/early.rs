@@ -1,4 +1,5 @@
-//! Native calls run as soon as they are whole, while the model still writes, on each wire.
+//! Native calls run as soon as they are complete, while the model is still writing. This holds on
+//! each wire.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! A server that does as it is told, whatever HTTP says.
+//! A server that sends what a test tells it to send, even if that is invalid in HTTP.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Whatever a provider does to a pump, on every wire: the agent's work ends as its policy says, the
-//! log says why, the pump's memory stays bounded, and nothing that the pump writes has the key.
+//! Hostile providers on every wire. The agent's work ends as its policy says, the log has the
+//! reason, the pump's memory stays bounded, and nothing that the pump writes has the key.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

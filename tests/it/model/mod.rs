@@ -1,4 +1,4 @@
-//! Models, from outside.
+//! Models, tested from outside the crate.
 
 mod bad;
 mod clients;

@@ -1,4 +1,4 @@
-//! A model behind a server that speaks as OpenAI's does.
+//! A model behind a server that has the API of OpenAI.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Two turns of an agent share the beginning of their requests byte for byte, as far as the shorter
-//! one's history goes, so that a provider can keep it: over each wire, also where a feed, metadata
-//! and a checklist changed between the two.
+//! The requests of two turns of an agent begin with the same bytes, as far as the shorter history
+//! goes, so that a provider can cache them. This holds on each wire, even if a feed, metadata and a
+//! checklist changed between the turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

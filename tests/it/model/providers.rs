@@ -1,4 +1,4 @@
-//! Providers as data: files that describe how a model is asked, and how its replies are read.
+//! Provider files: data that describes how a model is asked and how its replies are read.
 
 use std::path::Path;
 use std::sync::Arc;

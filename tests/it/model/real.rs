@@ -1,4 +1,4 @@
-//! A real model behind a real server, where there is one: `just model URL`.
+//! A real model behind a real server, if one is given: `just model URL`.
 
 use pumphouse::model::{Kind, Model, Piece, Prompt, Remote, Stop, Wire};
 

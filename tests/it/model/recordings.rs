@@ -1,4 +1,4 @@
-//! Streams of many providers, as they were recorded, through the whole client.
+//! Recorded streams of many providers, read by the whole client.
 
 use pumphouse::model::{Call, Piece, Stop};
 use serde_json::Value;

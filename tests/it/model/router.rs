@@ -1,5 +1,6 @@
-//! An agent whose model is a router over three servers, of which one fails in every way there is:
-//! every question is answered, no action runs twice, and the two others share the work.
+//! An agent whose model is a router over three servers, one of which fails in every possible way.
+//! Every question is answered, no action runs twice, and the other two servers share the work
+//! evenly.
 
 use std::collections::BTreeMap;
 use std::env;

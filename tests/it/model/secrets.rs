@@ -1,4 +1,4 @@
-//! Keys are shown to servers, and to nobody else.
+//! Keys are sent to their servers and shown nowhere else.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What a provider signs or encrypts goes back as it came, at its place, over its own wire only.
+//! Content that a provider signs or encrypts goes back unchanged, at its place, and over its own
+//! wire only.
 
 use pumphouse::model::{Call, Effort, Model, Piece, Prompt, Remote, Role, Signed, Wire};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Replies of our own making, as each wire writes them.
+//! Replies that the tests make up, as each wire writes them.
 
 use pumphouse::model::{Call, Wire};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The decoder of server-sent events, against what others expect.
+//! The decoder of server-sent events, checked against test cases and streams from elsewhere.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The form of an answer as each wire has it, and agents whose answers have one.
+//! Answers of a given form: how each wire requests the form, and agents whose answers have one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

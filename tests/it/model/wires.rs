@@ -1,4 +1,4 @@
-//! The wires of providers: the same reply, asked for and heard over each.
+//! The wires of providers: the same reply, requested and read over each of them.
 
 use pumphouse::model::{Attached, Call, Kind, Model, Piece, Prompt, Remote, Role, Secret, Stop};
 use pumphouse::model::{Tool, Usage, Wire};

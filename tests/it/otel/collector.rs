@@ -1,4 +1,4 @@
-//! A collector for tests: it keeps what it is sent, and answers as it is told.
+//! A collector for tests: it keeps what is sent to it, and answers as the test says.
 
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};

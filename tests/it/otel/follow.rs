@@ -1,4 +1,4 @@
-//! A pump that runs sends its spans, whatever its collector does.
+//! A running pump sends its spans, whatever its collector does.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! What models write that isn't right, and what is made of it.
+//! Mistakes that models make in replies, and how the parser reads them.
 
 use pumphouse::reply::{Parser, What};
 

@@ -1,5 +1,5 @@
-//! Whatever a reply is made of: every chunking tells the same, the sources are the reply, and an
-//! action is told exactly when it isn't quoted.
+//! Replies put together at random. Every chunking gives the same events, the sources of all events
+//! together are the reply, and an action is reported if and only if it isn't quoted.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! Calls in code never run, as `pulldown-cmark` reads the text around them; and sound calls do,
-//! however they are indented.
+//! Calls within code never run; `pulldown-cmark` says which parts of a reply are code. Valid calls
+//! do run, however they are indented.
 
 use pulldown_cmark::{Event as Read, Options, Parser as Reader, Tag, TagEnd};
 use pumphouse::reply::{Event, Parser, What};

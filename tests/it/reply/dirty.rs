@@ -1,4 +1,4 @@
-//! Replies as other programs met them, and JSON of every sort within an action.
+//! Malformed replies that other programs have met, and JSON of every kind within an action.
 
 use std::fs;
 

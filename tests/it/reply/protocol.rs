@@ -1,5 +1,5 @@
-//! The examples of the documents that agents' protocol comes from: each as it is meant, and, where
-//! its readers' notes stand in it, as it is printed.
+//! The examples of the documents that define the protocol of agents. Each example is read in the
+//! form that is meant. An example that is printed with notes for readers is also read as printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Events in words that tests can compare.
+//! Parser events as lines of text that tests can compare.
 
 use pumphouse::reply::{Config, Event, Markup, Parser, What};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What of a reply is text, and what runs beside it.
+//! Which parts of a reply are text, and which calls beside text run.
 
 use pumphouse::reply::Reading;
 

@@ -1,4 +1,5 @@
-//! The tests that the design of streaming tools lists, by their names there.
+//! The tests that *Streaming Inline Tool Execution* lists for the parser, under the names it gives
+//! them.
 
 use pumphouse::reply::{Dialect, Parser, What, Why};
 

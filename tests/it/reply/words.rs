@@ -1,4 +1,4 @@
-//! The names that a reply may use are those that somebody answers to.
+//! The core payloads that a reply may use are those that the core's listeners take.
 
 use std::collections::BTreeSet;
 

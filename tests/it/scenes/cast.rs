@@ -1,4 +1,5 @@
-//! The cast of the scenes: listeners that share, that talk to themselves, and that misbehave.
+//! The listeners of the scenes: some share payloads, some send messages to themselves, some
+//! misbehave.
 
 use std::time::Duration;
 

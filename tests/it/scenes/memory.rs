@@ -1,5 +1,5 @@
-//! The stage without a socket: bytes go through the splitter and the strict reader straight into
-//! the pump, and what comes is what a door would write.
+//! Plays scenes without a socket. Bytes go through the splitter and the strict reader straight into
+//! the pump, and answers have the form that a door would write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

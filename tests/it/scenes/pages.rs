@@ -1,4 +1,4 @@
-//! What stands in the pages of the faults.
+//! Finds fenced blocks and `<huh>` elements in the pages of the faults.
 
 use pumphouse::Payload;
 use pumphouse::limits::XmlLimits;

@@ -1,4 +1,4 @@
-//! The stage with a socket: a pump with a door, and a connection for each speaker.
+//! Plays scenes over sockets: a pump with a door, and a connection for each speaker.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The plainest: fields in their order.
+//! The simplest shape: fields in their order.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! Elements of any name.
+//! A shape with elements of any name.
 
 use pumphouse::Payload;
 use pumphouse::xml::Element;

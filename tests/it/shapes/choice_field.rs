@@ -1,4 +1,4 @@
-//! Choices among other fields: one, perhaps one, any number.
+//! Choices among other fields: exactly one, at most one, or any number.
 
 use pumphouse::Payload;
 

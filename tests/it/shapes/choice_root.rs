@@ -1,4 +1,4 @@
-//! A choice as the root's content, recursive too.
+//! A choice as the content of the root, also a recursive one.
 
 use pumphouse::Payload;
 

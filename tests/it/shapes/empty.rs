@@ -1,4 +1,4 @@
-//! Nothing at all.
+//! A shape without any content.
 
 use pumphouse::Payload;
 

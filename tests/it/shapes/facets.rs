@@ -1,4 +1,4 @@
-//! Everything that narrows.
+//! All facets, which narrow the values of a type.
 
 use pumphouse::Payload;
 use pumphouse::wire::Bytes;

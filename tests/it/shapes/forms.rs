@@ -1,4 +1,4 @@
-//! Scalars of more than one part.
+//! Scalars with a form of their own, such as timestamps and UUIDs, and lists of scalars.
 
 use pumphouse::Payload;
 use pumphouse::wire::{Bytes, SignedDuration, Timestamp, Uuid};

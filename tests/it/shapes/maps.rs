@@ -1,4 +1,4 @@
-//! Maps of scalars, of parts, of narrow texts, of themselves.
+//! Maps of scalars, of parts, of restricted scalars, and of the shape that has the map.
 
 use std::collections::BTreeMap;
 

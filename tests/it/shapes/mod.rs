@@ -1,4 +1,4 @@
-//! A dozen shapes, and beside each what is made of it: XSD, example, prompt text, JSON Schema.
+//! Shapes of payloads, each with what is generated from it: XSD, example, prompt text, JSON Schema.
 
 #[allow(dead_code, reason = "only its schema is looked at")]
 mod add;

@@ -1,4 +1,4 @@
-//! Every width of number.
+//! Numbers of every width.
 
 use pumphouse::Payload;
 

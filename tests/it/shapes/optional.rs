@@ -1,4 +1,4 @@
-//! What may be there, and what may be there often.
+//! Optional fields and repeated fields.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! A shape within itself.
+//! A shape that contains itself.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! One of a few words, in every place.
+//! A choice of a few words, as an attribute and as an element.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,5 @@
-//! The rules that hold whatever happened, held against the log, the ledger and what clients heard.
+//! The rules that hold in every simulated run, checked against the log, the ledger, and what
+//! clients were told.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Those who push: what each does is drawn from the seed, and what each hears is written down.
+//! Clients that push. The seed decides what each client does, and everything that a client is told
+//! is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;

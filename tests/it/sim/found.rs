@@ -1,4 +1,4 @@
-//! What the simulator found, as the smallest story that shows it.
+//! Failures that the simulator found, each as the smallest test that shows it.
 
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The engine on virtual time: a seeded world of listeners and clients, with faults and crashes,
-//! and the rules that hold whatever happens.
+//! The engine on virtual time: a world of listeners and clients that a seed decides, with faults
+//! and crashes. The same rules hold in every run.
 
 mod check;
 mod clients;

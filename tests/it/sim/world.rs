@@ -1,5 +1,5 @@
-//! The world that is simulated: listeners of every kind, which do whatever their chance says, and
-//! a ledger outside, which no crash reaches.
+//! The simulated world: listeners of every kind, which act at random, and a ledger outside, which
+//! no crash reaches.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! A sink for the program itself.
+//! A sink that the program itself reads.
 
 use pumphouse::listeners::echo::Echo;
 use pumphouse::prelude::*;

@@ -1,4 +1,4 @@
-//! The events of providers' streams, as sinks get them.
+//! Sinks that get the raw events of providers' streams.
 
 use std::sync::Arc;
 

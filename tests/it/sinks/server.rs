@@ -1,4 +1,4 @@
-//! A WebSocket for tests: it keeps what it is sent.
+//! A WebSocket server for tests: it keeps what is sent to it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

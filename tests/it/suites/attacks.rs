@@ -1,4 +1,5 @@
-//! Documents made to hurt a parser: the right verdict, in little memory, however they arrive.
+//! Documents made to hurt a parser. Each gets the right verdict, in little memory, and in any
+//! chunks.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::xml::{Profile, read};

@@ -1,4 +1,5 @@
-//! Exclusive canonical form without comments, of a whole element: what we claim, byte for byte.
+//! Exclusive canonical XML without comments, of a whole element: what we claim of it is right byte
+//! for byte.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Cases of HTTP caching that others wrote (http-cache-tests), played against the cache of one URL.
-//! The test makes up the server and the time.
+//! Cases of HTTP caching from the project http-cache-tests, played against the cache of one URL.
+//! The test simulates the server and the time.
 
 use std::fs;
 use std::path::Path;

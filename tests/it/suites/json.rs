@@ -1,5 +1,5 @@
-//! JSON that others wrote: read or refused, as parameters into a payload by its schema, and as
-//! text, through route, log and restart.
+//! JSON texts from other projects. Each is read or refused. Parameters of a payload, and texts,
+//! survive routing, the log and a restart.
 
 use std::path::Path;
 use std::sync::Arc;

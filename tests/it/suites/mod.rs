@@ -1,4 +1,4 @@
-//! Material that nobody here wrote, and what we make of it. `docs/conformance.md` has the scores.
+//! Test suites from other projects, and how we score in them. `docs/conformance.md` has the scores.
 
 mod attacks;
 mod canonical;

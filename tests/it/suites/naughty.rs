@@ -1,4 +1,5 @@
-//! Naughty strings: byte-identical through route, log and restart, or refused with a reason.
+//! Naughty strings: each survives routing, the log and a restart byte for byte, or is refused with
+//! a reason.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One reading: what we accept, three other parsers read the same.
+//! Every document that our reader accepts is read in the same way by three other parsers.
 
 mod others;
 

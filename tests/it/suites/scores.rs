@@ -1,4 +1,4 @@
-//! `docs/conformance.md`: its table says what the tests see. `BLESS=1` rewrites it.
+//! The table in `docs/conformance.md` has the scores that the tests compute. `BLESS=1` rewrites it.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Shapes that hurt parsers, at several sizes: the right verdict, and no more memory than the
-//! size explains. How long they take, `cargo bench --bench shapes` says.
+//! Documents in shapes that hurt parsers, at several sizes. Each gets the right verdict, and none
+//! takes more memory than its size explains. `cargo bench --bench shapes` measures the time.
 
 pub(crate) mod make;
 

@@ -1,4 +1,4 @@
-//! A document as it arrives: whole, byte by byte, at random; and what the splitter makes of it.
+//! Feeds a document to the splitter in chunks: whole, byte by byte, or in random pieces.
 
 use bytes::Bytes;
 use pumphouse::limits::XmlLimits;

@@ -1,4 +1,5 @@
-//! The W3C's XML conformance suite: verdicts, and canonical outputs that are stable.
+//! The W3C's XML conformance suite: the verdict on each document, and the stability of canonical
+//! outputs.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::xml::{Element, Profile, Writer, read};

@@ -1,4 +1,4 @@
-//! A file, and its code without comments and without what stands in quotes.
+//! A source file, and a copy of its text without comments and without the contents of quotes.
 
 /// One file. `code` is `text` with comments and the insides of quotes blanked, byte by byte, so
 /// that a place in the one is the same place in the other.

@@ -1,4 +1,5 @@
-//! Every fault has a number, and every number a page that ends in the advice sent with it.
+//! Every fault has a number. Every number has a page, which ends in the advice that is sent with
+//! the fault.
 
 /// `source` has the table of codes; a page is a file's name and its text.
 pub(super) fn complaints(source: &str, pages: &[(String, String)]) -> Vec<String> {

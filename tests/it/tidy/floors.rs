@@ -1,5 +1,5 @@
-//! The floors: `mod` lines in lib.rs stand in the order of dependency, and a module may use only
-//! what stands above it.
+//! Floors, the layers of the library. The `mod` lines in lib.rs are in the order of dependency, and
+//! a module may use only modules above it.
 
 use super::code::{File, identifier};
 

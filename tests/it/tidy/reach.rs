@@ -1,4 +1,4 @@
-//! Forgotten files: what no `mod` line reaches is never compiled, and its tests never run.
+//! Forgotten files: a file that no `mod` line reaches is never compiled, and its tests never run.
 
 use std::collections::BTreeSet;
 

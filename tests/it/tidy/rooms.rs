@@ -1,5 +1,5 @@
-//! The rooms within a module: `mod` lines stand in the order of dependency there as well, and a
-//! file may use only what stands above it, in its own room and in those above that.
+//! Rooms, the layers within a module. There, too, the `mod` lines are in the order of dependency. A
+//! file may use only what is above it, in its own room or in the rooms above that.
 
 use std::collections::BTreeMap;
 

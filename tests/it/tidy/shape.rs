@@ -1,4 +1,5 @@
-//! The shape of a file: a head, and sizes that a reader can hold.
+//! The shape of a file: a comment at its head, and limits on the lengths of lines, functions and
+//! files.
 
 use super::code::{File, closing, identifier};
 

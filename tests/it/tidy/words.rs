@@ -1,5 +1,5 @@
-//! Words that have a home: whoever names a library, a clock or a source of chance elsewhere takes
-//! on knowledge that its floor must not have.
+//! Words that only some files may have. A file elsewhere that names a library, a clock or a source
+//! of chance depends on something that its floor must not know.
 
 use super::code::File;
 

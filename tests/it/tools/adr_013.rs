@@ -1,6 +1,6 @@
-//! ADR-013, section by section, over local services: what the claws of its pods are shown and what
-//! the services are asked. Sections 3 and 7 are in `pods`, and more of 3, 4 and 6 is in
-//! `service_feeds`.
+//! ADR-013, section by section, with local services: what the agents of its pods, the claws, are
+//! shown, and which requests the services get. Sections 3 and 7 are in `pods`, and more of 3, 4 and
+//! 6 is in `service_feeds`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

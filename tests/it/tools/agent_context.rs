@@ -1,4 +1,5 @@
-//! What is known of an agent: as an argument of a tool's handler, and asked of `agent_context`.
+//! The context of an agent: as an argument of a tool's handler, and as an answer of
+//! `agent_context`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `use: command` and `use: shell`: what programs may do, and what becomes of rude ones.
+//! `use: command` and `use: shell`: what programs may do, and how misbehaving programs end.
 
 use std::fs;
 use std::process::{Command, Stdio};

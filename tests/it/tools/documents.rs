@@ -1,4 +1,4 @@
-//! `use: documents`: what is gathered of a folder, in which order, and what is left out.
+//! `use: documents`: which files of a folder are gathered, in which order, and which are left out.
 
 use pumphouse::listeners::tool::documents::{Gather, Gathered, Refused, Settings, documents};
 use pumphouse::{AskError, Payload as _};

@@ -1,4 +1,4 @@
-//! `use: environment`: listed variables and no other.
+//! `use: environment`: listed variables and no others.
 
 use serde_json::Value;
 

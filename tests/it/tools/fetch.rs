@@ -1,4 +1,5 @@
-//! `use: fetch`: what is read of the web, what is out of reach, and what rude servers come to.
+//! `use: fetch`: what is read from the web, which addresses are out of reach, and how misbehaving
+//! servers are handled.
 
 use pumphouse::listeners::tool::fetch::{Fetch, Page, Refused, fetch};
 use pumphouse::listeners::tool::web::Reason;

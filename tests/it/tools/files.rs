@@ -1,4 +1,4 @@
-//! `use: files`, from a manifest to what a model hears.
+//! `use: files`, from a manifest to the messages that a model reads.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `use: git`: what an agent sees and commits, and what of a malicious repository doesn't run.
+//! `use: git`: what an agent sees and commits, and that code in a malicious repository doesn't run.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

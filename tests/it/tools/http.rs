@@ -1,4 +1,4 @@
-//! `use: http`: what is sent, what is refused, and what no answer shows.
+//! `use: http`: which requests are sent, which are refused, and that no answer shows a credential.
 
 use std::collections::BTreeMap;
 use std::fs;

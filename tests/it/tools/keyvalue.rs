@@ -1,4 +1,4 @@
-//! `use: keyvalue`: what is kept, for how long, and how much of it.
+//! `use: keyvalue`: which values are kept, for how long, and how many.
 
 use pumphouse::listeners::tool::keyvalue::{Kept, Keyvalue, Operation, Reason, Refused, keyvalue};
 use pumphouse::{AskError, Payload as _, Pump};

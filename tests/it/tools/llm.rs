@@ -1,4 +1,4 @@
-//! `use: llm`: one call of a model, chosen by its caller, charged to the caller's tree.
+//! `use: llm`: one call of a model that the caller chooses, charged to the caller's tree.
 
 use super::{asked, in_order, organism};
 use crate::program::Scene;

@@ -1,4 +1,4 @@
-//! `use: mcp`: servers that are used, that misbehave, and that change.
+//! `use: mcp`: MCP servers that work, that misbehave, and that change.
 
 mod hostile;
 mod real;

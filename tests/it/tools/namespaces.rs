@@ -1,4 +1,4 @@
-//! Payloads that go by their listener's name.
+//! Listeners whose payloads have the listener's name in their namespace.
 
 use pumphouse::limits::XmlLimits;
 use pumphouse::prelude::*;

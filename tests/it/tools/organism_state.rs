@@ -1,4 +1,4 @@
-//! `use: organism_state` and `use: alerts`: how the organism is, and its alerts.
+//! `use: organism_state` and `use: alerts`: the state of an organism, and its alerts.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;

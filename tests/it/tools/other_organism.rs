@@ -1,4 +1,4 @@
-//! `use: other_organism`: another pump, asked over one of its doors, as the source of a feed.
+//! `use: other_organism`: the source of a feed that asks another pump over one of its doors.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;

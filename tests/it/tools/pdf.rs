@@ -1,4 +1,4 @@
-//! PDFs that `fetch` gets: their text, and what broken and hostile ones come to.
+//! PDFs that `fetch` gets: their text, and how broken and hostile PDFs are handled.
 
 use std::process::Command;
 

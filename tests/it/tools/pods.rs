@@ -1,5 +1,5 @@
-//! Pod files: the examples of ADR-013 word for word, from the file to the prompt; credentials of
-//! agents; and what is wrong with a pod file.
+//! Pod files: the examples of ADR-013 word for word, from the file to the prompt. Also the
+//! credentials of agents, and mistakes in pod files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! `use: recall`: what is found in a tree of threads, and in an identity's trees.
+//! `use: recall`: what is found in one tree of threads, and in all trees of an identity.
 
 use pumphouse::engine::Identity;
 use pumphouse::listener::ReadIdentity;

@@ -1,5 +1,5 @@
-//! The feeds of the *Streaming Execution Protocol*, word for word: each is declared in a manifest,
-//! gets its content from a listener of `examples/seeds.yaml`, and stands in a prompt.
+//! The feeds of the *Streaming Execution Protocol*, word for word. Each is declared in a manifest,
+//! gets its content from a listener of `examples/seeds.yaml`, and is shown in a prompt.
 
 use serde_json::Value;
 

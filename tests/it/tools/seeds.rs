@@ -1,4 +1,4 @@
-//! `examples/seeds.yaml`: each call of the design's origins has its parameters come back in its
+//! `examples/seeds.yaml`: the parameters of each call in the seed documents come back in the call's
 //! result.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `use: service`: the headers of its requests, its cache, and the limits for rude services.
+//! `use: service`: the headers of its requests, its cache, and its limits for misbehaving services.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

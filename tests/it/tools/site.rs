@@ -1,4 +1,4 @@
-//! A web server that says what a test wants, by the path that it is asked for.
+//! A web server for tests: the path of a request decides the answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `use: skills`: what an agent is told of skills, and what it loads.
+//! `use: skills`: which skills an agent is told of, and which it loads.
 
 use super::{asked, in_order, organism};
 use crate::program::Scene;

@@ -1,4 +1,4 @@
-//! `use: sql`: what a statement finds, and what none may do.
+//! `use: sql`: which rows a statement finds, and what no statement may do.
 
 use pumphouse::listeners::tool::sql::{Reason, Refused, Rows, Sql, sql};
 use pumphouse::wire::Json;

@@ -1,4 +1,4 @@
-//! `use: system_monitor`: numbers of the machine, and nothing that processes keep to themselves.
+//! `use: system_monitor`: figures of the machine, and nothing private of processes.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,4 @@
-//! Tools side by side: what a manifest with many of them comes to, and an agent that mends a
-//! program.
+//! Tools side by side: a manifest with many tools, and an agent that repairs a program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! `use: command` with `takes` and `answers`: fields as arguments, JSON and XML in and out.
+//! `use: command` with `takes` and `answers`: fields as arguments, and JSON and XML as input and
+//! output.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! Updates that several called agents share at the same time, which triggers decide on together.
+//! Updates of metadata that several called agents share with their caller at the same time.
+//! Triggers compare each update with the one before it.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! A workflow of fifty steps on virtual time. Wherever the machine crashes, a run ends the same:
-//! its answer, what its steps did, and what was undone, in which order.
+//! A workflow of fifty steps on virtual time. Wherever the machine crashes, a run ends the same: in
+//! its answer, in the effects of its steps, and in the order in which effects are undone.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

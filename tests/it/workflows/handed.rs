@@ -1,4 +1,4 @@
-//! Metadata that agents hand to the agents that they call, and that workflows set.
+//! Metadata that agents pass to the agents that they call, and metadata that workflows set.
 
 use super::seed_002::shown;
 use crate::program::Scene;

@@ -1,4 +1,4 @@
-//! Mistakes in included files: each is told with its place in its own file.
+//! Mistakes in included files: each is reported with its place in the included file.
 
 use crate::program::Scene;
 

@@ -1,5 +1,5 @@
 //! Workflows and triggers of served manifests, over real sockets: the document on metadata word for
-//! word, and what users get wrong.
+//! word, and mistakes that users make.
 
 mod batches;
 mod crash;

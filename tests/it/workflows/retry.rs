@@ -1,4 +1,4 @@
-//! `workflow retry`: a run begins anew where another one failed.
+//! `workflow retry`: a new run begins at the step where another run failed.
 
 use serde_json::Value;
 

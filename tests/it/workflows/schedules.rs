@@ -1,4 +1,4 @@
-//! Triggers that go by a clock.
+//! Triggers that fire at times of the clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

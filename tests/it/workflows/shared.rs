@@ -1,4 +1,4 @@
-//! Metadata of one agent in the prompt of another, and what `check` says of wrong references.
+//! Metadata of one agent in the prompt of another agent, and what `check` says of wrong references.
 
 use crate::program::Scene;
 

@@ -1,4 +1,5 @@
-//! A storm of metadata: each edge fires once, in its order, also where the pump is killed.
+//! A burst of metadata updates. A trigger fires once for each edge, in order, even if the pump is
+//! killed.
 
 use std::time::{Duration, Instant};
 

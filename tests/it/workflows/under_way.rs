@@ -1,4 +1,4 @@
-//! Runs under way: what their time, a changed file and a replay mean to them.
+//! Runs that are under way: timeouts, changed workflow files, and replays.
 
 use serde_json::json;
 

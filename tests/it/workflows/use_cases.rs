@@ -1,5 +1,5 @@
 //! The use cases of the document *LLM-Driven Metadata & Workflow Triggering System*: an emergency,
-//! and a research agent with workflows for each mode.
+//! and a research agent with workflows for each of its modes.
 
 use super::seed_002::{cat, shown};
 use crate::program::Scene;

@@ -1,4 +1,4 @@
-//! Any reply is an element.
+//! A handler of any reply takes it as an element.
 
 use pumphouse::prelude::*;
 

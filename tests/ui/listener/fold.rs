@@ -1,4 +1,4 @@
-//! A fold says what an entry changes.
+//! A fold must implement `Apply`, which says what an entry changes.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A grant is something that can be granted.
+//! A listener can be granted only types that are grants.
 
 use pumphouse::prelude::*;
 

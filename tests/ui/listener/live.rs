@@ -1,4 +1,4 @@
-//! What goes live says so.
+//! An outbox sends a payload live only if its type is declared live.
 
 use pumphouse::prelude::*;
 

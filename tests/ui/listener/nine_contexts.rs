@@ -1,4 +1,4 @@
-//! A handler takes up to eight contexts.
+//! A handler takes at most eight contexts.
 
 use pumphouse::prelude::*;
 

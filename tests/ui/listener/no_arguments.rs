@@ -1,4 +1,4 @@
-//! An argument of one kind is a payload or nothing.
+//! A handler must take a payload, and must take it by value.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A handler is an async function.
+//! A handler must be an async function.
 
 use pumphouse::prelude::*;
 

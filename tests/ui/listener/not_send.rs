@@ -1,4 +1,4 @@
-//! A handler may wait on any thread, so what it holds while it waits may travel.
+//! A handler's future must be `Send`, because it may move between threads while it waits.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! An outbox holds what can be emitted.
+//! An outbox must be of a type that can be emitted.
 
 use pumphouse::prelude::*;
 

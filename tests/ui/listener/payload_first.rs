@@ -1,4 +1,4 @@
-//! Contexts come first, the payload last.
+//! A handler takes its contexts first and its payload last.
 
 use pumphouse::prelude::*;
 

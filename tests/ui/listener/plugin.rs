@@ -1,4 +1,4 @@
-//! A pump is made of plugins.
+//! A pump's builder takes only plugins.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is returned can be emitted.
+//! The type that a handler returns must be one that can be emitted.
 
 use pumphouse::prelude::*;
 

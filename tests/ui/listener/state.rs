@@ -1,4 +1,4 @@
-//! `State<T>` is of the state that the listener was made with.
+//! `State<T>` must name the type of the state with which the listener was made.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One message has one payload.
+//! A handler takes only one payload, because a message has only one.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! All that is wrong is said at once.
+//! All mistakes of a type are reported at once.
 
 use pumphouse::prelude::*;
 

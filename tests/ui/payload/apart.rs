@@ -1,4 +1,4 @@
-//! A reader can tell fields apart, those of choices too.
+//! A reader must be able to tell fields apart by their elements, those of choices included.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Facets on types that have no use for them.
+//! Facets on types to which they don't apply.
 
 use pumphouse::Payload;
 use pumphouse::xml::Element;

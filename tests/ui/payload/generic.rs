@@ -1,4 +1,4 @@
-//! A payload is one type.
+//! A payload can't be generic.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! Lists and maps that cannot be.
+//! Lists and maps that have no form in XML.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What goes live says so.
+//! A type is `Live` only if it is declared live.
 
 use pumphouse::{Live, Payload};
 

@@ -1,4 +1,4 @@
-//! A map's entries have the attribute that its parts would have.
+//! The values of a map can't have the attribute `key`, because the map's entries have it.
 
 use std::collections::BTreeMap;
 

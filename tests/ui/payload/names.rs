@@ -1,4 +1,4 @@
-//! Names are names of XML, and no two fields have one.
+//! Names must be names of XML, and no two fields may have the same name.
 
 use pumphouse::Payload;
 

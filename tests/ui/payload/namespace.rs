@@ -1,4 +1,4 @@
-//! A namespace is an absolute URI of one's own.
+//! A namespace must be an absolute URI, and not one that XML reserves.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! A struct around one unnamed field is a scalar.
+//! The unnamed field of a struct must be a scalar, and that of a variant a scalar or a part.
 
 use pumphouse::prelude::*;
 

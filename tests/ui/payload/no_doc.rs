@@ -1,4 +1,4 @@
-//! A type says what it is for; a field may.
+//! A type must have a doc comment; a field may have one.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! A field is of a type that has a form in XML.
+//! The type of a field must have a form in XML.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A struct or a choice cannot be an attribute or a text.
+//! A struct or a choice can't be an attribute or a text.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! Every option is known, in its place, and given once.
+//! An option must be known, in its right place, and given only once.
 
 use pumphouse::Payload;
 

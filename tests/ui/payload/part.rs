@@ -1,4 +1,4 @@
-//! A type without a namespace is a part of payloads and none itself.
+//! A type without a namespace is a part of payloads and can't be a payload itself.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! Attributes and texts are scalars, and an element has one text or elements.
+//! Attributes and texts must be scalars, and an element has either one text or child elements.
 
 use pumphouse::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Elements have names, and so have fields.
+//! Elements and fields need names, so there are no tuples and no empty choices.
 
 use pumphouse::Payload;
 

@@ -1,4 +1,4 @@
-//! What has no form in XML is refused, with a reason.
+//! A type that has no form in XML is refused with a reason.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! A union doesn't know what it holds.
+//! A union can't be a payload, because it doesn't know which of its fields is set.
 
 use pumphouse::Payload;
 

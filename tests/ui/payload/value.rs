@@ -1,4 +1,4 @@
-//! A payload has one value at the most, and only a payload has one.
+//! A payload has at most one field with the option `value`, and only payloads have one.
 
 use pumphouse::Payload;
 

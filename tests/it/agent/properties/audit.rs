@@ -1,4 +1,4 @@
-//! The properties, held against what an auditor reads in the log.
+//! Checks each property against an auditor's reading of the log.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a log says of an agent's work, as an auditor reads it: without the agent's own fold.
+//! An agent's work as an auditor reads it from the log, without the agent's own fold.
 
 use std::collections::{BTreeMap, BTreeSet};
 

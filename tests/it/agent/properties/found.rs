@@ -1,4 +1,4 @@
-//! What the seeds have found, each as small as it can be.
+//! Failures that the seeds have found, each as the smallest test that shows it.
 
 use std::sync::Arc;
 use std::time::Duration;

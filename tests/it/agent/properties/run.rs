@@ -1,4 +1,5 @@
-//! A run: an agent, two who ask it, and whatever it calls, from one seed and in virtual time.
+//! A run in virtual time: an agent, two senders that ask it, and the listeners that it calls. One
+//! seed decides everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! What the agent's model writes: a function of the seed, the turn, and the timers that the prompt
-//! names.
+//! The replies of the agent's model. A reply is a function of the seed, the turn, and the timers
+//! that the prompt names.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The other parsers, each made to say what it reads.
+//! The other parsers, each with a function that returns its reading in a common form.
 
 use uppsala::pull::{PullEvent, PullParser};
 use xml::reader::{ParserConfig, XmlEvent};

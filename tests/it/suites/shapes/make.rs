@@ -1,4 +1,4 @@
-//! Documents of any size with one thing in them that a parser may choke on.
+//! Makes documents of any size with one feature that a parser may choke on.
 
 use pumphouse::xml::Kind;
 

@@ -1,4 +1,4 @@
-//! MCP servers that mean harm, or are broken: what they do to their calls, and to nothing else.
+//! Hostile and broken MCP servers: they harm their own calls and nothing else.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Servers that others wrote, each used by an agent in a scene. `just mcp-servers` installs them.
+//! MCP servers of other projects, each used by an agent in a scene. `just mcp-servers` installs
+//! them.
 
 use std::path::PathBuf;
 use std::process::Command;

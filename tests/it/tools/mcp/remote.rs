@@ -1,4 +1,4 @@
-//! MCP servers behind a URL: a server in this process answers, and notes what it is asked.
+//! MCP servers behind a URL. A server in this process answers, and records the requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! JSON Schemas of tools that others wrote: they load, and a page has how much of each is said
-//! exactly.
+//! JSON Schemas of tools from other projects. All of them load, and `docs/conformance.md` says how
+//! much of each is expressed exactly.
 
 use pumphouse::Name;
 use pumphouse::schema::{Content, Field, Kind, Scalar, Schema, Shape, from_json, to_json};
