@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::crowd::Accepted;
 
-/// How many accepted messages the log has, and how many of them are answered.
+/// Counts of accepted messages: all of them, those that are missing, and those without an answer.
 pub(crate) struct Kept {
     /// Messages that clients were told are in the log.
     pub(crate) accepted: u64,

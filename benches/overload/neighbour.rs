@@ -1,4 +1,5 @@
-//! A well-behaved client: one connection, one thread, and a modest rate that stays constant.
+//! A well-behaved client: one connection, one thread, and a modest rate that stays constant
+//! whatever other clients do.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
