@@ -1,4 +1,5 @@
-//! Payloads that arrive without a namespace: which namespace their sender means, and how they get it.
+//! Payloads that arrive without a namespace: finds the namespace that their sender means, and puts
+//! them into it.
 
 use crate::name::{CORE, Name};
 use crate::schema::{Kind, Schema, Shape};

@@ -1,5 +1,5 @@
 //! Models that answer in plain text and make calls in their own syntax. Test names such as `d11_…`
-//! begin with the number of a review's finding.
+//! begin with the number of a finding in a trial of 0.1.0.
 
 use pumphouse::listeners::action::words::{Action, Dialect as CallForm};
 use pumphouse::listeners::agent::settings::{Dialect, Settings};

@@ -1,5 +1,5 @@
 //! What prompts tell a model of its mistakes and of the actions that it began. Test names such as
-//! `d15_…` begin with the number of a review's finding.
+//! `d15_…` begin with the number of a finding in a trial of 0.1.0.
 
 use pumphouse::model::Kind;
 

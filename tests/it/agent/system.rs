@@ -1,5 +1,5 @@
 //! The system text of an agent's prompts, and the senders that prompts name. Test names such as
-//! `d16_…` begin with the number of a review's finding.
+//! `d16_…` begin with the number of a finding in a trial of 0.1.0.
 
 use pumphouse::engine::Identity;
 use pumphouse::listeners::agent::settings::{Ability, Dialect, Settings};
