@@ -19,8 +19,6 @@ pub(crate) struct Neighbour {
 /// How long the neighbour waited, from each push to its answer.
 pub(crate) struct Waits {
     pub(crate) count: usize,
-    /// Pushes without an answer.
-    pub(crate) lost: usize,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) longest_us: f64,
@@ -72,9 +70,8 @@ impl Neighbour {
         });
         waits.sort_by(f64::total_cmp);
         let at = |part: usize| waits[(waits.len() * part / 100).min(waits.len() - 1)];
-        let lost = count - waits.len();
         let longest_us = at(100);
-        Waits { count: waits.len(), lost, p50_us: at(50), p99_us: at(99), longest_us }
+        Waits { count: waits.len(), p50_us: at(50), p99_us: at(99), longest_us }
     }
 
     pub(crate) fn leave(self) {
