@@ -94,7 +94,7 @@ pub struct FeedNotSet {
 pub struct SettableFeeds(BTreeMap<(String, String), Vec<String>>);
 
 impl SettableFeeds {
-    /// Adds the feeds of an agent whose source is of the type `set`.
+    /// Adds those of an agent's feeds whose source has the type `set`.
     #[must_use]
     pub fn with(mut self, agent: &str, feeds: &Feeds) -> SettableFeeds {
         let is_set = |it: &&Definition| {

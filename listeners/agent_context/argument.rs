@@ -42,8 +42,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
     }
 }
 
-/// The agent for which a handler works. One of the agent's calls, workflow steps or messages led to
-/// the message that the handler handles.
+/// The agent for which a handler works. A call or a message of the agent led to the message that the
+/// handler handles, or a step of a workflow that runs for the agent did.
 ///
 /// The agent is searched for in the message's tree of threads, as of the moment when the message
 /// was logged.
@@ -56,7 +56,8 @@ pub struct CallingAgent {
 
 #[diagnostic::do_not_recommend]
 impl<S> FromContext<S> for CallingAgent {
-    // Only the message's own tree is read, so the optional grant `read:identity` isn't needed.
+    // The log of the message's own tree is enough. Reading other trees would need the grant
+    // `read:identity`.
     fn needs() -> Vec<Need> {
         vec![Need::Log]
     }
@@ -72,7 +73,7 @@ impl<S> FromContext<S> for CallingAgent {
 }
 
 impl CallingAgent {
-    /// The agent's context, as of the call. None if no agent caused the message.
+    /// The agent's context, as it was when the message was logged. None if no agent caused the message.
     ///
     /// # Errors
     /// If the log can't be read.
@@ -82,8 +83,8 @@ impl CallingAgent {
     }
 
     /// The context of the agent with this name, in the nearest thread of the tree that has a turn
-    /// or metadata of the agent. The message's own thread is the nearest, and then the newest one.
-    /// None if there is no such agent or no such thread.
+    /// or metadata of the agent. The message's own thread is tried first, and then the others, from
+    /// the newest to the oldest. None if there is no such agent or no such thread.
     ///
     /// # Errors
     /// If the log can't be read.

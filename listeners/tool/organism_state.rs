@@ -82,7 +82,7 @@ struct Status {
 /// A fold of the thread `organism`: the models that fail, and the open alerts.
 #[derive(Clone, Debug, Default)]
 struct Health {
-    /// Maps an agent whose model fails to the time and the error of the first failure.
+    /// For each agent whose model fails, the time and the error of the recorded failure.
     down: BTreeMap<String, (u64, String)>,
     alerts: OpenAlerts,
 }

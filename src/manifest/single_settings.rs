@@ -1,5 +1,5 @@
-//! Reads single settings of a manifest, even if the manifest has mistakes elsewhere. Commands that
-//! use an organism need these settings, also if another process has started the organism.
+//! Reads single settings of a manifest, even if the manifest has mistakes elsewhere. Commands need
+//! them to find the log or a door of an organism that another process runs.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::manifest::{Otel, read::otel::settings};
 const EXAMPLE: &str = "tcp: 127.0.0.1:8765";
 
 impl Manifest {
-    /// The folder of the log, if the manifest names one. None if the file isn't YAML, or a variable
-    /// in the name isn't set.
+    /// The folder of the log, if the manifest names one. None if the file isn't YAML, or if
+    /// `data` is missing, isn't a text or has a variable that isn't set.
     #[must_use]
     pub fn data_of(
         file: &Path,
@@ -82,8 +82,9 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// If the file isn't YAML, if no door fits, or if the first door that may fit has no readable
-    /// address.
+    /// If the file isn't YAML, or if no door of the wanted kind is there. Also if the address of the
+    /// first such door isn't a text, isn't written as `doors` has it, or has a variable that isn't
+    /// set.
     pub fn address_of(
         file: &Path,
         bytes: &[u8],
@@ -120,7 +121,7 @@ impl Manifest {
 /// A manifest's values, unchecked.
 struct Peek {
     root: Node,
-    /// The values whose variables couldn't be filled in.
+    /// A mistake for each value with a variable that isn't set.
     unset: Vec<Mistake>,
 }
 

@@ -17,13 +17,13 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Streaming {
-    /// How many ready calls start together.
+    /// The number of complete calls that start together, as a batch.
     pub tool_batch_size: usize,
-    /// How many seconds a smaller number of ready calls waits for more calls.
+    /// The seconds after which a batch with fewer calls starts anyway.
     pub tool_batch_delay: f64,
     /// The most bytes that one call may have.
     pub tool_parse_buffer_max: usize,
-    /// The most bytes that one text may have.
+    /// The maximum number of bytes of one text outside of calls.
     pub text_buffer_max: usize,
     /// The forms of calls.
     pub formats: Formats,
@@ -61,7 +61,7 @@ pub struct Tags {
     pub tag_open: String,
     /// The close tag, such as `</tool_use>`.
     pub tag_close: String,
-    /// The attributes that the open tag must have.
+    /// The names of the attributes that the open tag of each call must have.
     #[serde(default)]
     pub attributes: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub struct JsonSchema {
     /// The names of the properties that a call must have.
     #[serde(default)]
     pub required: Vec<String>,
-    /// Maps the name of each property that a call may have to the property's schema.
+    /// The properties that are allowed in a call: their names, each with its schema.
     #[serde(default)]
     pub properties: BTreeMap<String, Property>,
 }
@@ -128,7 +128,7 @@ pub struct Property {
     /// The property's type. None means `string`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The only value that the property may have. It is used only for the property `type`.
+    /// The only value that the property may have. Only the `const` of the property `type` is read.
     #[serde(rename = "const")]
     pub constant: Option<String>,
 }
@@ -137,7 +137,7 @@ pub struct Property {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamingError {
-    /// The error, its place, and the allowed values, in words.
+    /// The mistake in words, with its key where the key is known.
     pub message: String,
 }
 
@@ -150,7 +150,7 @@ impl fmt::Display for StreamingError {
 impl std::error::Error for StreamingError {}
 
 impl Streaming {
-    /// Reads a document with the keys `schema_version` and `streaming_config`.
+    /// Reads a document with the key `streaming_config`, and optionally a `schema_version`.
     ///
     /// # Errors
     /// If the text isn't YAML, has an unknown key or version, or has a value that isn't allowed.

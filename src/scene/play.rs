@@ -102,7 +102,8 @@ async fn act<L: Line>(
     }
 }
 
-/// Waits for a message and compares it. An `<accepted>` that isn't expected is skipped.
+/// Waits for a message and compares it. An `<accepted>` is skipped where another message
+/// is expected.
 async fn receive<L: Line>(
     who: &str,
     speaker: &mut Speaker<L>,
@@ -178,7 +179,8 @@ fn fits(received: &str, expected: &str) -> bool {
     rest.is_empty()
 }
 
-/// Replaces each `$name` in a text by the thread of the speaker `name`.
+/// Replaces each `$name` in a text by the thread of the newest `<accepted>` that the speaker `name`
+/// received.
 fn filled(text: &str, threads: &Threads) -> String {
     threads.iter().fold(text.to_owned(), |text, (name, thread)| text.replace(name, thread))
 }
@@ -208,7 +210,7 @@ fn shown(element: &Element) -> String {
 }
 
 /// Returns a copy of an element for comparisons. The copy has no prefixes, no white space between
-/// elements, and no `<entry>` of an envelope.
+/// elements, and no `<entry>` of the namespace `CORE` within the element.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a part of an element is within the bounds of the whole")]
 pub fn plain(element: View<'_>) -> Element {

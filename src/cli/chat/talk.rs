@@ -173,7 +173,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Sends a message or runs a command. Returns false if the user stopped waiting before the end.
+    /// Sends a message or runs a command. Returns false if the user stopped waiting before the agent
+    /// was done.
     async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
         let said =
             if self.takes_commands { ChatLine::parse(line) } else { ChatLine::Message(line) };
@@ -239,7 +240,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(Ok(()))
     }
 
-    /// Shows a report of the log. Always returns true, because a report can't be interrupted.
+    /// Shows a report of the log. Returns true, since the user can't stop waiting for a report.
     async fn reads(&mut self, what: LogReport) -> Result<bool, Failure> {
         self.draw()?;
         let told = match (what, &self.data, &self.thread, &self.answer) {
@@ -360,7 +361,7 @@ impl<'a, 'b> Talk<'a, 'b> {
             _ => return Ok(()),
         };
         if message.is::<StepsOpen>() {
-            // The checklists are shown in any case.
+            // The page shows open checklists by itself.
             return Ok(());
         }
         let of_attached = message.cause.as_ref().is_some_and(|it| self.attached.contains(it));
@@ -370,7 +371,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         }
         if message.shown != Shown::Sent {
             if self.thread.is_some() && message.thread != self.thread {
-                // The message is in a thread that the user left by a fork.
+                // The message is in a thread that the user left by asking a question anew.
                 return Ok(());
             }
             let events = self.learn(message);
@@ -382,7 +383,8 @@ impl<'a, 'b> Talk<'a, 'b> {
                 false => self.ended(&said(&huh)),
             }
         } else if !message.is::<Response>() && !message.is::<Stopped>() {
-            // A payload of any other kind ends the agent's work.
+            // Any other payload is shown as it is. It ends the wait for the agent, unless it came
+            // before the last question.
             let text = pretty(&message.payload.canonical(), self.to.style);
             if !self.is_earlier(message) {
                 self.page.ends();
@@ -398,7 +400,7 @@ impl<'a, 'b> Talk<'a, 'b> {
         entry.is_some_and(|it| self.thread.as_ref() == Some(&it.thread) && it.seq < self.asked)
     }
 
-    /// Notes that there will be no answer, and shows why.
+    /// Ends the wait for an answer, and shows why.
     fn ended(&mut self, why: &str) {
         self.page.ends();
         self.page.note(Paint::Wrong, why);
@@ -436,8 +438,8 @@ impl<'a, 'b> Talk<'a, 'b> {
 
     /// Shows the events of a message. `to` is the listener or the identity that the message is for.
     fn show(&mut self, events: &[Event], to: Option<&str>) -> Result<(), Failure> {
-        // Until the user's first question is in the log, the user's identity isn't known. So no
-        // message counts as one for another asker.
+        // Until the user's first question is in the log, the user's identity isn't known. Until
+        // then, every message counts as one for the user.
         let other = to.filter(|it| self.me.as_deref().is_some_and(|me| me != *it));
         let other = other.map(str::to_owned);
         for event in events {
@@ -486,7 +488,7 @@ enum LogReport {
     Budget,
 }
 
-/// Formats a refusal for people: what is wrong, what to do, and the code to look up.
+/// Formats a fault for people: what is wrong, what to do, and the code to look up.
 fn said(huh: &Huh) -> String {
     format!("{} {} ({})", huh.message, huh.advice, huh.code)
 }
