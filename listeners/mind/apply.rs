@@ -1,4 +1,5 @@
-//! Applies the entries of a thread to the minds of the thread's agents.
+//! Applies a thread's entries to the fold [`Minds`], which has a [`Mind`] for each agent: its work,
+//! its queue, and the actions, timers and threads that are under way.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use super::rules::Stop;
 use super::{ActionRecord, Asker, Mind, Minds, Outstanding, OutstandingKind, Queued, Timer};
 
 /// Listeners whose answers only confirm that a request was carried out. Such an answer begins no
-/// turn, unless it reports a failure. Later messages of these listeners do begin a turn.
+/// turn, unless it reports a failure. `threads-awaited`, `todo-nudge` and ticks begin a turn.
 const STAFF: [&str; 7] = ["action", "feed", "thread", "timer", "todo", "trigger", "view"];
 
 impl Apply for Minds {
@@ -44,8 +45,9 @@ impl Minds {
         Arc::make_mut(self.agents.entry(agent.to_owned()).or_default())
     }
 
-    /// Applies an entry that a listener sent. A listener counts as an agent once it sends a payload
-    /// that only agents send.
+    /// Applies an entry that a listener sent. A listener counts as an agent once it is asked as
+    /// one, or sends a payload that only agents send. A listener that answers without a turn is no
+    /// agent from then on.
     fn apply_sent(&mut self, entry: &Entry) {
         let from = entry.from();
         let is_word = entry.is::<CognitionSystem>()
@@ -81,7 +83,8 @@ impl Minds {
         meant.for_each(|it| Arc::make_mut(it).interrupts.push(seq));
     }
 
-    /// Applies an entry that is addressed to an agent, or that clears an agent's timer.
+    /// Applies an entry that is addressed to an agent, an interrupt of several agents, or the news
+    /// that an agent's timer was cleared.
     fn apply_received(&mut self, entry: &Entry) {
         if entry.to().is_none() && entry.is::<Interrupt>() && entry.receivers() > 0 {
             return self.interrupt_all(entry.seq());
@@ -107,8 +110,8 @@ impl Minds {
 }
 
 impl Mind {
-    /// Drops everything that is under way, at the beginning of a fork. What is under way continues
-    /// only in the thread that was forked.
+    /// Drops everything that is under way, at the beginning of a fork. It continues only in the
+    /// original thread.
     fn reset_for_fork(&mut self) {
         self.outstanding.clear();
         self.timers.clear();
@@ -216,7 +219,7 @@ impl Mind {
             because.and_then(|it| self.actions.get(it)).is_some_and(|it| it.is_taken_back);
         let Some(acting) = self.actions.get_mut(&action_result.of) else { return };
         acting.ended = Some((action_result.status, seq));
-        // A `skipped` action whose condition doesn't hold hasn't failed.
+        // An action that was skipped because its condition didn't hold is no failure.
         acting.skips |= action_result.is_not_taken();
         acting.is_taken_back = match action_result.status {
             Status::Cancelled => acting.is_taken_back,
@@ -245,7 +248,8 @@ impl Mind {
         } else if let Some(stopped) = entry.decode_if::<Stopped>() {
             self.stop_work(Stop::of(&stopped.reason), stopped.until.unwrap_or(entry.seq()));
         } else if let Some(charge) = entry.decode_if::<Charge>() {
-            // Turns of older versions reserved no tokens and settled nothing.
+            // An unsettled charge without tokens reserves nothing. Older versions wrote such
+            // charges.
             self.reserved = Some(charge).filter(|it| !it.settled && it.tokens > 0);
         } else if entry.is::<CognitionSystem>() {
             self.system = entry.decode().ok().map(|CognitionSystem { text }| text.into());
@@ -283,8 +287,8 @@ impl Mind {
         if is_own || is_bookkeeping || is_checklist || is_answer || entry.receivers() == 0 {
             return;
         }
-        // Only a cancel within a turn is the agent's own. An interrupt cancels actions outside of a
-        // turn.
+        // Only a cancel that comes within a turn is the agent's own. After an interrupt, actions
+        // are cancelled, too, but then the agent has no turn.
         if self.turn.is_some()
             && let Some(CancelAction { id, turn, .. }) = entry.decode_if()
         {
@@ -297,7 +301,8 @@ impl Mind {
             meant.for_each(|it| it.is_taken_back = true);
         }
         if entry.is::<ClearTimer>() {
-            // Only a clear within a turn counts. A stop clears timers outside of a turn.
+            // A `clear-timer` is something that the turn began. When work is stopped, timers are
+            // cleared, too, but then the agent has no turn.
             self.last.began |= self.turn.is_some();
             return;
         }

@@ -46,9 +46,10 @@ impl<E> Request<E> {
     }
 
     /// Gives the request a key, which its receiver reads with
-    /// [`Entry::key`](crate::listener::Entry::key). Requests with equal keys are attempts at the
-    /// same request. If the pump refuses the request or opens a thread for it, the entry of the
-    /// refusal or of the new thread has the key, too.
+    /// [`Entry::key`](crate::listener::Entry::key). To the receiver, requests with equal keys
+    /// are attempts at the same request. The pump doesn't compare keys. If it refuses the request,
+    /// the entry of the refusal has the key. If it opens a thread for the request, the entry that
+    /// opens it has the key, too.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Request<E> {
         Request { key: Some(key.into()), ..self }

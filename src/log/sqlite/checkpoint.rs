@@ -27,8 +27,8 @@ const SYNC_WAIT: Duration = Duration::from_secs(1);
 /// to copy it. A page that is written many times before that, such as an index page, is copied only
 /// once.
 const CHECKPOINT_PAGES: i64 = 32_768;
-/// The length of the write-ahead log, in pages (256 MiB), at which the writer waits for the copy.
-/// This bounds the length.
+/// The length of the write-ahead log, in pages (256 MiB), at which the writer itself copies all of
+/// it. This bounds the length, unless a reader keeps SQLite from restarting the write-ahead log.
 const PAGES_MAX: i64 = 65_536;
 /// Pages (1 MiB) that the write-ahead log may always have, even if the disk is nearly full.
 const PAGES_LEAST: i64 = 256;
@@ -46,8 +46,8 @@ const LOOK_WAIT: Duration = Duration::from_millis(400);
 /// beginning only when all of it is copied. A copy that runs during steady writing never quite
 /// reaches the end.
 const PAGES_LEFT: i64 = 32;
-/// The writer copies more than [`PAGES_LEFT`] pages itself when the write-ahead log is long: one
-/// page more for each `PART_BEYOND` pages beyond the length at which copying begins. This is for
+/// The bound [`PAGES_LEFT`] grows by one page for each `PART_BEYOND` pages that the write-ahead log
+/// has beyond the length at which copying begins. This is for
 /// large commits, which never leave as few as [`PAGES_LEFT`] pages.
 const PART_BEYOND: i64 = 8;
 /// After this many quick copies in a row, each of at least one page, the database file is most
@@ -60,7 +60,7 @@ const QUICK_US: u64 = 2_000;
 /// disk, no copy is quick.
 const COPIES_MAX: u32 = 32;
 /// Pages (4 MiB) by which the write-ahead log must grow before the writer copies its end again.
-/// This matters when a reader keeps the log from starting from its beginning.
+/// This matters while a reader keeps SQLite from restarting the write-ahead log.
 const PAGES_AGAIN: i64 = 1_024;
 
 /// A handle to the checkpointer thread, which has a connection of its own.
@@ -187,9 +187,9 @@ impl CheckpointThread {
 /// were the first, the writer would have to wait.
 #[derive(Debug, Default)]
 struct Settling {
-    /// Pages copied so far, and the number of copies since the write-ahead log last started from
-    /// its beginning.
+    /// Pages of the write-ahead log that are copied.
     pages: i64,
+    /// The number of copies since SQLite last restarted the write-ahead log.
     copies: u32,
     /// How many copies in a row were quick, up to the last one.
     quick: u32,
@@ -271,11 +271,12 @@ pub(super) enum Due {
     All,
 }
 
-/// The lengths of the write-ahead log, in pages, at which the checkpointer thread begins to copy
-/// it, and at which the writer waits for a copy.
+/// Bounds of the write-ahead log's length, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WalBounds {
+    /// From this length on, the checkpointer thread copies the write-ahead log.
     copied: i64,
+    /// From this length on, the writer itself copies all of it.
     max: i64,
 }
 

@@ -15,16 +15,17 @@ use crate::model::{
     Attached, Call, Error, Piece, Prompt, PromptMessage, Role, Signed, Stop, Tool, Usage, Wire,
 };
 
-/// The distance between the places of one message's blocks and those of the next message's.
+/// The number that is added to the indexes of blocks with each message, so that no two blocks of a
+/// recorded stream have the same number.
 const NEXT: u64 = 1 << 32;
 
-/// A reply as Anthropic's messages write it.
+/// What has been read so far of a reply of Anthropic's Messages API.
 #[derive(Default)]
 pub(super) struct AnthropicMessages {
     gathered: Gathered,
     usage: Usage,
-    /// The place of the block with index 0. The place grows by `NEXT` with each message, since a
-    /// recording may hold several messages.
+    /// The number of the block with index 0. Each `message_start` adds `NEXT`, since a recorded
+    /// stream may hold several messages.
     base: u64,
     /// The reasoning of the current block, and in `signature` the block's signature.
     thinking: String,
@@ -73,8 +74,7 @@ impl AnthropicMessages {
         }
     }
 
-    /// Ends a block. If it is a call, the call can be given out. If it is signed reasoning, it is
-    /// kept to be sent back.
+    /// Ends a block. A call is complete then. Signed reasoning is kept, to be sent back.
     fn block_ends(&mut self, index: u64) {
         self.gathered.end_call(index);
         let (thinking, signature) = (take(&mut self.thinking), take(&mut self.signature));
@@ -163,7 +163,7 @@ impl Reader for AnthropicMessages {
 /// requires a number.
 const MAX_TOKENS: u32 = 4_096;
 
-/// The wire's names for the choices of a request.
+/// The API's names for the settings of a request.
 const CHOICES: Choices = Choices {
     max_tokens: "max_tokens",
     temperature: "temperature",
@@ -213,10 +213,11 @@ fn keep(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
-/// The messages, alternating between both sides: messages of one side in a row are joined, and
-/// results are joined with the user's messages.
+/// The messages, with the roles `user` and `assistant` in turn. Neighbours of one role are joined.
+/// Results have the role `user`.
 ///
-/// The provider is told to cache all of them but the late text, which is for this turn alone.
+/// The provider is told to cache everything but the text that only this prompt has
+/// ([`Prompt::late_bytes`]).
 fn messages(prompt: &Prompt) -> Vec<Value> {
     let mut all: Vec<(&str, Vec<Value>)> = Vec::new();
     let (before, last) = divided(prompt);
@@ -243,7 +244,7 @@ fn blocks(PromptMessage { role, text, calls, of, signed, attached }: &PromptMess
         let id = of.as_deref().unwrap_or_default();
         return vec![json!({ "type": "tool_result", "tool_use_id": id, "content": text })];
     }
-    // The wire refuses empty texts.
+    // The API refuses texts that are empty or have only white space.
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     let signed_at = |place: u64| Signed::at(signed, WIRE, move |it| it == place);
     let mut blocks: Vec<Value> = signed_at(0).chain(text).chain(signed_at(1)).collect();
