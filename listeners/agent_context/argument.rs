@@ -42,8 +42,8 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Variables {
     }
 }
 
-/// The agent for which a handler works. A call or a message of the agent led to the message that the
-/// handler handles, or a step of a workflow that runs for the agent did.
+/// The agent for which a handler works. A call or a message of the agent, or a step of a workflow
+/// that runs for the agent, led to the message that the handler handles.
 ///
 /// The agent is searched for in the message's tree of threads, as of the moment when the message
 /// was logged.
@@ -73,7 +73,8 @@ impl<S> FromContext<S> for CallingAgent {
 }
 
 impl CallingAgent {
-    /// The agent's context, as it was when the message was logged. None if no agent caused the message.
+    /// The agent's context, as it was when the message was logged. None if no agent caused the
+    /// message.
     ///
     /// # Errors
     /// If the log can't be read.

@@ -82,9 +82,9 @@ impl Manifest {
     /// ```
     ///
     /// # Errors
-    /// If the file isn't YAML, or if no door of the wanted kind is there. Also if the address of the
-    /// first such door isn't a text, isn't written as `doors` has it, or has a variable that isn't
-    /// set.
+    /// If the file isn't YAML, or if no door of the wanted kind is there. Also if the address of
+    /// the first such door isn't a text, isn't written as `doors` has it, or has a variable that
+    /// isn't set.
     pub fn address_of(
         file: &Path,
         bytes: &[u8],

@@ -173,8 +173,8 @@ impl<'a, 'b> Talk<'a, 'b> {
         Ok(self.ending)
     }
 
-    /// Sends a message or runs a command. Returns false if the user stopped waiting before the agent
-    /// was done.
+    /// Sends a message or runs a command. Returns false if the user stopped waiting before the
+    /// agent was done.
     async fn says(&mut self, line: &str, signals: &mut Signals) -> Result<bool, Failure> {
         let said =
             if self.takes_commands { ChatLine::parse(line) } else { ChatLine::Message(line) };
