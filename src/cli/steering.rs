@@ -29,7 +29,8 @@ pub(crate) struct Steering {
     pub(crate) caller: Caller,
 }
 
-/// Says in a line what was done to a thread, by whom and why.
+/// Returns the line that reports a change of a thread: the thread, its new state, the identity that
+/// changed it, and the reason if there is one.
 pub(crate) fn told(thread: &str, what: &str, by: &str, reason: Option<String>) -> String {
     let reason = reason.map(|it| format!(": {it}")).unwrap_or_default();
     audit::line(&format!("{thread} is {what} by {by}{reason}")).into_owned()

@@ -1,7 +1,7 @@
-//! Property tests of an agent. The promises of `docs/agents.md` hold whatever a scripted agent
-//! does, and whoever asks, interrupts or stops the pump meanwhile. Each seed is a run of the real
-//! agent on the real engine in virtual time. The run's log is then checked as an auditor would
-//! check it.
+//! Property tests of an agent. Each seed is a run of the real agent on the real engine in virtual
+//! time, with a scripted model. In each run, clients ask and interrupt the agent, and the pump
+//! stops and starts again. The test then checks the run's log against the promises of
+//! `docs/agents.md`.
 
 mod audit;
 mod book;
