@@ -276,6 +276,18 @@ fn why(it: &Stopped) -> String {
 /// Adds a reply of the agent. The prompt shows the reply, but not the payloads that came from the
 /// reply.
 fn wrote(form: Form<'_>, entry: &Entry, natives: &Natives, prompt: &mut Prompt) {
+    // A prompt shows all replies of its thread, and most are complete and have no native calls. To
+    // save time, only the text is read from these.
+    let is_complete = flag::<CognitionOut>(entry, "is_partial") == Some(false);
+    if is_complete
+        && entry.attribute("calls").is_none()
+        && let Some(text) = entry.text()
+    {
+        if !text.is_empty() {
+            put(prompt, Role::Assistant, &text);
+        }
+        return;
+    }
     let Some(it) = entry.decode_if::<CognitionOut>() else { return };
     if let Some(said) = natives.said(&it) {
         prompt.messages.extend(said);

@@ -58,9 +58,9 @@ pub struct Described {
     pub takes: Vec<Name>,
     /// Maps each payload that is routed to it to the payloads that the payload's handler may emit,
     /// by the handler's signature.
-    pub emits: BTreeMap<Name, Vec<Name>>,
+    pub emits: Arc<BTreeMap<Name, Vec<Name>>>,
     /// The payloads that its handlers of replies may emit, by their signatures.
-    pub emits_then: BTreeSet<Name>,
+    pub emits_then: Arc<BTreeSet<Name>>,
     /// Its grants.
     pub grants: Vec<String>,
     /// The listeners that it may address; `None` means every listener.
@@ -321,7 +321,7 @@ impl Described {
     /// The payloads that the listener may emit, by its signatures. Some may be listed more than
     /// once.
     fn said(&self) -> impl Iterator<Item = &Name> {
-        self.emits.values().flatten().chain(&self.emits_then)
+        self.emits.values().flatten().chain(&*self.emits_then)
     }
 
     /// The payloads that the listener may emit because of a payload that it takes: those that the
@@ -331,7 +331,7 @@ impl Described {
     pub fn causes(&self, name: &Name) -> Vec<&Name> {
         let mut all: Vec<&Name> = self.emits.get(name).into_iter().flatten().collect();
         if !all.is_empty() {
-            all.extend(&self.emits_then);
+            all.extend(&*self.emits_then);
         }
         let mut seen = BTreeSet::new();
         all.retain(|it| seen.insert(*it));

@@ -10,7 +10,7 @@ use crate::id::{EntryId, ThreadId};
 use crate::log;
 use crate::name::{META, Name};
 use crate::wire::{Code, Fault, Payload};
-use crate::xml::{Element, escape_text, root_attribute};
+use crate::xml::{Element, escape_text, root_attribute, root_text};
 
 /// One entry of a thread: a payload with its number, sender, time and cause. Cloning it only raises
 /// a reference count.
@@ -173,7 +173,18 @@ impl Entry {
     pub fn attribute(&self, local: &str) -> Option<Cow<'_, str>> {
         match self.0.element.get() {
             Some(element) => element.attribute(local).map(Cow::Borrowed),
-            None => root_attribute(&self.0.body, local).map(Cow::Owned),
+            None => root_attribute(&self.0.body, local),
+        }
+    }
+
+    /// The text of a payload that has no elements in it. None for other payloads. The payload isn't
+    /// parsed for it.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        match self.0.element.get() {
+            Some(element) if element.elements().next().is_none() => Some(element.text()),
+            Some(_) => None,
+            None => root_text(&self.0.body),
         }
     }
 
@@ -266,6 +277,14 @@ mod tests {
         Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap())
     }
 
+    /// An entry whose payload wasn't parsed since it was read from the log.
+    fn unparsed(draft: &log::Draft) -> Entry {
+        let element = Element::from_canonical(draft.body.clone()).unwrap();
+        let mut inner = Arc::into_inner(Entry::fresh(draft, element).0).unwrap();
+        inner.element = OnceLock::new();
+        Entry(Arc::new(inner))
+    }
+
     #[test]
     fn an_attribute_reads_the_same_before_and_after_the_payload_is_parsed() {
         let name = Name::new("urn:t", "done");
@@ -275,15 +294,31 @@ mod tests {
             format!("<t:done xmlns:t=\"urn:t\" {escaped} t:b=\"2\"></t:done>"),
         ] {
             let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
-            let parse = || Element::from_canonical(draft.body.clone()).unwrap();
-            let parsed = Entry::fresh(&draft, parse());
-            let mut inner = Arc::into_inner(Entry::fresh(&draft, parse()).0).unwrap();
-            inner.element = OnceLock::new();
-            let kept = Entry(Arc::new(inner));
+            let parsed = Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap());
+            let kept = unparsed(&draft);
             for name in ["a", "empty", "b", "c", "xmlns", "t"] {
                 assert_eq!(kept.attribute(name), parsed.attribute(name), "{name}");
             }
             assert_eq!(kept.attribute("a").as_deref(), Some("1 > \"0\" &\n"));
+            assert!(kept.0.element.get().is_none(), "it was parsed");
+        }
+    }
+
+    #[test]
+    fn a_text_reads_the_same_before_and_after_the_payload_is_parsed() {
+        let name = Name::new("urn:t", "done");
+        for (content, text) in [
+            ("", Some("")),
+            ("a &lt;b> &amp;amp; \"c\"&#xD;\n", Some("a <b> &amp; \"c\"\r\n")),
+            ("<e></e>", None),
+            ("a<e>b</e>", None),
+        ] {
+            let body = format!("<done xmlns=\"urn:t\" a=\"1 > 0\">{content}</done>");
+            let draft = log::Draft { name: name.clone(), body: body.into(), ..note("a/1") };
+            let parsed = Entry::fresh(&draft, Element::from_canonical(draft.body.clone()).unwrap());
+            let kept = unparsed(&draft);
+            assert_eq!(kept.text().as_deref(), text);
+            assert_eq!(parsed.text().as_deref(), text);
             assert!(kept.0.element.get().is_none(), "it was parsed");
         }
     }

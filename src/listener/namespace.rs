@@ -2,6 +2,8 @@
 //! organism can have two listeners of the same kind, under two names. When a listener gets another
 //! name, this module renames its payloads.
 
+use std::sync::Arc;
+
 use crate::limits::XmlLimits;
 use crate::listener::{Emit, HandlerKey, Listener, Need, Spec};
 use crate::name::{Name, namespace_of};
@@ -145,14 +147,12 @@ impl Move {
         }
         let names = |all: &mut Vec<Name>| all.iter_mut().for_each(|it| *it = self.name(it));
         names(&mut spec.no_replies);
-        spec.emits_then = spec.emits_then.iter().map(|it| self.name(it)).collect();
-        let emits = std::mem::take(&mut spec.emits).into_iter();
-        spec.emits = emits
-            .map(|(name, mut all)| {
-                names(&mut all);
-                (self.name(&name), all)
-            })
-            .collect();
+        spec.emits_then = Arc::new(spec.emits_then.iter().map(|it| self.name(it)).collect());
+        let emits = spec
+            .emits
+            .iter()
+            .map(|(name, all)| (self.name(name), all.iter().map(|it| self.name(it)).collect()));
+        spec.emits = Arc::new(emits.collect());
         for announcement in &mut spec.announcements {
             announcement.name = self.name(&announcement.name);
             announcement.element =

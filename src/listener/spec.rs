@@ -72,9 +72,9 @@ pub(crate) struct Spec {
     pub(crate) no_replies: Vec<Name>,
     /// Maps the name of each owned payload to the payloads that its handler may emit, for
     /// descriptions.
-    pub(crate) emits: BTreeMap<Name, Vec<Name>>,
+    pub(crate) emits: Arc<BTreeMap<Name, Vec<Name>>>,
     /// The payloads that the handlers of replies may emit.
-    pub(crate) emits_then: BTreeSet<Name>,
+    pub(crate) emits_then: Arc<BTreeSet<Name>>,
     pub(crate) handlers: Vec<(HandlerKey, BoundHandler)>,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) announcements: Vec<Announcement>,
@@ -231,7 +231,7 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
     /// ```
     #[must_use]
     pub fn may_emit_named(mut self, schema: Schema) -> Listener<S> {
-        for all in self.spec.emits.values_mut() {
+        for all in Arc::make_mut(&mut self.spec.emits).values_mut() {
             all.push(schema.name.clone());
         }
         self.spec.needs.push(Need::Emit(Cow::Owned(schema)));
@@ -559,10 +559,10 @@ impl<S: Clone + Send + Sync + 'static> Listener<S> {
             _ => None,
         });
         if !matches!(key, HandlerKey::Route(_)) {
-            self.spec.emits_then.extend(emits.clone());
+            Arc::make_mut(&mut self.spec.emits_then).extend(emits.clone());
         }
         if let HandlerKey::Route(name) = &key {
-            self.spec.emits.insert(name.clone(), emits.collect());
+            Arc::make_mut(&mut self.spec.emits).insert(name.clone(), emits.collect());
             if needs.iter().any(|it| matches!(it, Need::Reply)) {
                 self.spec.no_replies.push(name.clone());
             }

@@ -44,12 +44,13 @@ impl Catalog {
     /// [`CORE`]. Names without a schema are skipped.
     #[must_use]
     pub fn only<'a>(&'a self, names: impl IntoIterator<Item = &'a Name>) -> Catalog {
-        let mut names: Vec<&Name> = self.core.iter().chain(names).collect();
-        names.sort_unstable();
-        names.dedup();
         let mut catalog = Catalog::default();
-        for schema in names.into_iter().filter_map(|it| self.schemas.get(it)) {
-            catalog.add(schema.clone());
+        for name in self.core.iter().chain(names) {
+            if !catalog.schemas.contains_key(name)
+                && let Some(schema) = self.schemas.get(name)
+            {
+                catalog.add(schema.clone());
+            }
         }
         catalog
     }

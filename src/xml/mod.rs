@@ -15,8 +15,9 @@
 //! - [`read()`] checks a document strictly and makes it an [`Element`].
 //! - [`Writer`] makes an [`Element`] from calls.
 //!
-//! Two functions use the library `quick_xml`, and only its tokenizer: [`read()`] and [`tokens`],
-//! which is a baseline for benchmarks. This module doesn't depend on envelopes, schemas or sockets.
+//! [`read()`] and [`tokens`], which is a baseline for benchmarks, use the tokenizer of the library
+//! `quick_xml`, and `root` uses its `unescape`. This module doesn't depend on envelopes, schemas or
+//! sockets.
 
 mod canon;
 mod chars;
@@ -26,6 +27,7 @@ mod baseline;
 mod intern;
 mod nodes;
 mod read;
+mod root;
 mod split;
 mod tag;
 mod tree;
@@ -38,8 +40,8 @@ pub use baseline::tokens;
 pub use chars::{is_character, is_name, writable};
 pub use element::{Attribute, Child, Element, View};
 pub use error::{Error, Kind, Place, place_of};
-pub(crate) use read::root_attribute;
 pub use read::{Profile, read};
+pub(crate) use root::{root_attribute, root_text};
 pub use split::{Frame, Framing, Splitter, frame};
 pub use write::{Writer, escape_attribute, escape_text};
 

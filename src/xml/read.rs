@@ -1,11 +1,10 @@
 //! Reads bytes into a tree. The reader enforces every rule of XML 1.0 and of Namespaces in XML for
-//! documents without a type declaration. Apart from `baseline`, this is the only file that uses the
-//! XML library. It uses the library only to find where tokens end.
+//! documents without a type declaration. The reader uses the XML library only to find where tokens
+//! end.
 
 use std::sync::Arc;
 
 use quick_xml::errors::{Error as TokenError, SyntaxError};
-use quick_xml::escape::unescape;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
@@ -24,16 +23,6 @@ pub enum Profile {
     Wire,
     /// Processing instructions are checked and skipped.
     Document,
-}
-
-/// Returns the value of an attribute of the root element, without reading what follows the start
-/// tag. `canonical` is an element in canonical form; other bytes may give None.
-pub(crate) fn root_attribute(canonical: &[u8], local: &str) -> Option<String> {
-    let Ok(Event::Start(tag)) = Reader::from_reader(canonical).read_event() else { return None };
-    let mut all = tag.attributes();
-    let mut all = all.with_checks(false).flatten();
-    let found = all.find(|it| it.key.0 == local && it.key.as_namespace_binding().is_none())?;
-    Some(unescape(&found.value).ok()?.into_owned())
 }
 
 /// Reads one document: UTF-8, one root, no document type declaration.

@@ -53,7 +53,7 @@ pub struct Graph {
 /// An agent's turns, and the names of its actions and feeds.
 #[derive(Clone, Debug, Default)]
 struct Scope {
-    turns: BTreeMap<u64, Turn>,
+    turns: BTreeMap<u64, Box<Turn>>,
     names: BTreeMap<String, Id>,
     keys: BTreeMap<String, Id>,
     /// Maps each called listener to the first action that called it, and to the second one if there
@@ -176,6 +176,7 @@ impl Graph {
             earlier.end();
         }
         scope.turns.entry(turn).or_default().policy = policy;
+        self.tidy();
     }
 
     /// Applies an input that comes at the time `now`, in microseconds since the epoch. Returns the
@@ -458,12 +459,12 @@ impl Graph {
     }
 
     fn turn(&self, node: &Node) -> Option<&Turn> {
-        self.scopes.get(&node.agent)?.turns.get(&node.turn())
+        self.scopes.get(&node.agent)?.turns.get(&node.turn()).map(|it| &**it)
     }
 
     fn turn_mut(&mut self, id: Id) -> Option<&mut Turn> {
         let node = self.nodes.get(&id)?;
-        self.scopes.get_mut(&node.agent)?.turns.get_mut(&node.turn())
+        self.scopes.get_mut(&node.agent)?.turns.get_mut(&node.turn()).map(|it| &mut **it)
     }
 }
 

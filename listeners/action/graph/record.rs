@@ -62,7 +62,7 @@ impl Graph {
             node.state = NodeState::Waiting;
             self.live.insert(*id);
             let scope = self.scopes.entry(node.agent.clone()).or_default();
-            let over = || Turn { is_over: true, ..Turn::default() };
+            let over = || Box::new(Turn { is_over: true, ..Turn::default() });
             scope.turns.entry(node.turn()).or_insert_with(over);
         }
         // The outputs are dropped: the log has them, too.

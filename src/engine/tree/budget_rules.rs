@@ -54,7 +54,7 @@ impl Tree {
         let mut ids: Vec<ThreadId> = self.threads.keys().filter(is_meant).cloned().collect();
         ids.sort_unstable();
         for id in ids {
-            let open = |it: &&mut Thread| it.state == State::Open && it.kept;
+            let open = |it: &&mut Box<Thread>| it.state == State::Open && it.kept;
             if let Some(thread) = self.threads.get_mut(&id).filter(open) {
                 thread.note(&what, State::OverBudget, None, world, out);
                 // Listeners that only settle earlier work continue.

@@ -97,7 +97,7 @@ impl Tree {
         let spawner = Spawner { chain: parent.guard.resumed(opening.part.chain, at), ..spawner };
         let chain = parent.guard.below(spawner.chain, &child.guard);
         child.begin(&opening, &spawner, chain, &receivers, world, out);
-        self.threads.insert(id, child);
+        self.threads.insert(id, Box::new(child));
         out.ledger.look_at(BudgetKey::Children, live);
     }
 

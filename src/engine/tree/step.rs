@@ -35,7 +35,8 @@ struct UnhandledMessage {
 /// A session and all threads below it.
 pub(crate) struct Tree {
     /// The live threads.
-    pub(crate) threads: FxHashMap<ThreadId, Thread>,
+    // The table has room for at least three values, and most trees have one thread.
+    pub(crate) threads: FxHashMap<ThreadId, Box<Thread>>,
     /// The threads that have ended, with their final states.
     pub(crate) over: FxHashMap<ThreadId, State>,
     /// Maps a child's id to the last number that was appended to the id to make it unique.
@@ -61,7 +62,7 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn new(thread: Thread, ledger: Ledger) -> Tree {
         let mut tree = Tree::empty(thread.owner.clone(), ledger);
-        tree.threads.insert(thread.id.clone(), thread);
+        tree.threads.insert(thread.id.clone(), Box::new(thread));
         tree
     }
 
@@ -106,7 +107,7 @@ impl Tree {
             let record = NewThread { id: kept.id.clone(), parent: kept.parent, fork: kept.fork };
             let thread = Thread::new(record, tree.owner.clone(), kept.last_seq);
             let thread = Thread { state: kept.state, depth, spawner, ..thread };
-            tree.threads.insert(kept.id, thread);
+            tree.threads.insert(kept.id, Box::new(thread));
         }
         tree
     }
@@ -137,7 +138,7 @@ impl Tree {
     }
 
     pub(crate) fn thread(&mut self, id: &ThreadId) -> Option<&mut Thread> {
-        self.threads.get_mut(id)
+        self.threads.get_mut(id).map(|it| &mut **it)
     }
 
     /// Refuses a push whose thread has ended since the push was queued.
@@ -149,18 +150,18 @@ impl Tree {
     /// Returns whether the tree can be unloaded: it has nothing to do now, and no client still
     /// listens for a waiting delivery.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.threads.values().all(Thread::is_quiet)
+        self.threads.values().all(|it| it.is_quiet())
     }
 
     /// Returns whether the tree has nothing to do now. Deliveries may still wait for a time or an
     /// entry.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.threads.values().all(Thread::is_at_rest)
+        self.threads.values().all(|it| it.is_at_rest())
     }
 
     /// Drops from memory the entries that every fold has seen.
     pub(crate) fn trim(&mut self) {
-        self.threads.values_mut().for_each(Thread::trim);
+        self.threads.values_mut().for_each(|it| it.trim());
     }
 
     /// Tells every running handler to stop.
@@ -182,7 +183,7 @@ impl Tree {
         self.apply(event, world, out);
         std::mem::swap(&mut self.ledger, &mut out.ledger);
         debug_assert!(out.requests.is_empty(), "the tree was asked for something and did nothing");
-        debug_assert!(self.threads.get(&at).is_none_or(Thread::counts_agree), "{at} miscounts");
+        debug_assert!(self.threads.get(&at).is_none_or(|it| it.counts_agree()), "{at} miscounts");
     }
 
     fn apply(&mut self, event: Event, world: &World<'_>, out: &mut Step) {
