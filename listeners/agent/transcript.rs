@@ -42,7 +42,8 @@ pub struct Event {
     /// The time at which the pump accepted the entry, in ISO 8601. None for a live payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Whether the event is meant to be shown to people.
+    /// Whether the event is meant to be shown to people. False only for the calls and results of
+    /// actions with `show="false"`.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub show: bool,
 }
@@ -52,13 +53,13 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The model is told something, in the system prompt or by a user's message.
+    /// The model is told something: by its system prompt, or by a message in the role `user`.
     CognitionIn {
         /// `system` or `user`.
         role: String,
         /// The sender.
         from: String,
-        /// The text, as the prompt has it.
+        /// The text. A prompt of another form may escape it differently.
         text: String,
     },
     /// A turn begins.
@@ -130,7 +131,7 @@ pub enum EventKind {
     ToolCallOutput {
         /// The call.
         call_id: String,
-        /// The listener that the action calls.
+        /// The listener that the action calls, or `listener.payload`.
         tool: String,
         /// The stream of the output: `out` or `err`.
         stream: String,
@@ -141,7 +142,7 @@ pub enum EventKind {
     ToolCallProgress {
         /// The call.
         call_id: String,
-        /// The listener that the action calls.
+        /// The listener that the action calls, or `listener.payload`.
         tool: String,
         /// The amount that is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +159,7 @@ pub enum EventKind {
         turn: Option<u64>,
         /// The call.
         call_id: String,
-        /// The listener that the action calls.
+        /// The listener that the action calls, or `listener.payload`.
         tool: String,
         /// The outcome as a word: `ok`, `failed`, `skipped`, `timed-out`, `cancelled`, `unknown`.
         status: String,
@@ -177,7 +178,7 @@ pub enum EventKind {
         tool_count: u64,
         /// Whether the reply is incomplete.
         is_partial: bool,
-        /// Whether a limit, an error or an interrupt cut the reply off.
+        /// Whether a limit, an error, an interrupt or a stop of the pump cut the reply off.
         truncated: bool,
         /// What went wrong.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,8 +266,8 @@ pub struct Transcript {
 /// The role of a sender or receiver in the thread, as far as it is known.
 #[derive(Clone, Debug)]
 enum Participant {
-    /// A listener that was sent its own root, and has neither begun a turn nor answered yet. The
-    /// events of the messages to it wait here.
+    /// A listener that was sent the payload with which an agent of its name is asked. It has
+    /// neither begun a turn nor answered yet. The events of the messages to it wait here.
     Asked(Vec<Event>),
     /// An agent.
     Agent,
@@ -296,10 +297,13 @@ impl Transcript {
         };
         match what {
             Some(what) => {
-                let begins = matches!(what, EventKind::StepStart { .. });
+                let begun = match what {
+                    EventKind::StepStart { turn, .. } => Some(turn),
+                    _ => None,
+                };
                 events.push(event(entry.from(), entry, what));
-                if begins {
-                    events.append(&mut self.early);
+                if let Some(turn) = begun {
+                    events.extend(self.release(entry.from(), turn));
                 }
             }
             None => events.extend(self.take_told(entry)),
@@ -324,6 +328,15 @@ impl Transcript {
             return None;
         }
         Some(event)
+    }
+
+    /// Releases the events that were held back until an agent's turn began.
+    fn release(&mut self, agent: &str, turn: u64) -> impl Iterator<Item = Event> {
+        let is_released = move |it: &mut Event| match it.what {
+            EventKind::CognitionOutDelta { turn: of, .. } => it.agent == agent && of <= turn,
+            _ => true,
+        };
+        self.early.extract_if(.., is_released)
     }
 
     /// The event of a tool's live payload. If the tool has several open calls, the event belongs to
@@ -372,7 +385,8 @@ impl Transcript {
         }
     }
 
-    /// Whether a listener that was sent its own root answers the sender before any turn.
+    /// Whether the entry is an answer of a listener that may be an agent, but hasn't begun a turn.
+    /// An answer goes to the sender of a message that waits in [`Participant::Asked`].
     fn answers(&self, entry: &Entry) -> bool {
         let Some(Participant::Asked(waiting)) = self.standing.get(entry.from()) else {
             return false;
@@ -455,8 +469,8 @@ impl Transcript {
         EventKind::ToolCallStart { turn: it.turn, call_id, id: it.id, tool: it.name, input, mode }
     }
 
-    /// Takes an entry that isn't an event of its sender. Returns the event of the agent to which
-    /// the entry is addressed, unless the event is held back.
+    /// Takes an entry of which no event of its sender was made. Returns the event of its receiver,
+    /// if that is an agent. None if the event is held back.
     fn take_told(&mut self, entry: &Entry) -> Option<Event> {
         let to = entry.to().filter(|to| *to != entry.from())?.to_owned();
         if let Some(result) = read::<ActionResult>(entry) {
@@ -482,7 +496,7 @@ impl Transcript {
     }
 }
 
-/// The payload of an entry. None if the payload has another type.
+/// The payload of an entry. None if the payload has another type, or can't be decoded.
 fn read<P: Payload>(entry: &Entry) -> Option<P> {
     if entry.is::<P>() { entry.decode().ok() } else { None }
 }
@@ -504,12 +518,12 @@ fn event(agent: &str, entry: &Entry, what: EventKind) -> Event {
     }
 }
 
-/// The event for an entry that an agent sends. The entry is either a notice that the agent sends
-/// itself about its own reply, or a payload to another listener.
+/// The event for a notice that an agent sends itself about its own reply, or for a payload that it
+/// sends to another listener. None for its other entries.
 fn sends(entry: &Entry) -> Option<EventKind> {
     let (from, to) = (entry.from().to_owned(), entry.to()?);
     if entry.is::<Notice>() || entry.is::<Correction>() {
-        // Form 1 doesn't escape quotes, so people read the text as it was written.
+        // The text may quote the model's reply. Form 1 leaves the quotation as it was written.
         let text = render::told(1, entry)?;
         return Some(EventKind::CognitionIn { role: "user".to_owned(), from, text });
     }
@@ -557,5 +571,25 @@ fn came(it: ActionResult, call: Option<ActionRef>) -> EventKind {
         status: it.status.as_str().to_owned(),
         output,
         error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_turn_releases_the_deltas_of_no_other_agent() {
+        let (mut transcript, thread) = (Transcript::default(), ThreadId::new("t"));
+        let text = || "x".to_owned();
+        let delta = Delta { turn: 1, within: text(), text: text() }.encode().unwrap();
+        assert_eq!(transcript.glimpse("a", &thread, &delta), None);
+        assert_eq!(transcript.glimpse("b", &thread, &delta), None);
+        let mut released = |agent, turn| -> Vec<String> {
+            transcript.release(agent, turn).map(|it| it.agent).collect()
+        };
+        assert_eq!(released("b", 1), ["b"]);
+        assert_eq!(released("a", 0), [""; 0]);
+        assert_eq!(released("a", 1), ["a"]);
     }
 }
