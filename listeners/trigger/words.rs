@@ -7,15 +7,15 @@ use pumphouse::wire::core::ThreadSpawned;
 /// The namespace of the payloads of `trigger`.
 pub(super) const TRIGGER_NS: &str = "https://xml-pipeline.org/ns/trigger/v1";
 
-/// An event that triggers of the type `event` wait for. The runs go below the thread of this
-/// message. The answer is `triggered`.
+/// An event has happened. Triggers of the type `event` wait for it. Their runs go below the thread
+/// of this message. The answer is `triggered`.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1")]
 pub struct Trigger {
-    /// The event, which triggers name by `event`.
+    /// The event's name. A trigger waits for this event if its field `event` has the name.
     #[payload(attribute, example = "deploy")]
     pub name: String,
-    /// The input, a JSON object; default {}. Triggers refer to it as `event`.
+    /// The input of the runs, a JSON object; default {}. In a trigger, `event` refers to it.
     #[payload(text, example = "{\"branch\":\"main\"}")]
     pub input: String,
 }
@@ -57,11 +57,11 @@ pub struct TriggerDue {
     /// How many triggers began one another, up to this one.
     #[payload(attribute)]
     pub depth: u32,
-    /// The message of the first trigger among these, if there is another one than this.
+    /// The message of the trigger that began them all, unless that is this trigger.
     #[payload(attribute, no_example)]
     pub first: Option<String>,
-    /// The message of this trigger that began the run within which the entry was sent, if there is
-    /// one. The trigger doesn't fire then.
+    /// An earlier message of this trigger, if the entry was sent because of a run that it began.
+    /// The trigger doesn't fire again then.
     #[payload(attribute, no_example)]
     pub within: Option<String>,
     /// What conditions and the run refer to, as JSON.
@@ -79,7 +79,7 @@ pub struct HeldLongEnough {
     /// The agent.
     #[payload(attribute, example = "coding_agent")]
     pub agent: String,
-    /// The agent's turn in which the condition began to hold.
+    /// The agent's turn in which the condition began to hold; 0 if it began outside of a turn.
     #[payload(attribute)]
     pub turn: u64,
     /// The number of the message with which the condition began to hold.
@@ -102,13 +102,13 @@ pub struct TriggerSwitched {
     pub by: String,
 }
 
-/// What something means for the triggers that watch it: a change of an agent's metadata, an entry,
-/// an event or a time. It names each trigger that fires, and each whose condition begins or ceases
-/// to hold.
+/// What a change of an agent's metadata, an entry, an event or a time means for the triggers that
+/// watch it. It names each trigger that could fire because of it, and says why it didn't if it
+/// didn't. Of a change of metadata, it also names each trigger whose condition ceases to hold.
 #[derive(Clone, Debug, PartialEq, Payload)]
 #[payload(ns = "https://xml-pipeline.org/ns/trigger/v1", reserved, bookkeeping)]
 pub struct TriggersDecided {
-    /// The agent, if its metadata changed.
+    /// The agent whose metadata is watched.
     #[payload(attribute, example = "coding_agent")]
     pub agent: Option<String>,
     /// The agent's turn.
@@ -145,7 +145,8 @@ pub struct TriggerDecision {
 }
 
 /// Whether a spawned thread has the label of this workflow. Of several threads with the same label,
-/// all but the first have `-` and a number after it.
+/// all but the first have `-` and a number after it. A thread with the label `report-1` therefore
+/// counts as one of `report`, too.
 #[must_use]
 pub fn is_run_of(spawned: &ThreadSpawned, workflow: &str) -> bool {
     let first = ThreadId::new(&spawned.parent_id).child(workflow, 0);

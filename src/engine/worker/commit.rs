@@ -15,8 +15,9 @@ use crate::id::ThreadId;
 use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
-/// How many steps a batch in the priority lane may have. This number is enough for many light
-/// trees, and small compared with a batch of the other lane.
+/// How many steps a batch in the priority lane may have. The lane is for light trees: those that
+/// were busy little of late, or have only one unanswered push. This number is enough for many of
+/// them, and small compared with a batch of the other lane.
 const STEPS_AHEAD: usize = 32;
 
 /// How many batches may be in the priority lane at once.
@@ -32,8 +33,8 @@ const STEPS_IN_TURN_HURRIED: usize = 2;
 impl<P: Port> Worker<P> {
     /// Steps trees, a few events each, and sends the batches to the log. If the lower lane has
     /// batches on their way, light trees are stepped into a batch of the priority lane. Then the
-    /// next trees of the run queue are stepped into a batch of the lower lane. Returns whether any
-    /// tree was stepped.
+    /// next trees of the run queue are stepped into a batch of the lower lane. Returns whether a
+    /// batch was made.
     pub(crate) fn turn(&mut self) -> bool {
         if !self.begun {
             return false;
@@ -82,8 +83,8 @@ impl<P: Port> Worker<P> {
     fn turn_behind(&mut self, shared: &Shared) -> bool {
         let limits = &shared.limits;
         let until_us = shared.workers.hurry_until_us.load(Ordering::Relaxed);
-        // If `until_us` is more than `HURRY_US` ahead, the clock was set back since, and `until_us`
-        // doesn't count.
+        // Another worker may have read the clock a little later than this one. Then `until_us` is
+        // more than `HURRY_US` ahead, and doesn't count yet.
         let is_hurried = (1..=HURRY_US).contains(&until_us.saturating_sub(self.now_us));
         let most = if is_hurried { self.window.hurried_room() } else { usize::MAX };
         let room = self.window.room().min(limits.steps_in_batch_max).min(most);
