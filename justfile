@@ -38,7 +38,7 @@ deny:
 
 # The whole trip over a real socket, on a folder of its own.
 demo:
-    cargo run --release -- demo
+    cargo run -- demo
 
 # The speed table, in about a minute.
 bench *args:

@@ -48,6 +48,8 @@ const CARGO: &str = r#"#!/bin/bash
 case "$1 ${2:-}" in
 "run "|"run --")
   shift 1; [ "${1:-}" != -- ] || shift 1
+  # Where there is no project, the page means this one.
+  [ -f Cargo.toml ] || exec pumphouse "$@"
   "$STAGE_CARGO" build --quiet --offline || exit 1
   name=$(sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml)
   PROGRAM="$CARGO_TARGET_DIR/debug/$name"; export PROGRAM
