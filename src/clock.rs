@@ -1,4 +1,5 @@
-//! The only module that asks the system for the time and for random bytes.
+//! The only module that asks the system for the time and for random bytes. Hash tables with random
+//! keys are the exception.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -16,8 +16,8 @@ const LABEL_CHARACTERS: usize = 40;
 /// The label of a child if the suggested label has no usable character.
 const LABEL: &str = "sub";
 
-/// A thread's id. Only the log says which thread is the parent; don't parse the parent out of the
-/// id. Only the root of the tree can be read from the id, with [`tree`](ThreadId::tree).
+/// A thread's id. Ask the log for a thread's parent; don't parse the parent out of the id. Only the
+/// methods of this type read the parts of an id, as [`tree`](ThreadId::tree) does.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(Arc<str>);
 
@@ -46,9 +46,9 @@ impl ThreadId {
     }
 
     /// Returns the id of a child with this label. Characters other than ASCII letters, digits and
-    /// `_` become `-`, and the label is cut after 40 characters. If `taken` is above 0, `-` and
-    /// that number are appended. Callers first pass 0, then 1, 2 and so on, until no other thread
-    /// has the id.
+    /// `_` become `-`, the label is cut after 40 characters, and `-` at its ends is dropped. An
+    /// empty label becomes `sub`. If `taken` is above 0, `-` and that number are appended. Callers
+    /// first pass 0, then 1, 2 and so on, until no other thread has the id.
     ///
     /// ```
     /// use pumphouse::ThreadId;

@@ -134,7 +134,7 @@ pub const MANIFEST_NODES_MAX: usize = 32 * KIB;
 /// The most bytes of a table of prices: more than ten times the size of the table that ships.
 pub const PRICES_BYTES_MAX: usize = 512 * KIB;
 /// The most client ids of one connection that are looked up in the log at once: enough to keep the
-/// log's readers busy, and few enough to leave some readers to other connections.
+/// log's readers busy, and few enough that queries of other connections don't wait long.
 pub const LOOK_UPS_MAX: usize = 64;
 /// The most bytes of a file that holds an agent's prompt. Prompts are far shorter.
 pub const PROMPT_BYTES_MAX: usize = MIB;
@@ -190,7 +190,7 @@ impl XmlLimits {
     /// The bounds of documents that listeners emit. They are larger, because results can be large.
     pub const INSIDE: XmlLimits =
         XmlLimits { message_bytes_max: 16 * MIB, nodes_max: 1_600_000, ..XmlLimits::DOOR };
-    /// The bounds of documents from trusted files, whose size only the machine limits.
+    /// The bounds of documents from trusted files. The module `xml` takes 1 GiB at the most.
     pub const FILE: XmlLimits = XmlLimits {
         message_bytes_max: u32::MAX as usize,
         depth_max: 4_096,

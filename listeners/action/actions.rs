@@ -46,8 +46,8 @@ pub struct Actions {
     tried: BTreeMap<Id, u32>,
     /// The calls without an answer, each with its action and the number of the attempt.
     calls: OpenCalls<(Id, u32)>,
-    /// Maps each agent to the versions of the rules of its turns. Each pair has the first turn with
-    /// a version, and that version.
+    /// Maps each agent to the versions of the rules ([`RULES`]) of its turns. Each pair has the
+    /// first turn with a version, and that version.
     rules: BTreeMap<String, Vec<(u64, Option<u32>)>>,
     /// The times whose `actions-due` message waits in the log.
     waiting: BTreeSet<Time>,
@@ -247,8 +247,9 @@ impl Actions {
         Some(Input::Cancel(CancelRequest { agent, turn, id, reason }))
     }
 
-    /// Makes the effect of an output of the graph. The effect also has the action's entry or the
-    /// call's thread. None if this entry or thread is unknown.
+    /// Makes the effect of an output of the graph. For a result, the effect also has the action's
+    /// entry. For an abandoned call, it has the call's thread. None if this entry or thread is
+    /// unknown.
     fn effect(&mut self, output: Output) -> Option<Effect> {
         match &output {
             Output::Result { action, .. } => {

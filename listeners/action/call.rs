@@ -225,7 +225,8 @@ pub fn json_payload(name: &Name, object: &Map<String, Value>) -> Result<Element,
     writer.finish()
 }
 
-/// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit.
+/// Makes a payload from parameters in JSON. If the payload has open content, any parameters fit
+/// whose names can be names of elements. A workflow takes any parameters.
 ///
 /// # Errors
 /// Fails if the parameters don't fit the payload's schema. The text says why.
@@ -284,7 +285,7 @@ pub(super) struct ResolvedValues(BTreeMap<String, Lookup<'static>>);
 
 impl ResolvedValues {
     /// Converts the graph's values to JSON, by the organism's schemas. `rules` is the version of
-    /// the rules of the turn.
+    /// the rules for agents (`RULES`) in the turn.
     pub(super) fn of(
         all: &Capabilities,
         values: &graph::Values,
@@ -342,7 +343,7 @@ pub fn text(text: &str) -> Value {
 }
 
 /// Returns a warning if the action's `type` isn't the type of the called listener, or if the action
-/// hands metadata to a listener that isn't an agent.
+/// has the field `metadata` and the called listener isn't an agent.
 pub(super) fn oddity(
     definition: &ActionDefinition,
     called: &Called<'_>,

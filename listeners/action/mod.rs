@@ -188,7 +188,7 @@ impl Handling {
     }
 
     /// The values of an action's references, such as `$name`. How a value is read depends on the
-    /// version of the rules of the action's turn.
+    /// version of the rules for agents (`RULES`) in the action's turn.
     fn values(
         &self,
         agent: &str,

@@ -1,5 +1,5 @@
 //! Conditions of actions that undo other actions. An undoing action runs only if the action that it
-//! undoes succeeded, and if no earlier rollback has undone that action.
+//! undoes succeeded, and if all earlier undoing actions for that action were skipped.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 const STATUS: &str = ".action_status";
 
 /// The condition of an action that undoes the action `of`. `undone_by` has the ids of the actions
-/// that earlier rollbacks wrote to undo this action.
+/// that earlier rollbacks wrote to undo `of`.
 #[must_use]
 pub fn condition(of: &str, undone_by: &[String]) -> String {
     let mut condition = format!("${{{of}{STATUS}}} == \"ok\"");

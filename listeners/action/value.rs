@@ -18,8 +18,8 @@ pub fn value(all: &Capabilities, payload: &Element) -> Value {
 }
 
 /// The value of a payload, as [`value`] computes it. If the value is only a part of the payload,
-/// `fields` holds the whole payload. `rules` is the version of the rules in the turn's
-/// `cognition_in`.
+/// `fields` holds the whole payload. `rules` is the version of the rules for agents ([`RULES`])
+/// that the turn's `cognition_in` records.
 #[must_use]
 pub fn known(all: &Capabilities, payload: &Element, rules: Option<u32>) -> KnownValue {
     let Some((schema, json)) = all.schema(&payload.name()).and_then(|it| with_json(it, payload))
@@ -65,7 +65,7 @@ fn xml(payload: &Element) -> String {
 }
 
 /// The fields of an element, each with its name. The element's own text has no name. If a child
-/// element has several fields and isn't the only child, its fields stand in parentheses.
+/// element has several fields and isn't the element's only field, its fields stand in parentheses.
 fn fields(element: View<'_>) -> Vec<String> {
     let named = |name: &str, value: &str| match value {
         "" => name.to_owned(),

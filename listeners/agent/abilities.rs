@@ -46,7 +46,8 @@ pub(super) const STAFF: [(&str, Ability); 5] = [
     ("view", Ability::Clear),
 ];
 
-/// The text about an agent's abilities in its prompt. Empty if the agent has none.
+/// The text in a prompt about an agent's abilities, blocks and action templates. Empty if the agent
+/// has none of these.
 pub(super) fn text(settings: &Settings) -> String {
     let may_add = settings.internal_actions.allows("add_context_feed");
     let is_true = |it: &&Ability| **it != Ability::Feeds || may_add;

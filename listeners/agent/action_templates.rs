@@ -34,7 +34,7 @@ impl Templates {
     }
 
     /// Fills in the template that an action names, and returns the action's body. None if the
-    /// action names no template.
+    /// action names no template, or if the agent has no templates.
     pub(super) fn filled(&self, element: &Element<'_>) -> Result<Option<String>, String> {
         let Body::Json(text) = element.body else { return Ok(None) };
         if self.is_empty() || !text.contains(FIELD) {

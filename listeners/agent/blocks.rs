@@ -346,7 +346,7 @@ impl Blocks {
     }
 }
 
-/// Stores the metadata that an action's condition refers to in the action.
+/// Stores in an action the metadata fields to which its condition refers, with their values.
 pub(super) fn note_metadata(action: &mut Action, value: impl Fn(&str) -> Option<Value>) {
     let Some(when) = &mut action.when else { return };
     let Ok(condition) = Condition::parse(&when.condition) else { return };

@@ -226,8 +226,8 @@ impl TurnContext {
     }
 
     /// The number of tokens that the rest of the budget leaves for the reply of a last turn. None
-    /// if this number is below [`REPLY_TOKENS_MIN`], if the budget that refused the reservation
-    /// counts neither tokens nor money, or if the model's price is unknown.
+    /// if this number is too small (see [`REPLY_TOKENS_MIN`]), if the budget that refused the
+    /// reservation counts neither tokens nor money, or if the model's price is unknown.
     fn room(&self, prompt: &Prompt, left: Option<BudgetLeft>) -> Option<u32> {
         let of_prompt = self.agent().model.prompt_tokens(prompt);
         let BudgetLeft { key, amount, .. } = left?;

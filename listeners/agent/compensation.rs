@@ -1,5 +1,5 @@
 //! Compensations: the calls that undo actions of a turn. A `<rollback>` becomes one action for each
-//! compensation. This action runs only if the action that it undoes succeeded.
+//! compensation. This action runs only if the action that it undoes succeeded and isn't undone yet.
 
 use pumphouse::listener::Capabilities;
 use pumphouse::name::CORE;
@@ -34,7 +34,8 @@ struct Compensation {
 
 /// The range of a `<rollback>`.
 pub(super) struct Rollback<'a> {
-    /// The id of the first action that is undone. None means that all actions of the turn are.
+    /// The id of the earliest action that is undone. All later actions are undone, too. None means
+    /// that all actions of the turn are undone.
     pub(super) to: Option<&'a str>,
 }
 

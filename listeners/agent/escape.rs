@@ -1,6 +1,6 @@
 //! Escapes the characters of a model's text that XML doesn't allow. An escape has the character's
 //! code point in hexadecimal: `␛[1B]` stands for the escape character, and `␛[241B]` for the symbol
-//! `␛` itself. Also escapes the tags of results in texts that aren't results.
+//! `␛` itself. Also escapes the tags of results within the texts that a prompt quotes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -46,7 +46,8 @@ pub(super) struct Generation {
     pub(super) limited: Option<Duration>,
     pub(super) truncated: bool,
     pub(super) usage: Option<Usage>,
-    /// The model that answered. None if the agent's model isn't a router.
+    /// The model that answered. None if the agent's model isn't a router, which asks one of several
+    /// models.
     pub(super) answered_by: Option<String>,
     /// The price of the model that answered. None if it isn't known.
     pub(super) answered_for: Option<Price>,
@@ -64,7 +65,8 @@ pub(super) struct Generation {
     /// Whether the turn is the agent's last one.
     pub(super) is_last: bool,
     pub(super) answer: Option<FinalAnswer>,
-    /// The number of calls and payloads, including the refused ones. Checklists don't count.
+    /// The number of calls and payloads, including the refused ones. Accepted checklists and final
+    /// payloads don't count.
     pub(super) calls: usize,
     /// The number of `sync` calls that began.
     pub(super) syncs: usize,

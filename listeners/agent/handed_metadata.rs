@@ -72,8 +72,8 @@ impl TurnContext {
         Some(NoteAbove(Metadata { turn: set.turn, agent, by, ..checked }))
     }
 
-    /// Adds to an action which metadata the called agent gets, if the action calls an agent and the
-    /// model hasn't specified it.
+    /// If an action calls an agent, records in the action which metadata that agent gets. A choice
+    /// that the model has made stays.
     pub(super) fn hand_metadata(&self, action: &mut Action) {
         let handed = self.agent().settings.metadata.children;
         if handed == Handed::None || action.metadata.is_some() {

@@ -85,7 +85,8 @@ pub(super) enum TurnOutcome {
 }
 
 impl Generation {
-    /// Whether the reply neither did nor answered anything, so that it is only text.
+    /// Whether the reply is only text: it has no call, no payload and no response. Thoughts and
+    /// metadata don't matter.
     pub(super) fn is_only_text(&self) -> bool {
         !self.acted && self.calls == 0 && self.answer.is_none()
     }

@@ -29,8 +29,8 @@ const ELEMENTS: &str = "<name>…</name><parameters><content><![CDATA[…]]></co
 
 /// A part of a reply, on which the agent acts. Parts arrive in the order of the reply.
 pub(super) enum ReplyPart {
-    /// A piece of text, and the kind of element around it: `thought`, `response`, or `text` for
-    /// neither.
+    /// A piece of text, and the kind of element around it: `thought` (also for a block around
+    /// actions), `response`, or `text` for neither.
     Text(&'static str, String),
     Thought(ThoughtText),
     /// A call, or all its mistakes.
@@ -59,7 +59,8 @@ pub(super) enum ReplyPart {
     /// The name of an element that has no meaning here.
     Meaningless(String),
     /// An element that doesn't run, and the reason. `call` is the element's id, or its name if it
-    /// has no id. It is None for metadata, responses and thoughts.
+    /// has no id. It is None for thoughts, for a block without a close tag, and for metadata and
+    /// responses outside of blocks.
     Broken {
         call: Option<String>,
         text: String,

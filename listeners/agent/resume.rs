@@ -56,7 +56,8 @@ impl TurnContext {
     /// Resumes a turn. If its reply was complete, the reply is read from the log and the model
     /// isn't asked. Otherwise a model that always gives the same reply to a prompt is asked again.
     /// With any other model, the turn ends with the recorded part of its reply. Such a model would
-    /// write another reply if it were asked again, and actions would run twice.
+    /// write another reply if it were asked again, and actions would run twice. If an interrupt has
+    /// come, the turn ends in this way with every model.
     pub(super) async fn resume(mut self, it: BegunTurn) -> Result<Emissions, Fault> {
         let BegunTurn { turn, until, sent } = it;
         let mut mind = Mind::clone(&self.mind);

@@ -134,7 +134,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// As `<action>` and `<tool_use>`.
+    /// As `<action>`, `<tool_use>` and `<tool_call>`.
     #[default]
     Tags,
     /// As `Tags`, and also as JSON in the text.

@@ -128,7 +128,7 @@ async fn written(model: &Arc<dyn Model>, prompt: Prompt) -> SummaryOutcome {
 }
 
 /// The older messages of a prompt as a text: all but the `keep - 1` newest ones, which stay in
-/// view.
+/// view. The newest message is always left out, unless it is the only one.
 fn older(prompt: &Prompt, keep: u64) -> String {
     let newest = usize::try_from(keep.saturating_sub(1)).unwrap_or(usize::MAX).max(1);
     let count = prompt.messages.len().saturating_sub(newest).max(1);

@@ -233,8 +233,8 @@ impl TurnContext {
         Ok(prompt)
     }
 
-    /// The tokens of a prompt, and the model's window in tokens. None if the prompt and its reply
-    /// fit the window.
+    /// The tokens of a prompt, and the model's window in tokens. None if the prompt fits the window
+    /// together with a reply of the agent's own `max_tokens`, or alone if the agent sets none.
     pub(super) fn over_window(&self, prompt: &Prompt) -> Option<(u64, u64)> {
         if let Some(record) = &self.record.0 {
             // A replay takes the numbers from the log, since another version or tokenizer gives
@@ -483,7 +483,7 @@ fn correction(outside: &str, reply: &str) -> String {
 
 impl TurnContext {
     /// The text of a reply as its response, if the settings allow this. None if the reply is
-    /// incomplete, or if the text is a code fence around a call or a response.
+    /// incomplete, or if the text is a code fence with one of the tags in [`FENCED`].
     pub(super) fn words_as_response(
         &self,
         it: &Generation,

@@ -59,7 +59,7 @@ pub struct Condition {
 pub struct Verdict {
     /// Whether the condition holds.
     pub holds: bool,
-    /// The condition's references as they are written, each once, with the values that they had. A
+    /// The condition's references without `${` and `}`, each once, with the values that they had. A
     /// reference that leads to nothing has the value null.
     pub saw: Vec<(String, Value)>,
 }
@@ -134,11 +134,13 @@ impl Condition {
     ///
     /// A scalar must be equal to the field's value. A list has alternatives. A map is a pattern of
     /// the field's own fields; fields that the map doesn't name may have any value. The keys `all`,
-    /// `any` and `not` combine patterns. A text in place of a pattern is a condition. With `is_all`
-    /// every key must match, otherwise one is enough.
+    /// `any` and `not` combine patterns, but within the map of a field they are names of fields. A
+    /// text in place of a pattern is a condition. With `is_all` every key must match, otherwise one
+    /// is enough.
     ///
     /// # Errors
-    /// Fails if the pattern is empty, has a part that can't match, or nests too deeply.
+    /// Fails if the pattern is empty, can't be read, has a part that can't match, or nests too
+    /// deeply.
     pub fn matching(
         pattern: &Value,
         path: &str,
@@ -150,8 +152,8 @@ impl Condition {
     /// Compares the condition with the types of the values that it will see.
     ///
     /// # Errors
-    /// Fails, with the place, if a reference leads to nothing, if two types can't be compared, or
-    /// if the condition is neither true nor false.
+    /// Fails, with the place, if a reference leads to nothing, if two values can't be compared or
+    /// can never be equal, or if the condition is neither true nor false.
     pub fn check(&self, known: &Type) -> Result<(), WrongCondition> {
         types::check(&self.root, known)
     }

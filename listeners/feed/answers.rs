@@ -38,7 +38,8 @@ pub(super) fn refused(entry: &Entry) -> Option<String> {
     entry.decode_if::<Huh>().map(|it| format!("{}: {}", it.code, it.message))
 }
 
-/// The text in the payload of an error, or the payload's local name if it has no text.
+/// The content of the child element `text` in an error's payload, or the payload's local name if it
+/// has no such element.
 pub(super) fn told(error: &Entry) -> String {
     let element = error.element().ok();
     let text = element.and_then(|it| it.elements().find(|it| it.local() == "text"));

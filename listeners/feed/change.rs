@@ -94,8 +94,8 @@ pub(super) async fn remove(
     })
 }
 
-/// Finds the source of a feed that an agent added itself. An agent with peers can name only its
-/// peers.
+/// Finds the source of a feed that an agent added itself. An agent whose peers are listed can name
+/// only these peers.
 ///
 /// # Errors
 /// Fails if nothing has this name, or if the agent may not ask it. The text is the same in both

@@ -124,8 +124,8 @@ struct Emissions {
 impl Handling {
     async fn handle(mut self) -> Result<Emissions, Fault> {
         let mut emissions = Emissions::default();
-        // Maps the ids of feeds to the contents that this handler has got from internal sources.
-        // The log doesn't have these contents yet.
+        // Maps the ids of feeds to the contents that this handler has got from internal sources or
+        // by transforms. The log doesn't have these contents yet.
         let mut fresh: BTreeMap<String, KnownValue> = BTreeMap::new();
         for effect in &*self.refreshes.of(self.message.seq()) {
             match effect {
@@ -523,7 +523,7 @@ fn refused(asked: &Entry, why: &str) -> Reply<ContextFeedRefused> {
     Reply(asked.clone(), ContextFeedRefused { message: writable(why) })
 }
 
-/// The name of a feed's source: a listener, or a part of the pump.
+/// The name of a feed's source: a listener, a part of the pump, or the agent whose metadata it is.
 fn source_name(definition: &Definition) -> &str {
     let source = definition.source.as_ref();
     source.map_or("", |it| match it.kind {

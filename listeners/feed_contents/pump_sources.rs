@@ -1,5 +1,5 @@
 //! The internal sources of feeds, which the pump itself answers: the time, random numbers, counts
-//! of a thread, and the status of an agent.
+//! of a thread, the status of an agent, and the metadata of another agent.
 
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
@@ -68,7 +68,7 @@ pub(in super::super) struct OpenAction {
 }
 
 impl Internal {
-    /// The names of all internal sources.
+    /// The names of the internal sources, except the metadata of another agent, which has no name.
     pub(in super::super) const ACTIONS: [&str; 4] =
         ["system_clock", "random_number", "thread_statistics", "debug_context"];
 

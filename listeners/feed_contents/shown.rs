@@ -34,9 +34,10 @@ pub struct Feed {
     pub status: FeedStatus,
     /// The feed's place in a prompt.
     pub position: Position,
-    /// For stale content: the time when it was up to date.
+    /// The time when the content was up to date, if it is known. Kept only if the content is stale
+    /// or the prompt shows times.
     pub as_of: Option<Timestamp>,
-    /// The source: a listener, or a part of the pump.
+    /// The source: a listener, a part of the pump, or the agent whose metadata the feed shows.
     pub source: String,
     /// When the content was recorded last. None for the parts that the pump makes.
     pub refreshed: Option<Timestamp>,
@@ -248,7 +249,7 @@ impl PromptFeeds {
     /// The text of all feeds at each position in the prompt: before the system text, after it, and
     /// at the end. A position without feeds has an empty text. A feed that would make all feeds
     /// together too large is replaced by a note that says so. If `in_all` is false, as in prompts
-    /// before form 5, the limit applies to each position separately.
+    /// with a rendering before 5, the limit applies to each position separately.
     #[must_use]
     pub fn texts(&self, in_all: bool) -> [String; 3] {
         let blocks = self.blocks(in_all);
@@ -428,7 +429,7 @@ mod tests {
         let ids: Vec<(&str, u64)> = skipped.iter().map(|it| (&*it.id, it.before)).collect();
         assert_eq!(ids, [("late", 418)]);
         assert!(it.texts(true)[2].contains(" total_before=418 max_total_bytes=400"));
-        // Before form 5, the limit applied to each position separately.
+        // Before rendering 5, the limit applied to each position separately.
         assert!(it.texts(false)[2].contains(&text), "{:?}", it.texts(false));
     }
 

@@ -101,7 +101,8 @@ impl std::error::Error for WrongField {}
 impl Fields {
     /// Checks fields and collects them.
     ///
-    /// If
+    /// # Errors
+    /// Fails if
     ///
     /// - a name has characters other than letters, digits, `_` and `-`, or begins with a digit or
     ///   `-`,

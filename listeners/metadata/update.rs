@@ -25,7 +25,7 @@ impl MetadataUpdate {
     /// Reads a `<metadata>` element of a reply.
     ///
     /// # Errors
-    /// If the body is neither a JSON object nor elements.
+    /// Fails if the body is neither a JSON object nor elements.
     pub fn read(element: &Element<'_>) -> Result<MetadataUpdate, String> {
         match element.body {
             Body::Json(text) => match json::read(text).map_err(|it| it.to_string())? {

@@ -80,7 +80,7 @@ pub struct Mind {
     pub idle: u32,
     /// The error of the agent's newest turn. Empty if there was none.
     pub error: String,
-    /// The agent's reservation in the tree's budget. None if none is unsettled.
+    /// The agent's unsettled reservation in the tree's budget. None if it has none.
     pub(super) reserved: Option<Charge>,
     /// The turn that is running. None between turns.
     turn: Option<OpenTurn>,
@@ -127,13 +127,14 @@ pub struct Work {
     /// The entry numbers of the asker's messages that a turn has shown. The final response answers
     /// these messages.
     pub asked: Vec<u64>,
-    /// The entry number of the message with which the work that set the timer began. None if no
-    /// tick began this work.
+    /// If the tick of a timer began this work, the entry number of the asker's message that led to
+    /// the timer, directly or by way of earlier ticks. None for any other work.
     origin: Option<u64>,
 }
 
-/// A response that waits for the actions that it names and for earlier `sync` actions. A final
-/// response waits for all actions of its work.
+/// A response that waits for the actions that it names and for earlier `sync` actions. Unless the
+/// policy is [`FinalWithActions::Trust`], a final response waits for all actions of its work except
+/// `fire_and_forget` ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingResponse {

@@ -35,8 +35,8 @@ pub struct Firings {
 
 /// The maximum number of chains whose runs a thread counts.
 const CHAINS_MAX: usize = 1_000;
-/// The maximum number of an agent's changes that wait for a decision. More of them wait only if no
-/// trigger watches the agent. The oldest change then counts without a decision.
+/// The maximum number of an agent's changes that wait for a decision. Only changes of an agent that
+/// no trigger watches reach it. The oldest change then counts without a decision.
 const UNDECIDED_MAX: usize = 1_000;
 
 /// A trigger that fired.

@@ -108,7 +108,7 @@ impl Triggers {
     /// or the time. A workflow without such a trigger is ignored.
     ///
     /// # Errors
-    /// Fails if the condition can't hold. The error names the workflow.
+    /// Fails if the condition can't be used. The error names the workflow.
     pub fn add(&mut self, workflow: &Workflow) -> Result<(), WrongTrigger> {
         if let Some(rule) = EventRule::of(workflow) {
             let rule = rule.map_err(|wrong| WrongTrigger::of(workflow, wrong))?;
@@ -202,7 +202,7 @@ impl TriggerState {
     }
 }
 
-/// The reason why a workflow's trigger can't watch an agent.
+/// The reason why a workflow's trigger can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrongTrigger {
@@ -418,8 +418,8 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// Begins the run of a trigger whose condition has held for its whole time. Records the
-    /// decision in any case.
+    /// Begins the run of a trigger if its condition has held for the whole time that its `for`
+    /// says. Records the decision in any case.
     fn held(&mut self, message: &Entry, held: &HeldLongEnough) -> Result<(), Fault> {
         let HeldLongEnough { rule, agent, turn, since } = held;
         let Some(watched) = self.triggers.agents.get(agent) else { return Ok(()) };

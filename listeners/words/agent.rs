@@ -24,9 +24,10 @@ use super::operator::{RetryRun, SwitchTrigger};
 /// - 2: work has one asker, and responses wait for the actions that they name.
 /// - 3: replies are read as CommonMark.
 /// - 4: `max_turns` counts from the message or tick that began the work, and `cognition_out` has
-///   the places of native calls in the reply.
-/// - 5: the message about a mistake says what would be right; the text of a chat model may be its
-///   response; the system text begins with the protocol.
+///   the places of native calls in the reply; a native call has no type.
+/// - 5: the message about a mistake says what would be right; the text of a reply without calls may
+///   be its response; `<tool_call>` is a call; `${metadata.field}` is a reference; the system text
+///   begins with the protocol.
 pub const RULES: u32 = 5;
 
 /// Whether, by this version of the rules, the system text begins with the protocol. Then the system
@@ -49,7 +50,8 @@ pub fn explains_mistakes(rules: Option<u32>) -> bool {
     rules >= Some(5)
 }
 
-/// Whether, by this version of the rules, `${metadata.field}` in a response is a reference.
+/// Whether, by this version of the rules, `${metadata.field}` is a reference in a response and in
+/// the parameters of an action.
 #[must_use]
 pub fn refers_to_metadata(rules: Option<u32>) -> bool {
     rules >= Some(5)

@@ -53,8 +53,8 @@ impl PastRun {
         let id = format!("{thread}/{}", asked.run);
         let (mut runs, mut actions) = (Runs::default(), Actions::default());
         let (mut started, mut ended, mut is_over) = (None, None, false);
-        // Whether the run's last result came while the manifest didn't have its workflow. A later
-        // result lets the run continue.
+        // Whether the newest result of the run's calls came while the manifest didn't have the
+        // workflow. The run continues if a later result is delivered.
         let mut is_lost = false;
         let (mut last, mut count) = (0, 0);
         while count < ENTRIES_MAX {

@@ -240,7 +240,7 @@ impl TriggerDefinition {
     /// The condition, if there is one.
     ///
     /// # Errors
-    /// Fails if the pattern can't match anything.
+    /// Fails if the text isn't a condition, or if the pattern can't be read or can't match.
     pub fn condition(&self) -> Result<Option<Condition>, WrongCondition> {
         let matching = |pattern| {
             let is_all = self.match_all.unwrap_or(true);
@@ -252,8 +252,9 @@ impl TriggerDefinition {
     /// The times at which the trigger fires. None if the trigger isn't a schedule.
     ///
     /// # Errors
-    /// Fails if a time, the pattern or the zone can't be read, or if the definition hasn't exactly
-    /// one of `at`, `every` and `cron`.
+    /// Fails if a time or the zone can't be read, if the interval is too short or too long, if the
+    /// cron pattern is wrong or never matches, or if the definition hasn't exactly one of `at`,
+    /// `every` and `cron`.
     pub fn times(&self) -> Result<Option<Times>, WrongDefinition> {
         let wrong = |key: &str, text: String| WrongDefinition::new(format!("trigger.{key}"), text);
         if self.kind() != TriggerKind::Schedule {

@@ -96,8 +96,8 @@ impl Values<'_> {
         Ok(Request::new(To(NAME, action)).key(key(run, &step.name, is_undo)))
     }
 
-    /// The result of the run. An output whose reference leads to nothing is null. An example is a
-    /// reference to the result of a step that was skipped.
+    /// The result of the run. An output that is nothing but a reference is null if the reference
+    /// leads to nothing, for example to the result of a step that was skipped.
     pub(super) fn outputs(&self) -> WorkflowResult {
         let definition = &self.open.plan.definition;
         let outputs = Value::Object(definition.outputs.clone());

@@ -54,7 +54,7 @@ struct FeedReport {
     why: Option<String>,
     /// When the source answered last, in microseconds since the epoch.
     answered_us: Option<u64>,
-    /// When the content stops being fresh. None if no content is fresh: each turn then asks again.
+    /// When the content stops being fresh. None if it is never fresh: each turn then asks again.
     fresh_until_us: Option<u64>,
     /// How the agent's last prompt showed the feed.
     prompt: InPrompt,

@@ -168,7 +168,7 @@ impl UsageSum {
                 let held = ModelUsage { cost_micros: it.cost_micros, ..ModelUsage::default() };
                 let held = match it.tokens_out {
                     Some(_) => ModelUsage { reserved: it.tokens, ..held },
-                    // A charge without tokens of a reply is never settled, and counts as spent.
+                    // An open charge without a reply's tokens reserves nothing. It counts as spent.
                     None => ModelUsage { other: it.tokens, ..held },
                 };
                 self.add(key, at_us, held);

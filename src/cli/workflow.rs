@@ -1,4 +1,5 @@
-//! `workflow run`: begins a run of a workflow in a running pump, and waits for its result.
+//! `workflow run` and `workflow retry`: begin a run of a workflow in a running pump, and wait for
+//! its result.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,16 +20,16 @@ pub enum Incoming {
         /// Where the push is in the log.
         accepted: Accepted,
     },
-    /// A push was refused, or the pump ends the connection.
+    /// A push or a request was refused, or the pump ends the connection.
     Refused {
-        /// The number of the push. `None` if the refusal is about the connection.
+        /// The number of the push or request. `None` if the refusal is about the connection.
         push: Option<u64>,
         /// The reason for the refusal.
         huh: Huh,
     },
     /// A push or a request named a thread that doesn't exist or that belongs to another identity.
     UnknownThread {
-        /// The number of the push.
+        /// The number of the push or request.
         push: u64,
         /// The pump's error, which names the thread.
         error: SystemThreadError,

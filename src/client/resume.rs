@@ -11,7 +11,8 @@ use crate::wire::Code;
 
 /// How many pushes may be unanswered. A further push has to wait.
 const UNANSWERED_MAX: usize = 1_024;
-/// How long the client waits before it connects again, in microseconds: at first, and at most.
+/// How long the client waits after a failed attempt to connect, in microseconds: at first, and at
+/// most.
 const PAUSE_US: (u64, u64) = (5_000, 1_000_000);
 /// How long the client tries to connect before it gives up, unless the caller sets another time.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -463,8 +463,8 @@ impl<S, E: IntoEmit> FromContext<S> for Outbox<E> {
 
 impl<E: IntoEmit> Outbox<E> {
     /// Sends a payload, even if the handler fails later. This call fixes the payload's place in the
-    /// order of the handler's emissions. The log gets the payload after the handler's next
-    /// `.await`. The returned future resolves once the log has the payload.
+    /// order of the handler's emissions. The log may get the payload only after the handler's next
+    /// `.await`. The returned future resolves once the log has the payload or it was refused.
     pub fn send(&self, payload: E) -> Boxed<'static, ()> {
         self.0.sent.fetch_add(1, Ordering::Relaxed);
         self.0.host.commit(&self.0, payload.into_emit())

@@ -49,7 +49,7 @@ pub trait IntoEmit {
 /// A handler's emissions, in order.
 pub type Emit = Vec<Emission>;
 
-/// An emission: a payload with its target, or the fault for a payload that isn't valid.
+/// An emission: a payload with its target, or a fault in the payload's place.
 pub struct Emission {
     pub(crate) target: Target,
     pub(crate) payload: Result<EmittedPayload, Fault>,
@@ -82,7 +82,7 @@ pub enum Target {
     Sender,
     /// The parent thread, as [`Final`] says. In a session, the identity that pushed.
     Opener,
-    /// No handler starts. The payload is recorded here and in the parent thread, for the opener.
+    /// No handler starts here. The payload is recorded here and, as a note, in the parent thread.
     Above,
     /// The listeners that take the payload, in a child thread.
     Child {
@@ -112,8 +112,8 @@ pub enum Target {
     Charge,
     /// No receiver: the emission raises a budget of the message's tree.
     Raise,
-    /// A thread at or below the message's thread, with its descendants. Each of them gets this
-    /// state and records the payload.
+    /// A thread at or below the message's thread, with its descendants. Each of them whose
+    /// state changes to this one records the payload.
     Threads(ThreadId, State),
 }
 
@@ -208,8 +208,8 @@ impl<E> Spawn<E> {
 
 /// Cancels, pauses or resumes a thread and its descendants. It needs a [grant](Threads).
 ///
-/// Each of these threads records `why`, and the sender of the message gets it. The thread must be
-/// the message's own thread or one of its descendants.
+/// Each of these threads whose state changes records `why`, and the sender of the message gets it.
+/// The thread must be the message's own thread or one of its descendants.
 pub struct ThreadControl<E> {
     thread: ThreadId,
     state: State,
@@ -254,8 +254,8 @@ impl<E> Later<E> {
         Later { payload, until_us, is_awaited: true, by_clock: false }
     }
 
-    /// Makes the time a time of the wall clock. If the clock is set back, the message comes at
-    /// once. Then compare [`Clock::wall_us`](crate::listener::Clock::wall_us), and wait again.
+    /// Makes the time a time of the wall clock. If the clock is set back by a second or more, the
+    /// message comes at once: compare [`wall_us`](crate::listener::Clock::wall_us), and wait again.
     #[must_use]
     pub fn by_clock(self) -> Later<E> {
         Later { by_clock: true, ..self }

@@ -136,10 +136,10 @@ impl Park {
         Park { others, ..self }
     }
 
-    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once three
-    /// conditions hold: no other message is unconsumed in the thread, the thread has no open child
-    /// thread, and the pushes that the work belongs to have no delivery in the thread that waits
-    /// for its time.
+    /// Asks the pump to send `nothing-under-way` to the listener. The pump sends it once four
+    /// conditions hold: the thread is neither paused nor over budget, no other message is
+    /// unconsumed in it, it has no open child thread, and the pushes that the work belongs to have
+    /// no delivery in the thread that waits for its time.
     #[must_use]
     pub fn quiet(self) -> Park {
         Park { quiet: true, ..self }

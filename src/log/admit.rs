@@ -51,8 +51,8 @@ pub(super) trait Records {
     fn client_id(&mut self, identity: &str, id: &str) -> Result<Option<EntryId>, Error>;
 }
 
-/// A batch with the digests of its entries. The caller's thread computes the digests, so that the
-/// writer doesn't have to.
+/// A batch with the digests of its entries. The digests are computed on the OS thread that calls
+/// `append`, so that the writer doesn't have to compute them.
 pub(super) struct Job {
     pub(super) threads: Vec<NewThread>,
     pub(super) entries: Vec<Arc<Entry>>,

@@ -296,7 +296,7 @@ impl MarkRow {
 pub(super) enum Marked {
     /// The number of the attempt that begins, or 0 as in [`Mark::Started`].
     Started(u32),
-    /// The number of the attempt that consumed the entry.
+    /// The number of the attempt that consumed the entry, or 0 if no handler ran for it.
     Consumed(u32),
     /// The delivery waits until this time, in microseconds since the epoch.
     Waits(u64),

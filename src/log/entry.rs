@@ -358,7 +358,7 @@ pub enum Mark {
         entry: EntryId,
         /// The listener.
         listener: Arc<str>,
-        /// The attempt that consumed the entry.
+        /// The attempt that consumed the entry, or 0 if no handler ran for it.
         attempt: u32,
     },
 }
@@ -406,8 +406,9 @@ pub struct Receipt {
     pub entries: Vec<Arc<Entry>>,
     /// The head of the commit that has the batch.
     pub head: Head,
-    /// The fixed cost of the commit in microseconds, without the time that its entries take. It is
-    /// mostly the sync, which all entries of the commit share.
+    /// The fixed cost of a commit in microseconds, without the time that its entries take. It is
+    /// mostly the sync, which all entries of the commit share. It is an estimate: the shortest
+    /// duration of recent commits.
     pub shared_us: u64,
 }
 
@@ -456,7 +457,7 @@ pub struct ThreadSummary {
 pub struct Open {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// The listeners that started on the entry, by name, each with its highest attempt.
+    /// The listeners with a [`Mark::Started`] of the entry, by name. Each has its highest attempt.
     pub started: Vec<(Arc<str>, u32)>,
     /// The listeners that have consumed the entry, by name.
     pub consumed: Vec<Arc<str>>,

@@ -96,8 +96,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of one file, in the order of its lines. The file is a manifest, or a file that is
-/// read in the same way, such as a provider file.
+/// All mistakes of one file, in the order of its lines, and then those of its further files. The
+/// file is a manifest, or a file that is read in the same way, such as a provider file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     file: String,

@@ -8,7 +8,8 @@ use crate::model::{Error, Price, Wire};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Piece {
-    /// An attempt that failed before the one that succeeded. These pieces come before all others.
+    /// An attempt that failed before the one that succeeded. These pieces come before all that the
+    /// model says.
     Tried(Error),
     /// The model that answers, if a [router](crate::model::Router) chose it. This piece comes
     /// before all that the model says.

@@ -236,8 +236,8 @@ impl Row {
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut in_name) = (0, 0);
-    // The index after the last `*` in the pattern, and the end of the text in the name that this
-    // `*` matches.
+    // The index after the `*` that the loop reached last, and the end of the text in the name that
+    // this `*` matches.
     let mut star = None;
     while in_name < name.len() {
         match pattern.get(at) {

@@ -116,7 +116,8 @@ fn ends_an_escape(it: char) -> bool {
     !it.is_ascii_alphanumeric() && it != '#'
 }
 
-/// The character that an escape of JSON stands for, and the escape's bytes after the backslash.
+/// The character that an escape of JSON stands for, and the escape's bytes after the backslash. A
+/// letter other than `u` counts as itself, even in `\n`.
 fn of_json(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     if first != 'u' {

@@ -1,7 +1,7 @@
 //! OpenTelemetry: spans of agents' work, made from the log.
 //!
 //! Nothing here measures running code. The log has the time of each entry, so a span is a function
-//! of the entries of one thread: its ids, times and attributes don't depend on when it is made.
+//! of the log's entries: its ids, times and attributes don't depend on when it is made.
 //! [`Projection`] reads entries in the order of their positions and returns each span when the
 //! span's last entry comes. [`encode`](encode()) writes spans as a collector reads them, and
 //! [`Collector`] sends them. `docs/opentelemetry.md` is the manual.

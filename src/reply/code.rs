@@ -223,8 +223,8 @@ impl CodeContext {
         self.spot(within)
     }
 
-    /// The spot of a tag that begins here. `within` says whether a thought, a response or an own
-    /// root is open around it.
+    /// The spot of a tag that begins here. `within` says whether a thought, a response, an own root
+    /// or a control block is open around it.
     pub(super) fn spot(&self, within: bool) -> Spot {
         match self {
             CodeContext::First(first) => {

@@ -396,8 +396,8 @@ impl Parser {
 }
 
 /// Replaces comments and the delimiters of CDATA sections in JSON by spaces, so that every other
-/// byte keeps its place. `has_own` says whether the JSON may have comments of its own, `//` and `/*
-/// */`.
+/// byte keeps its place. `has_own` says whether the JSON may have comments of its own: `//` and
+/// `/* */`.
 fn blank(text: &str, has_own: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

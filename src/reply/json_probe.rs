@@ -8,7 +8,7 @@ use crate::reply::config::Shape;
 pub(super) struct JsonProbe {
     stage: Stage,
     depth: usize,
-    /// Whether the JSON declares itself a call, by its `type`.
+    /// Whether the JSON declares itself a call: the first property in it is the `type` of a call.
     pub(super) sure: bool,
     pub(super) fate: Fate,
 }

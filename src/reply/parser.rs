@@ -251,8 +251,8 @@ impl Parser {
                     return &rest[at + 1..];
                 }
                 Step::Comment | Step::Section => {
-                    // In a place where a tag would be text, such as a code span, a comment or a
-                    // section is text as well.
+                    // Where a tag would be text, for example in a code span, `<!--` and `<![CDATA[`
+                    // are text as well.
                     match step {
                         _ if spot.why.is_some() => return self.not_a_tag(rest, at + 1, sink),
                         _ => {}

@@ -115,7 +115,7 @@ pub struct JsonSchema {
     /// The names of the properties that a call must have.
     #[serde(default)]
     pub required: Vec<String>,
-    /// The properties that are allowed in a call: their names, each with its schema.
+    /// The properties that are read from a call: their names, each with its schema.
     #[serde(default)]
     pub properties: BTreeMap<String, Property>,
 }

@@ -1,6 +1,6 @@
-//! Text and the elements around it: thoughts, responses, and the root element of the agent's own
-//! payload. This part of the parser decides in which places a tag is markup, and emits text piece
-//! by piece.
+//! Text and the elements around it: thoughts, responses, the root element of the agent's own
+//! payload, and control blocks. This part of the parser decides in which places a tag is markup,
+//! and emits text piece by piece.
 
 use crate::reply::code::{Spot, Why};
 use crate::reply::config::Reading;

@@ -439,9 +439,9 @@ fn ends(hir: &Hir, text: &[char], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     }
 }
 
-/// Appends to `out` a text that the pattern matches. Each repetition is written `more` times beyond
-/// its minimum. Each alternation takes the alternative with the number `branch`, modulo the number
-/// of alternatives. Returns false if no text can be made in this way.
+/// Appends to `out` a text for the pattern. Each repetition is written `more` times beyond its
+/// minimum, but never beyond its maximum. Each alternation takes the alternative with the number
+/// `branch`, modulo the number of alternatives. Returns false if no text can be made in this way.
 fn make(hir: &Hir, more: usize, branch: usize, out: &mut String) -> bool {
     if out.len() > EXAMPLE_MAX {
         return false;

@@ -55,7 +55,8 @@ impl Item {
         }
     }
 
-    /// The item as a JSON object. An entry has the form that `pumphouse export` writes.
+    /// The item as a JSON object. An entry has the form of a line that
+    /// `pumphouse export --format jsonl` writes.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {

@@ -125,7 +125,7 @@ impl Catalog {
     }
 }
 
-/// A payload that fits its schema.
+/// A payload that fits its schema, or whose name has no schema.
 #[derive(Clone, Debug)]
 pub struct Checked {
     name: Name,

@@ -63,7 +63,7 @@ pub fn without_example(field: Field) -> Field {
     Field { in_example: false, ..field }
 }
 
-/// Marks a field as its payload's value.
+/// Marks a field as its payload's value, which [`schema::value`](fn@crate::schema::value) returns.
 #[must_use]
 pub fn value(field: Field) -> Field {
     Field { is_value: true, ..field }

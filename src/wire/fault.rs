@@ -142,8 +142,8 @@ impl fmt::Display for Code {
 
 /// A numbered error. The pump reports it to the sender in a reserved payload, `huh`.
 ///
-/// Code outside the crate can read faults and return them. Only the crate can build one with a code
-/// and a message of its choice.
+/// Code outside the crate can read faults and return them. The function that creates a fault from a
+/// code and a message is private to the crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {

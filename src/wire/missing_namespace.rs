@@ -27,7 +27,8 @@ const PROTOCOL: &[&str] = &[
 /// permitted names with the element's local name.
 ///
 /// # Errors
-/// Returns `P0011` if there is no such name, or more than one.
+/// Returns `P0011` if `names` has no name or more than one. Local names in `PROTOCOL` are never an
+/// error.
 pub fn meant(element: &Element, names: &[&Name]) -> Result<String, Fault> {
     if PROTOCOL.contains(&element.local()) {
         return Ok(CORE.to_owned());

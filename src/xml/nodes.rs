@@ -6,6 +6,8 @@
 //!
 //! A node's number is the index of its first place. The places of an element's attributes follow
 //! those of the element. So use [`Nodes::after`] to find the next node, never `+ 1`.
+//!
+//! The number of a name stands for the name's prefix and namespace, without the local name.
 
 use std::ops::Range;
 

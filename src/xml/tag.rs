@@ -1,5 +1,4 @@
-//! Reads the inside of tags, which are names, attributes and references. Also reads the XML
-//! declaration.
+//! Reads the parts of tags: names, attributes and references. Also reads the XML declaration.
 
 use std::collections::HashSet;
 

@@ -20,7 +20,8 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) const EMPTY: u32 = 0;
 /// The number of the prefix `xml` and of its namespace.
 pub(super) const RESERVED: u32 = 1;
-/// The number of a name without a prefix where no default namespace is in force.
+/// The number of a name without a prefix where no default namespace is in force. The number of a
+/// name stands for the name's prefix and namespace, without the local name.
 pub(super) const BARE: u32 = 0;
 /// The number of a name with the prefix `xml`.
 const XML_NAME: u32 = 1;

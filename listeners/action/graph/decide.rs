@@ -203,8 +203,8 @@ impl Graph {
         }
     }
 
-    /// Ends the current item after its last attempt. Returns the outcome if the whole action ends
-    /// with it.
+    /// Ends the current item after its last attempt. Returns the outcome if it is also the outcome
+    /// of the whole action.
     pub(super) fn item_over(
         &mut self,
         id: Id,

@@ -142,8 +142,8 @@ enum NodeState {
     Waiting,
     /// The action waits until its batch starts.
     Batched,
-    /// The action waits until fewer actions of its agent run, or until an earlier action of its
-    /// group is done.
+    /// The action waits until fewer actions of its agent or of its `parallel` block run, or until
+    /// an earlier action of its group is done.
     Queued,
     /// The action waits for an answer until this time, in microseconds since the epoch.
     Running(u64),

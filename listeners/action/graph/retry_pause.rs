@@ -1,5 +1,6 @@
 //! The pause before an action is retried. It follows the action's `retry_delay`, `backoff` and
-//! `retry_delay_max`; the defaults are in [`ActionLimits`](pumphouse::limits::ActionLimits).
+//! `retry_delay_max`. [`ActionLimits`](pumphouse::limits::ActionLimits) has the default of
+//! `retry_delay`. Without `retry_delay_max`, the pause has no limit.
 
 use super::super::words::Backoff;
 use super::define::ActionDefinition;

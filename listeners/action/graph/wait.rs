@@ -12,7 +12,8 @@ enum Readiness {
     Waits,
     /// The action depends on a name that no action has. The text is the error's message.
     Unknown(String),
-    /// The action ends without a further call, since an action that it depends on failed.
+    /// The action ends without a further call, since an action that it depends on failed, was
+    /// cancelled or was skipped.
     Over(ActionOutcome),
 }
 

@@ -22,9 +22,10 @@
 //! `0.1 + 0.2` is 0.3, and `1/3*3` is 1. A square root or a logarithm of such numbers is exact if
 //! the result is an integer. All other results are 64-bit floating-point numbers.
 //!
-//! A value is written exactly if 30 digits after the point suffice. Otherwise it has just enough
-//! digits to tell the floating-point number from its neighbours. A number that is too small for
-//! floating point becomes zero. A number that is too large is an overflow.
+//! A value is written exactly if 30 digits after the point, and 38 digits in all, suffice.
+//! Otherwise it has just enough digits to tell the floating-point number from its neighbours. A
+//! number that is too small for floating point becomes zero. A number that is too large is an
+//! overflow.
 //!
 //! An expression has at most 4,096 bytes and 64 levels of nesting.
 

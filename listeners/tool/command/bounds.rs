@@ -1,5 +1,6 @@
 //! The bounds of a listener's programs: the files, the network, the time and the memory that they
-//! may use. Bounds are made from the listener's settings. Their paths are absolute, without links.
+//! may use. Bounds are made from the listener's settings. Their paths are absolute. Links in the
+//! settings' paths are resolved.
 
 use std::collections::BTreeMap;
 use std::path::Path;

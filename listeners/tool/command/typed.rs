@@ -1,6 +1,6 @@
-//! The listener `command` with declared payloads. Either arguments of the program contain fields of
-//! the message, or the program's input is the message, as text, JSON or XML. The program's output
-//! is text, JSON or XML.
+//! The listener `command` with declared payloads. Arguments of the program can contain fields of
+//! the message, and the program's input can be the message, as text, JSON or XML. The program's
+//! output is text, JSON or XML.
 
 use std::sync::Arc;
 

@@ -34,7 +34,8 @@ pub struct FileLimits {
     pub searched_files_max: usize,
     /// The maximum number of bytes that one `search` reads, in all files together.
     pub searched_bytes_max: usize,
-    /// The maximum number of bytes of a file that a `search` reads. Larger files are left out.
+    /// The maximum number of bytes of a file that a `search` in a folder reads. Larger files are
+    /// left out.
     pub searched_file_bytes_max: usize,
 }
 

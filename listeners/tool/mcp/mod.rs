@@ -196,6 +196,7 @@ pub fn asked(settings: Settings) -> Result<Listener, String> {
 }
 
 /// Makes the listener like [`asked`], but the tools that the server has now replace the record.
+/// If the server can't be asked, the record stays.
 ///
 /// # Errors
 /// If [`asked`] fails.

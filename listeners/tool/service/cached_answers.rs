@@ -75,8 +75,8 @@ struct Failure {
 
 impl Kept {
     /// Returns the content of a URL for an agent. The content is fresh for at most `ttl` seconds.
-    /// The service's headers can shorten this time. A `ttl` in the content's front matter replaces
-    /// it.
+    /// The service's headers can shorten this time. If the content's front matter has a `ttl`, only
+    /// this `ttl` counts.
     pub(super) async fn get(
         &self,
         agent: &str,

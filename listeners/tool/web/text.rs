@@ -60,8 +60,8 @@ pub(super) fn check_kind(said: &str) -> Result<(), Refusal> {
 }
 
 /// Returns the part of a text from the character number `from` on, of at most `most` bytes. If more
-/// text follows, the part ends after its last line end, if it has a line end. In this case, the
-/// number of the next character is returned, too.
+/// text follows, the number of the next character is returned, too, and the part ends after its
+/// last line end, if it has a line end.
 pub(in super::super) fn piece(text: &str, from: usize, most: usize) -> (&str, Option<usize>) {
     let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];

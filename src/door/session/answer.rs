@@ -31,8 +31,8 @@ impl Session {
         }
     }
 
-    /// Writes the acceptance of a push. The bytes are those that `enclose` would write. This
-    /// function is faster, since every push has an acceptance.
+    /// Writes the acceptance of a push. The bytes are those that `enclose` would write, but this
+    /// function is faster. The speed matters, since every accepted push gets such a message.
     fn accepted(&mut self, id: &EntryId, client_id: Option<&str>) {
         let (head, framing) = (&self.head, self.framing());
         let thread = id.thread.as_str();

@@ -84,7 +84,8 @@ impl Session {
         fault
     }
 
-    /// Drops all bytes and answers that wait, and sends only the fault.
+    /// Drops all answers and whole messages that wait. The client still gets the rest of a
+    /// half-written message, and then the fault.
     pub(super) fn cut(&mut self, fault: Fault, now_us: u64) -> Fault {
         self.input = Input::Done;
         self.forget();

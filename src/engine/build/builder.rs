@@ -18,8 +18,8 @@ use crate::model::{Model, Models};
 use crate::name::Name;
 use crate::schema::Schema;
 
-/// An argument of `.with`: a listener, a log, a door, a function of the builder, or several of
-/// these.
+/// An argument of `.with`: a listener, a factory, a log, a door, a function of the builder, or
+/// several of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no plugin",
     note = "give a Listener, a log, a door, a tuple or Vec of plugins, or a `fn(&mut Builder)`"
@@ -93,7 +93,7 @@ impl Builder {
         self
     }
 
-    /// Uses this many workers. The default is the number of processors.
+    /// Uses this many workers. The default is the number of processors, but at most 64.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Builder {
         self.workers = Some(workers);
@@ -155,8 +155,8 @@ impl Builder {
         self.specs.iter().map(|it| it.name.as_str())
     }
 
-    /// Returns the payloads that the listeners so far take or may emit, without those that only the
-    /// pump may send.
+    /// Returns the payloads that the listeners so far take or may emit, without reserved ones.
+    /// Reserved payloads are the pump's own.
     pub fn payloads(&self) -> impl Iterator<Item = &Name> {
         self.specs.iter().flat_map(Spec::payloads)
     }

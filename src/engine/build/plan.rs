@@ -50,7 +50,7 @@ impl Plan {
         self.capabilities().listeners()
     }
 
-    /// Returns every schema of the organism, by name.
+    /// Returns every schema of the organism, in the order of their names.
     #[must_use]
     pub fn schemas(&self) -> Vec<&Schema> {
         self.capabilities().schemas()

@@ -112,7 +112,8 @@ async fn last_emission_before(
     Ok(emissions.last().map_or(0, Entry::seq))
 }
 
-/// Returns the entries after an entry, for a listener that may wait for one of them.
+/// Returns the entries after an entry, for a listener that may wait for one of them. Returns none
+/// if the entry itself waits.
 async fn came_since(shared: &Shared, open: &Open) -> Result<Vec<Entry>, log::Error> {
     let entry = &open.entry;
     let to = entry.to.as_deref().and_then(|it| shared.routes.find(it));

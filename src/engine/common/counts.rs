@@ -54,7 +54,8 @@ pub struct Handled {
     /// How many handlers were stopped because their time was up, or because their thread or the
     /// pump ended.
     pub stopped: u64,
-    /// How often a message waited because the largest allowed number of handlers was running.
+    /// How often messages of a thread waited because the largest allowed number of handlers was
+    /// running.
     pub held_up: u64,
 }
 

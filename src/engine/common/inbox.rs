@@ -13,8 +13,8 @@ use crate::wire::{Checked, Fault};
 
 /// A message to a worker.
 pub(crate) enum Mail {
-    /// An event of a thread. The thread's tree is in memory, or is being loaded because a delivery
-    /// is due.
+    /// An event of a thread. If the thread's tree is neither in memory nor being loaded, the event
+    /// is dropped.
     Event(ThreadId, Event),
     /// A push. Its tree may have to be loaded first. With `drawn`, the push opens a session, and
     /// the thread's id is a new random id for it.

@@ -21,8 +21,8 @@ use crate::wire::core::{Boot, ClockSet, Heartbeat, ListenerJoined, ListenerLeft,
 use crate::wire::{Checked, Payload, SignedDuration};
 
 /// Posts entries about a start: the start itself, the listeners that joined and left since the last
-/// start, and the announcements of listeners. These entries are posted before the workers begin to
-/// handle messages.
+/// start, and the announcements of listeners that differ from the last recorded ones. These entries
+/// are posted before the workers begin to handle messages.
 pub(crate) async fn begin(shared: &Shared) -> Result<(), log::Error> {
     let announcements = || shared.routes.listeners.iter().flat_map(|it| &it.announcements);
     if shared.life.is_none() && announcements().next().is_none() {

@@ -54,7 +54,7 @@ pub(crate) struct UnreadBytes {
     readers: Mutex<BTreeMap<u64, Arc<SlowReader>>>,
     /// The number of the next reader in `readers`.
     next: AtomicU64,
-    /// Wakes the doors when more than half of the bound is used up.
+    /// Wakes a door when more than half of the bound is used up.
     over_half: Notify,
     /// When a connection last began a search for slow readers itself.
     looked_us: AtomicU64,

@@ -83,8 +83,8 @@ pub struct Waiting {
     /// The listener that hadn't consumed the entry.
     pub listener: Arc<str>,
     /// The time that the entry waits for, in microseconds since the epoch. [`u64::MAX`] if it waits
-    /// for another entry. A parked entry has one of the three largest numbers. None if the entry
-    /// doesn't wait.
+    /// for another entry. A parked entry has [`u64::MAX`] or one of the two numbers below it. None
+    /// if the entry doesn't wait.
     pub until_us: Option<u64>,
     /// How often the listener started on the entry. Starts of pure listeners aren't recorded.
     pub attempts: u32,

@@ -70,7 +70,7 @@ impl Thread {
     }
 
     /// Gives an entry its number, appends it to the thread, and queues a delivery for each
-    /// receiver. With `until`, the deliveries wait until that time instead.
+    /// receiver. With `until`, the deliveries wait for that time or for an entry instead.
     pub(crate) fn append(
         &mut self,
         sending: Sending<'_>,

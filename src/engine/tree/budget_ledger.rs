@@ -1,6 +1,6 @@
 //! The budget of a tree: the limits of its threads, and the amounts that they have spent. A tree
-//! has one ledger, so its budget bounds all of its threads together. Only `read` and `charged` read
-//! the log.
+//! has one ledger, so its budget bounds all of its threads together. Turns are an exception: they
+//! are bounded for each listener in each thread. Only `read` and `charged` read the log.
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl Ledger {
         Err(Short { key, asked, used, limit, reserved: 0 })
     }
 
-    /// Checks that the budget has room for one more message.
+    /// Checks that the tree has time left, and that its budget has room for one more message.
     pub(crate) fn fits_message(&self, now_us: u64) -> Result<(), Short> {
         self.in_time(now_us)?;
         self.fits(BudgetKey::Messages, 1, self.used(BudgetKey::Messages))

@@ -134,8 +134,8 @@ impl Thread {
     /// have room:
     ///
     /// - emissions that no listener of this thread gets;
-    /// - emissions for or from a listener that only settles earlier work;
-    /// - answers to a listener that parks messages;
+    /// - emissions for a listener that only settles earlier work, and its messages to itself;
+    /// - answers to a listener that parks messages, and answers to [`Target::Askers`];
     /// - emissions of a listener that steers threads.
     pub(crate) fn shortage_for(
         &self,
@@ -156,7 +156,8 @@ impl Thread {
             Target::Listener(name) => !registered(name).is_some_and(|it| it.traits.settles),
             Target::Oneself => !part.settles && !own.traits.settles,
             Target::Later { .. } => !own.traits.settles,
-            // A child is checked when it is opened. The other targets reach no listener here.
+            // A child is checked when it is opened. Answers to askers are never refused here. The
+            // other targets reach no listener of this thread.
             _ => false,
         };
         out.ledger.fits_message(world.now_us).err().filter(|_| is_given && !own.steers)

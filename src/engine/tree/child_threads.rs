@@ -133,9 +133,9 @@ impl Tree {
         self.end_if_done(&id, world, out);
     }
 
-    /// Records a child's note in the parent thread. The listeners that take `thread-note` handle
-    /// the note. If there are none, the note is addressed to the listener that opened the child,
-    /// and starts no handler.
+    /// Records a child's note in the parent thread, unless an identity opened the child. The
+    /// listeners that take `thread-note` handle the note. If there are none, the note is addressed
+    /// to the listener that opened the child, and starts no handler.
     fn note_for_opener(&mut self, opener_note: OpenerNote, world: &World<'_>, out: &mut Step) {
         let Some(child) = self.threads.get(&opener_note.thread) else { return };
         let note = ThreadNote { thread: child.id.to_string(), payload: opener_note.element };

@@ -40,9 +40,9 @@ impl Thread {
         }
     }
 
-    /// Starts waiting deliveries of a listener, as far as the listener's order and its free places
-    /// allow. Unless the listener is pure, the batch of this step records the start, so the start
-    /// is durable before the handler runs.
+    /// Starts waiting deliveries of a listener, as far as the thread's state and the listener's
+    /// free places allow. A serial listener starts only one at a time. Unless the listener is pure,
+    /// the batch of this step records the start, so the start is durable before the handler runs.
     pub(crate) fn start(&mut self, listener: usize, world: &World<'_>, out: &mut Step) {
         let registered = &world.routes.listeners[listener];
         let Some(lane) = self.deliveries.get_mut(&listener) else { return };

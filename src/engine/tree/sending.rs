@@ -80,7 +80,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) root: u64,
     /// The chain of messages that led to the entry.
     pub(crate) chain: Chain,
-    /// If the entry has to wait: the time before which its handler doesn't start.
+    /// If the entry has to wait: the time at which its wait ends, unless another entry ends it
+    /// earlier.
     pub(crate) until: Option<Until>,
 }
 

@@ -35,7 +35,8 @@ struct UnhandledMessage {
 /// A session and all threads below it.
 pub(crate) struct Tree {
     /// The live threads.
-    // The table has room for at least three values, and most trees have one thread.
+    // Each thread is boxed: the table has room for at least three values, and most trees have one
+    // thread.
     pub(crate) threads: FxHashMap<ThreadId, Box<Thread>>,
     /// The threads that have ended, with their final states.
     pub(crate) over: FxHashMap<ThreadId, State>,

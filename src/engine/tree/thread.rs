@@ -167,7 +167,7 @@ impl Deliveries {
     }
 }
 
-/// A delivery that hasn't started.
+/// A delivery that waits for its handler, is being handled, or is parked.
 pub(crate) struct Delivery {
     pub(crate) entry: Entry,
     pub(crate) handler: usize,
@@ -419,7 +419,7 @@ impl Thread {
         }
     }
 
-    /// Drops the entries that every fold has seen.
+    /// Drops the entries that every fold has seen. Folds that are being loaded don't count.
     pub(crate) fn trim(&mut self) {
         let seen = self.folds.values().map(|it| match it {
             Folds::Awake { seq, .. } => *seq,

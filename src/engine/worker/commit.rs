@@ -15,9 +15,9 @@ use crate::id::ThreadId;
 use crate::limits::HURRY_US;
 use crate::wire::{Code, Fault};
 
-/// How many steps a batch in the priority lane may have. The lane is for light trees: those that
-/// were busy little of late, or have only one unanswered push. This number is enough for many of
-/// them, and small compared with a batch of the other lane.
+/// How many steps a batch in the priority lane may have. The lane is for light trees, which
+/// `run_queue` describes. This number is enough for many of them, and small compared with a batch
+/// of the other lane.
 const STEPS_AHEAD: usize = 32;
 
 /// How many batches may be in the priority lane at once.
@@ -155,8 +155,9 @@ impl<P: Port> Worker<P> {
         steps
     }
 
-    /// Runs pure inline handlers before the log has their message. Such a handler does nothing but
-    /// answer. Clients get the message and the answer only once the log has them.
+    /// Runs pure inline handlers that don't read the log, before the log has their message. Such a
+    /// handler does nothing but answer. Clients get the message and the answer only once the log
+    /// has them.
     fn start_early(&mut self, before: usize, shared: &Shared, step: &mut Step) {
         let is_early = |it: &mut Effect| match it {
             Effect::Start(start) => shared.routes.is_early(start.receiver) && start.attempt == 1,

@@ -58,7 +58,7 @@ pub(crate) struct Worker<P: Port> {
     pub(crate) typical_usage: TypicalUsage,
     /// Batches on their way to the log, with their effects.
     pub(crate) lanes: Lanes,
-    /// The flow-control window: how many steps may be on their way to the log.
+    /// The flow-control window: how many steps may be on their way in the lower lane.
     pub(crate) window: Window,
     /// The capacity for the next batch: the size of the last one.
     pub(crate) room: Room,
@@ -99,8 +99,8 @@ pub(crate) struct Task {
 /// While a delivery waits for a time of the wall clock, that clock is read at least this often.
 const LOOK_AT_CLOCK_US: u64 = 500_000;
 
-/// If the wall clock moves less than this against the monotonic clock, the move is drift. Otherwise
-/// the wall clock was set.
+/// If `ahead_us` differs by less than this from the value that was noted last, the difference is
+/// drift. Otherwise the wall clock was set.
 const SET_US_MIN: u64 = 100_000;
 
 /// If the wall clock is set back by at least this, deliveries that wait for a time of the wall
@@ -260,7 +260,7 @@ impl<P: Port> Worker<P> {
                 }
                 slot.queue.push_back(event);
             }
-            // A tree that isn't in memory has no running handlers, so the event comes from a timer.
+            // The event comes from a timer, or from a task that outlived its handler.
             Some(TreeSlot::Waking(waiting)) => waiting.push(Mail::Event(thread.clone(), event)),
             None => {}
         }

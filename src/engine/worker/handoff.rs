@@ -67,8 +67,9 @@ pub(crate) async fn yielding<T>(shared: &Shared, handler: impl Future<Output = T
 }
 
 /// Posts an emission to the worker of its thread. If no handler is being polled here, the caller is
-/// a task that a handler has spawned. Such a task may never yield, and a worker that it wakes would
-/// have to wait for it. So the worker is moved to another OS thread.
+/// a blocking handler or a task that a handler has spawned. Such a task may never yield, and a
+/// worker that the task wakes would have to wait for it. So the worker is moved to another OS
+/// thread.
 pub(crate) fn post(shared: &Shared, thread: &ThreadId, mail: Mail) {
     let worker = shared.workers.owner(thread);
     if let Some(polled) = polled(shared) {

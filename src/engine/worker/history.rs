@@ -73,8 +73,8 @@ async fn entry(log: &dyn Log, id: &EntryId) -> Result<Option<Entry>, Fault> {
     Ok(found.map(|entry| Entry::kept(&entry)))
 }
 
-/// Returns the entries whose cause is this message, in order: emissions of its handlers, and
-/// entries of the pump.
+/// Returns the entries in the message's thread whose cause is this message, in order: emissions of
+/// its handlers, and entries of the pump.
 pub(crate) async fn sent_for(shared: &Shared, message: &Entry) -> Result<Vec<Entry>, log::Error> {
     came_after(shared, message, |it| it.cause.as_ref() == Some(message.id())).await
 }

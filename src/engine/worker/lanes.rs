@@ -1,6 +1,6 @@
-//! Batches on their way to the log, in two lanes. In the priority lane, trees with low recent usage
-//! overtake bulk writers. A batch lands when the log has written or refused it. The batches of one
-//! lane land in their order.
+//! Batches on their way to the log, in two lanes. In the priority lane, light trees, which
+//! `run_queue` describes, overtake bulk writers. A batch lands when the log has written or refused
+//! it. The batches of one lane land in their order.
 //!
 //! A tree with a batch on its way in the lower lane may not use the priority lane: its later
 //! entries would overtake its earlier ones.
@@ -16,8 +16,8 @@ use crate::log;
 pub(crate) enum Lane {
     /// The priority lane, for light trees.
     Ahead,
-    /// The lower lane, for all other trees. While there is no batch to overtake, it also serves
-    /// light trees.
+    /// The lower lane, for all other trees. It also serves light trees while there is no batch to
+    /// overtake, or while the priority lane is full.
     Behind,
 }
 

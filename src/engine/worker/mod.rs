@@ -2,14 +2,14 @@
 //! once the log has their batch.
 //!
 //! - `usage`: how much work each tree took lately, and which trees are light.
-//! - `window`: how many steps may be on their way to the log at once.
+//! - `window`: how many steps may be on their way in the lower lane at once.
 //! - `run_queue`: which tree runs next.
 //! - `lanes`: batches on their way to the log, in two lanes.
 //! - `timers`: deliveries that wait for a time or an entry.
 //! - `tree_slot`: a tree in a worker's memory, with its queue.
 //! - `handoff`: posts a handler's emissions, and wakes their workers when the handler yields.
 //! - `outcome`: checks a handler's emissions against their schemas.
-//! - `history`: reads entries of a handler's own thread.
+//! - `history`: reads a handler's history, the cause of its message, and its emissions.
 //!
 //! - `tree_history`: lists and reads other threads for handlers.
 //! - `host`: the engine's side of handler arguments: emissions, live payloads, history.

@@ -1,7 +1,8 @@
 //! The run queue: which tree runs next. Trees with something to do wait in three lines:
 //!
-//! - Light trees: they got work just now, and either their recent usage is low, or the work is the
-//!   only unanswered push of its client. The priority lane serves this line, too.
+//! - Light trees: they got work just now. If the work is a push from a connection, it is the only
+//!   unanswered push of this connection. Otherwise the tree's recent usage is low. The priority
+//!   lane serves this line, too.
 //!
 //! - Added trees: the other trees that got work just now.
 //!

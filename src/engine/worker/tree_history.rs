@@ -51,8 +51,9 @@ pub(crate) async fn others(
 }
 
 /// Returns the entries of a thread after the number `after` that the log got before the current
-/// message. The thread must be in the message's tree, or, with the grant, in another tree of the
-/// same identity. For any other thread the result is empty.
+/// message. For the message's own thread, returns what `history` returns. Any other thread must be
+/// in the message's tree, or, with the grant, in another tree of the same identity. Otherwise the
+/// result is empty.
 pub(crate) async fn read(
     log: &dyn Log,
     call: &HandlerCall,

@@ -34,7 +34,7 @@ impl Usage {
         self.at_us += eighths * EIGHTH_US;
     }
 
-    /// Returns how many times `EIGHTH_US` have passed since the steps were last counted.
+    /// Returns how many times `EIGHTH_US` has passed since the steps last faded.
     fn eighths(&self, now_us: u64) -> u64 {
         now_us.saturating_sub(self.at_us) / EIGHTH_US
     }

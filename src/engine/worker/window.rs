@@ -1,6 +1,6 @@
-//! A flow-control window: how many steps of one worker may be on their way to the log at once. The
-//! window grows while batches land in time and shrinks when they don't, so that new work doesn't
-//! wait behind a long queue. The caller gives the time.
+//! A flow-control window: how many steps of one worker may be on their way to the log at once, in
+//! the lower lane. The window grows while batches land in time and shrinks when they don't, so that
+//! new work doesn't wait behind a long queue. The caller gives the time.
 
 /// The window never shrinks below this. If each commit takes long, many steps have to share one.
 const STEPS_MIN: usize = 128;

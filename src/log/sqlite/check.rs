@@ -136,7 +136,8 @@ impl Reader {
     }
 }
 
-/// Checks every commit, a few in each transaction, so that a writer isn't blocked for long.
+/// Checks every commit, a few in each transaction. Between two transactions, a writer may start the
+/// write-ahead log from its beginning.
 fn chain_of(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     while at_once(reader, |reader| some_commits(reader, verifier))? {
         reader.go_on()?;
@@ -320,8 +321,8 @@ fn name(reader: &mut Reader, thread: i64, seq: u64) -> Option<EntryId> {
 fn uncovered(reader: &mut Reader, verifier: &mut Verifier) -> Result<(), Error> {
     let (position, thread) = verifier.covered();
     let head = verifier.head().number;
-    // The shares are counted before the commits, so that a writer that adds some meanwhile is
-    // noticed.
+    // The rows of the table `shares` are counted before the commits, so that a writer that adds
+    // some meanwhile is noticed.
     let shares = reader.shares_beyond(position)?;
     let count = reader.db.query_row(
         "SELECT (SELECT count(*) FROM entries WHERE position > ?1 OR position < 1),

@@ -49,7 +49,8 @@ use write::{Caches, Command, Commits, Writer};
 /// How many batches may wait in the channel to the writer. If the channel is full, callers wait.
 /// The writer's own queue takes the same number of batches, not counting the priority lane.
 const BATCHES_MAX: usize = 1_024;
-/// If each half of a page has at least this many entries, two readers read the page.
+/// If each half of a page may have at least this many entries, two readers read the page. A read
+/// from the first entry on without an upper bound is left to one reader.
 const PART_ENTRIES_MIN: usize = 256;
 
 /// A log in one SQLite file.

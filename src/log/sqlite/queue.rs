@@ -57,7 +57,7 @@ pub(super) struct Queue {
     /// that wait are still written. The inner value is the channel of the caller that closes the
     /// log, if there is one.
     close: Option<Option<Sender<Result<(), Error>>>>,
-    /// Whether the last commit had batches of the priority lane only.
+    /// Whether the last commit was reserved for batches of the priority lane.
     was_ahead: bool,
     /// The time of the last use of the priority lane, in microseconds.
     ahead_us: Option<u64>,

@@ -232,7 +232,7 @@ pub(super) fn service() -> Map {
     }
 }
 
-/// The least `timeout` of a service. Only its whole seconds count.
+/// The least `timeout` of a service. A fraction of a second counts as a whole second.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A list of feeds of services, in the form of ADR-013.

@@ -26,7 +26,7 @@ impl<'a> Workflows<'a> {
         self.0.iter().find(|(_, it)| it.name() == name)
     }
 
-    /// Whether a trigger of any of these workflows may watch an agent.
+    /// Whether an agent names a workflow with a trigger on the metadata of agents.
     pub(super) fn watch(&self, item: &Node) -> bool {
         let named = item.key(WORKFLOWS).map(Node::items).unwrap_or_default();
         let mut named = named.iter().filter_map(|it| self.get(it.text()?));

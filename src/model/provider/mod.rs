@@ -146,7 +146,8 @@ impl Provider {
             .collect()
     }
 
-    /// The values of headers without placeholders whose names suggest a secret, such as `X-Token`.
+    /// The values of headers whose names suggest a secret, such as `X-Token`. Values with
+    /// placeholders are left out.
     pub(super) fn secret_headers(&self) -> Vec<Secret> {
         let words = ["auth", "key", "token", "secret", "cookie"];
         let is_secret = |(name, value): &&(String, String)| {
@@ -225,7 +226,8 @@ impl ProviderFile {
         let ProviderFile { provider: server, request, stream, whole } = self;
         let mut wrong = Vec::new();
         let wire = server.wire.map(Wire::from).or_else(|| built_in::wire_of(&server.name));
-        // A key that this file leaves out takes its value from the wire's own file.
+        // If this file leaves out the mode, the format, a header, or the path of the event type or
+        // of a part of calls, the value of the wire's own file is used.
         let of_wire = wire.map(built_in::description);
         let of_stream = of_wire.map(|it| &it.stream);
         check_server(&server, &whole, &mut wrong);

@@ -27,7 +27,7 @@ pub(super) async fn read(mut response: Response, settings: &Settings) -> Error {
     error
 }
 
-/// The title of an HTML page.
+/// The title of an HTML page, or the beginning of the page if it has no title.
 pub(super) async fn page(response: &mut Response, settings: &Settings) -> Option<Box<str>> {
     said(&settings.hide(title(&text(response, &settings.limits).await)))
 }

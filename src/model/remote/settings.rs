@@ -395,7 +395,7 @@ pub(super) fn host(url: &Url) -> Option<String> {
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// Whether a URL's host is this machine itself, which is never reached through a proxy.
+/// Whether a URL's host is this machine itself. The environment's proxy isn't used for it.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -21,8 +21,8 @@ pub(super) struct Backend {
 #[derive(Debug, Default)]
 struct Health {
     under_way: usize,
-    /// Failures since the model's last complete reply. A failure with a time to wait doesn't count,
-    /// nor does a prompt that was too long.
+    /// Failures since the model's last complete reply. A failure that may pass after a time to wait
+    /// doesn't count, nor does a prompt that was too long.
     failures: usize,
     /// The end of the pause after the model's latest failure. Until then, the model is asked after
     /// all others.

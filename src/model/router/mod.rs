@@ -273,7 +273,7 @@ impl Model for Router {
     }
 
     /// The smallest known window of the router's models. A prompt that fits this window fits each
-    /// model.
+    /// model whose window is known.
     fn window(&self) -> Option<u32> {
         self.all(|it| it.window()).flatten().min()
     }

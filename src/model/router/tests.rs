@@ -106,7 +106,7 @@ async fn all_are_asked_again_so_often_and_the_error_has_every_attempt() {
     let router = router.model("a", fails(9, failure(Kind::Cut)));
     let router = router.model("b", fails(9, failure(Kind::Failed)));
     let error = turn(&router).await.unwrap_err();
-    // In a round, the model whose pause ends first is asked first.
+    // In a round, models whose pause is over are asked first, so either model may fail last.
     let times = |name: &str| {
         let all = error.tried.iter().chain([&error]);
         all.filter(|it| it.model.as_deref() == Some(name)).count()

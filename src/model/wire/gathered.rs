@@ -105,8 +105,8 @@ impl Gathered {
         self.calls.push(PartialCall { place, call, is_servers, is_ended: false });
     }
 
-    /// Ends the last call that began at a place. The call is given out once all calls before it
-    /// have been given out.
+    /// Ends the last call that began at a place. If the call is whole, it is given out once all
+    /// calls before it have been given out.
     pub(super) fn end_call(&mut self, place: u64) {
         if let Some(begun) = self.calls.iter_mut().rfind(|it| it.place == place) {
             begun.is_ended = true;

@@ -21,8 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The original stays with the schema. The shape allows every value that the original allows, and
-//! may allow more. So values are checked against both.
+//! The original stays with the schema. The shape may allow more than the original, so values are
+//! checked against both. The shape refuses three things that the original may allow: a whole number
+//! beyond 64 bits, a text with a character that XML doesn't have, and a value that is too deep.
 
 mod bounds;
 mod names;

@@ -76,8 +76,8 @@ pub(super) fn number(schema: &Map<String, Value>) -> Made {
     Made { scalar: narrowed(Scalar::F64, facets), lost }
 }
 
-/// Returns the scalar for one of several texts. Returns `None` if one of the texts has white space
-/// at its ends or characters that XML doesn't allow.
+/// Returns the scalar for one of several texts. Returns `None` if there is no text, or if one has
+/// white space at its ends or characters that XML doesn't allow.
 pub(super) fn words(texts: &[&str]) -> Option<Scalar> {
     let fits = |it: &&str| trim(it) == *it && it.chars().all(is_character);
     if texts.is_empty() || !texts.iter().all(fits) {

@@ -72,7 +72,7 @@ impl Source {
     }
 
     /// Checks a value against the original, and returns up to `most` violations. A value that is
-    /// nested too deep isn't checked; its depth is returned as the only violation.
+    /// nested too deep isn't checked; the only violation then says that it is too deep.
     pub(in crate::schema) fn judge(&self, value: &Value, most: usize) -> Vec<Wrong> {
         if !self.spread.takes(depth(value)) {
             let message = "stands too deep to be held against this schema".to_owned();

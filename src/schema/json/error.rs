@@ -22,7 +22,8 @@ const PATH_MAX: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Errors {
-    /// The mistakes, in the order of the schema.
+    /// The mistakes. Those of an object begin with its unknown properties, and the others follow in
+    /// the order of the schema. Those against a JSON Schema are in the order of its validator.
     pub all: Vec<Error>,
     /// Whether there may be more mistakes, because the rest of the value wasn't checked.
     pub is_cut: bool,
@@ -55,7 +56,7 @@ pub enum Rule {
     Property,
     /// A required property must be there.
     Missing,
-    /// Exactly one property of a choice must be there.
+    /// Exactly one property of a choice must be there, or at most one if the choice is optional.
     Choice,
     /// A value must have the form that the schema gives it.
     Value,

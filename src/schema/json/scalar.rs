@@ -85,8 +85,8 @@ pub(in crate::schema) fn constant(scalar: &Scalar, text: &str) -> Value {
     if scalar.accepts(text) { to_json(scalar, text) } else { text.into() }
 }
 
-/// Returns the text of a JSON value that isn't an array. Returns `None` if the scalar accepts no
-/// text with this value.
+/// Returns the text of a JSON value, for a scalar that isn't a list. Returns `None` if the scalar
+/// accepts no text with this value.
 pub(super) fn from_json(scalar: &Scalar, value: &Value) -> Option<String> {
     let base = scalar.base();
     let texts = match (sort(scalar), value) {

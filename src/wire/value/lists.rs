@@ -8,7 +8,7 @@ use crate::schema::walk::{At, Found};
 use crate::schema::{Content, Error, Field, Form, Kind, List, Occurs, Scalar, items};
 use crate::xml::Writer;
 
-/// A list that is an attribute. It has the methods of [`Attribute`](super::Attribute).
+/// A list that is an attribute. Derived code calls it like an [`Attribute`](super::Attribute).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
@@ -43,7 +43,7 @@ pub trait ListAttribute: Sized {
     fn finish(slot: Option<Self>, at: At<'_>) -> Result<Self, Error>;
 }
 
-/// A list that is an element of its own. It has the methods of [`Items`](super::Items).
+/// A list that is an element of its own. Derived code calls it like [`Items`](super::Items).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",
@@ -91,7 +91,7 @@ pub trait ListItems: ListAttribute {
     }
 }
 
-/// A list that is the text of an element. It has the methods of [`Text`].
+/// A list that is the text of an element. Derived code calls it like a [`Text`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a list",
     label = "not a list of texts",

@@ -170,9 +170,9 @@ fn many_prefixes_and_attributes_are_found_again() {
     assert!(read(twice, Profile::Wire, &XmlLimits::DOOR).is_err());
 }
 
-/// Nodes and attributes that don't fit into one place are read like any others. Such nodes have
-/// long names or values, decoded values, white space around an `=`, many prefixes, or large
-/// content.
+/// Nodes and attributes that don't fit into one place of the node list are read like any others.
+/// Such nodes have long names or values, decoded values, white space around an `=`, many prefixes,
+/// or large content.
 #[test]
 fn the_unusual_is_kept_as_the_usual() {
     let (name, value) = ("n".repeat(100), "v".repeat(70_000));
