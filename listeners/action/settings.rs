@@ -42,13 +42,34 @@ impl Settings {
 }
 
 impl InternalActions {
-    /// Whether an internal action may be taken. `name` is the name in the action, with or without
-    /// the listener's name and a dot before it.
+    /// Whether an internal action may be taken. `name` is the name in the action: the payload's
+    /// local name, with or without the listener's name and a dot, or its namespace in braces,
+    /// before it. The lists may have any of these forms, too.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
-        let local = name.rsplit('.').next().unwrap_or(name);
-        let is_listed = |all: &[String]| all.iter().any(|it| it == name || it == local);
+        let is_listed = |all: &[String]| all.iter().any(|it| local(it) == local(name));
         let is_allowed = self.allowed_actions.is_empty() || is_listed(&self.allowed_actions);
         self.enabled && is_allowed && !is_listed(&self.blocked_actions)
+    }
+}
+
+/// The local name of a payload, without what may stand before it in an action.
+fn local(name: &str) -> &str {
+    name.rsplit(['.', '}']).next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_action_is_blocked_by_each_of_its_names() {
+        let names = ["clear", "feed.clear", "{https://example.org/ns/v1}clear"];
+        for blocked in names {
+            let blocked_actions = vec![blocked.to_owned()];
+            let settings = InternalActions { blocked_actions, ..InternalActions::default() };
+            assert!(names.into_iter().all(|it| !settings.allows(it)), "{blocked}");
+            assert!(settings.allows("clear_all"));
+        }
     }
 }

@@ -333,6 +333,9 @@ impl Blocks {
 
     /// Returns the actions that undo earlier actions.
     fn rolls_back(&mut self, element: &Element<'_>) -> Result<Vec<Action>, String> {
+        if let Some(why) = &self.lost {
+            return Err(format!("<rollback> did not run: {why}"));
+        }
         let rollback = Rollback { to: element.attribute("to") };
         let mut actions = self
             .compensations

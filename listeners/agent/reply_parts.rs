@@ -290,7 +290,8 @@ impl ReplyReader {
 
     /// Takes the next text of the reply, and returns the parts that it completes.
     pub(super) fn feed(&mut self, text: &str) -> Vec<ReplyPart> {
-        let words = text.trim_start();
+        // Only the white space of JSON: other control characters become longer in the record.
+        let words = text.trim_start_matches([' ', '\t', '\n', '\r']);
         if matches!(self.answer, JsonAnswer::Blank) && !words.is_empty() {
             self.answer = match words.starts_with('{') {
                 true => JsonAnswer::From(self.text.len() + text.len() - words.len()),

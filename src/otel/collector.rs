@@ -87,10 +87,9 @@ impl Collector {
             return Err(wrong("a URL is no place for a password; give it in a header"));
         }
         let path = url.path().trim_end_matches('/');
-        if !path.ends_with(PATH) {
-            let path = format!("{path}{PATH}");
-            url.set_path(&path);
-        }
+        let base = path.strip_suffix(PATH).unwrap_or(path);
+        let path = format!("{base}{PATH}");
+        url.set_path(&path);
         let trusted = match url.scheme() {
             "https" => tls_trust::config(None),
             _ => tls_trust::nobody(),
@@ -213,6 +212,7 @@ mod tests {
             ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
             ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
             ("http://127.0.0.1:4318/v1/traces", "http://127.0.0.1:4318/v1/traces"),
+            ("http://127.0.0.1:4318/otlp/v1/traces/", "http://127.0.0.1:4318/otlp/v1/traces"),
             ("http://127.0.0.1:4318/otlp?key=secret", "http://127.0.0.1:4318/otlp/v1/traces"),
         ] {
             assert_eq!(Collector::new(endpoint, []).unwrap().url(), url);

@@ -1,6 +1,6 @@
 //! Shows the output of a running program to followers. A line is shown when it is complete, or in
 //! pieces if it is very long. Control characters are replaced, so that the output can't control a
-//! terminal. Only the first `SHOWN_BYTES_MAX` bytes are shown.
+//! terminal; a carriage return begins a new line. Only the first `SHOWN_BYTES_MAX` bytes are shown.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -63,7 +63,13 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
 
     fn show(&self, state: &mut State, stream: OutputStream, bytes: &[u8]) {
         let room = SHOWN_BYTES_MAX - state.shown_bytes;
-        let text = lossy(&bytes[..bytes.len().min(room)]);
+        let text = lossy(&bytes[..bytes.len().min(room)]).replace("\r\n", "\n");
+        let harmless = |it: char| match it {
+            '\r' => '\n',
+            it if it.is_control() && !matches!(it, '\n' | '\t') => '\u{fffd}',
+            it => it,
+        };
+        let text = text.chars().map(harmless).collect();
         (self.tell)(ProgramOutput { stream, text });
         state.shown_bytes += bytes.len();
         if state.shown_bytes >= SHOWN_BYTES_MAX {
@@ -118,6 +124,8 @@ mod tests {
     #[test]
     fn no_terminal_obeys_what_is_shown() {
         assert_eq!(shown(&[b"\x1b[2Jgone\n"]), ["\u{fffd}[2Jgone\n"]);
+        assert_eq!(shown(&[b"\xc2\x9b2J\x7f\n"]), ["\u{fffd}2J\u{fffd}\n"]);
+        assert_eq!(shown(&[b"10 %\r20 %\r\n\tdone\n"]), ["10 %\n20 %\n\tdone\n"]);
     }
 
     #[test]

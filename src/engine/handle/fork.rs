@@ -78,7 +78,7 @@ impl Pump {
     /// Returns the entry that a fork continues from, if the identity may fork there.
     pub(crate) async fn source(&self, who: &Identity, at: &EntryId) -> Result<Source, Fault> {
         let record = self.permitted(who, &at.thread).await?;
-        if at.seq > record.last_seq {
+        if at.seq == 0 || at.seq > record.last_seq {
             let last = EntryId::new(&at.thread, record.last_seq);
             let text = format!("there is no entry {at} to fork at: its thread ends with {last}");
             let advice = format!("Name an entry that the thread has, such as {last}.");

@@ -283,7 +283,7 @@ impl Reader<'_> {
         let source = Source::service(source).params(params);
         let ttl = Duration::try_from_secs_f64(ttl).unwrap_or(Duration::MAX);
         let mut definition = Definition::on_demand(id, source).cache_ttl(ttl);
-        definition.max_tokens = text("max_tokens").and_then(|it| it.parse().ok());
+        definition.max_tokens = text("max_tokens").and_then(amount::count).map(|it| it as u64);
         definition.timeout = text("timeout").and_then(amount::number);
         definition.enabled = node.key("enabled").and_then(Node::flag);
         definition.inject = text("inject").map(|it| match it {

@@ -240,6 +240,18 @@ fn a_rollback_undoes_what_ended_ok_the_last_first_and_nothing_twice() {
 }
 
 #[test]
+fn a_rollback_behind_a_tag_that_cannot_be_read_does_not_run() {
+    let call = "\"name\": \"calculate\", \"parameters\": {\"expression\": \"6*7\"}";
+    let body = format!("{{{call}, \"compensate\": {{{call}}}}}");
+    let done = format!("<action id=\"s\">{body}</action>");
+    let reply = format!("{done}\n<if test=\"true\"\n<rollback/>\n<thought>.</thought>");
+    let shown = plays(ON, &[&reply, "<response>Seen.</response>"], &["Seen."]);
+    let told = "<rollback> did not run: the tag <if> before it couldn't be read";
+    assert!(shown.contains(told), "{shown}");
+    assert!(!shown.contains("s-undo"), "{shown}");
+}
+
+#[test]
 fn a_compensation_that_the_agent_can_not_call_is_told_and_its_action_does_not_run() {
     let undo = |name: &str| {
         let call = "\"parameters\": {\"expression\": \"6*7\"}";

@@ -65,7 +65,8 @@ fn an_answer_in_json_is_the_final_payload_and_elements_in_it_are_text() {
 
 #[test]
 fn a_wrong_answer_is_told_and_the_next_turn_may_be_right() {
-    for wrong in ["{\"summary\": 7}", "{\"summary\": ", "It is 42."] {
+    let fed = "\u{c}{\"summary\": \"a form feed is no white space of JSON\"}";
+    for wrong in ["{\"summary\": 7}", "{\"summary\": ", "It is 42.", fed] {
         let (world, thread, seen) = playing(&[Script::text(wrong), report("42")], &["report"]);
         assert_eq!(reports(&world, &thread), ["42"], "{wrong}");
         let told = world.all::<Notice>(&thread).remove(0).text;

@@ -130,6 +130,9 @@ async fn where_there_is_nothing_to_fork_at_there_is_no_fork() {
     let first = answered(&pump, 1).await;
     ask(&pump.in_thread(&first.thread), 1).await;
     let end = last(&pump, &first.thread).await;
+    let before = EntryId::new(&first.thread, 0);
+    let fault = pump.fork_at(&before).tell(Question { n: 1 }).await.unwrap_err();
+    assert_eq!(fault.code, Code::Envelope);
     let beyond = EntryId::new(&first.thread, end.seq + 1);
     let fault = pump.fork_at(&beyond).tell(Question { n: 1 }).await.unwrap_err();
     assert_eq!(fault.code, Code::Envelope);

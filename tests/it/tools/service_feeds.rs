@@ -221,6 +221,16 @@ async fn adr_013_section_7_a_master_claw_reads_alerts_and_asks_for_details() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bound_of_tokens_may_have_underscores() {
+    let site = Site::start(|_| page("text/plain", "one two three ".repeat(900))).await;
+    let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
+    let feeds = "    feeds: [{source: claw-api, path: /long, max_tokens: 1_000}]\n";
+    let prompt = prompts(&desk(&service, feeds, DONE), &["Go."]).remove(0);
+    let words = prompt.matches("three").count();
+    assert!((100..800).contains(&words), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_hangs_delays_no_agent_without_its_feed() {
     let site = Site::start(|_| Answer::Slow(b"HTTP/1.1 200 OK\r\nx: ".to_vec())).await;
     let service = format!("  claw-api: {{url: \"{}\"}}\n", site.url(""));
