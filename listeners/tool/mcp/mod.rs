@@ -8,9 +8,9 @@
 //!
 //! `pumphouse run` asks the server for its tools before it builds the pump. The first answer is
 //! recorded in `mcp.lock.json` beside the manifest. Commands that only read the manifest use this
-//! record and don't start the server. If the server later describes a tool in another way than the
-//! record, calls of this tool are refused. A pump also announces the digests of the recorded tools
-//! in its thread `organism`.
+//! record and don't start the server. If the server describes a tool in another way than the record
+//! when a later pump is built, calls of this tool are refused, unless `trust: all` replaces the
+//! record. A pump also announces the digests of the recorded tools in its thread `organism`.
 
 pub mod limits;
 mod line;
@@ -139,7 +139,7 @@ pub struct Settings {
     pub root: Option<Beside>,
     /// The rule by which descriptions of tools are accepted. The default is [`Trust::Recorded`].
     pub trust: Option<Trust>,
-    /// The limits of a call.
+    /// The limits of a call, and of the server's start and memory.
     #[serde(default)]
     pub limits: McpLimits,
 }
@@ -255,7 +255,8 @@ fn program_of(
     Ok((name, Transport::Program { path, arguments, bounds }, record))
 }
 
-/// Returns the recorded tools that the server now describes in another way, or no longer has.
+/// Returns the server's new descriptions of the recorded tools that it describes in another way.
+/// For a tool that it no longer has, the description is null.
 fn changes(recorded: &Map<String, Value>, there: &Map<String, Value>) -> Map<String, Value> {
     let is_changed = |(name, it): &(&String, &Value)| there.get(*name) != Some(*it);
     let changed = recorded.iter().filter(is_changed);

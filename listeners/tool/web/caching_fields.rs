@@ -102,8 +102,8 @@ fn members(line: &str) -> Vec<&str> {
     all.into_iter().map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-/// Reads a number of seconds, at most [`SECONDS_MAX`]. `None` if the text has characters other than
-/// digits.
+/// Reads a number of seconds, at most [`SECONDS_MAX`]. `None` if the text is empty, or has
+/// characters other than digits.
 fn seconds(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     // A number that doesn't fit into a `u64` is larger than the maximum.

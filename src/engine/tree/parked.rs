@@ -1,6 +1,7 @@
 //! Ends handlings: consumes the finished messages, and parks the others. The listener keeps parked
-//! messages for later handlings. A listener that asked for it gets `nothing-under-way` when nothing
-//! else is left to do in the thread.
+//! messages for later handlings. A listener that asked for it, and one whose parked messages were
+//! loaded from the log, gets `nothing-under-way` when nothing that its messages caused is left to
+//! do in the thread.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,8 @@ const SETTLES: u64 = NEVER - 1;
 /// The time of a parked message that waits until the listener's present work is done.
 const OTHER: u64 = NEVER - 2;
 
-/// Splits the emissions that a handler returned into its last `Park` and the others.
+/// Takes the `Park`s out of the emissions that a handler returned. Returns what is left, and the
+/// last `Park`.
 pub(crate) fn split(mut ready: Vec<Ready>) -> (Vec<Ready>, Option<Park>) {
     let is_park = |it: &mut Ready| matches!(it.target, Target::Park(_));
     let last = ready.extract_if(.., is_park).last();
@@ -46,7 +48,8 @@ impl Running {
         self.more.iter().map(|it| it.root).collect()
     }
 
-    /// Returns the push that the listener's next message to itself belongs to.
+    /// Returns the push that the first parked message belongs to. The listener's next message to
+    /// itself belongs to it, too.
     pub(crate) fn next_root(&self, park: Option<&Park>) -> Option<u64> {
         let first = park?.first()?;
         self.hand().find(|it| it.entry.seq() == first).map(|it| it.root)
@@ -150,9 +153,9 @@ impl Thread {
         self.deliveries.contains_key(&listener)
     }
 
-    /// Sends `nothing-under-way` to the listeners with parked messages that asked for it, if
-    /// nothing else is left to do in the thread. After that, a listener gets it again only once it
-    /// has had another message.
+    /// Sends `nothing-under-way` to the listeners with parked messages that wait for it, if nothing
+    /// that their messages caused is left to do in the thread. After that, a listener gets it again
+    /// only once it has had another message, or its messages were loaded from the log.
     pub(crate) fn tell_quiet(&mut self, world: &World<'_>, out: &mut Step) {
         let is_busy = self.unconsumed > self.parked || !self.children.is_empty();
         if self.parked == 0 || is_busy || self.state != State::Open {
@@ -197,8 +200,8 @@ impl Thread {
             from: world.core,
             to: Some(world.routes.listeners[listener].name.clone()),
             checked,
-            // The entry is a reply to a parked message, so its handler is found even after a
-            // restart.
+            // The entry is a reply to a parked message, so it goes to the handler of replies even
+            // if the listener has a route for this payload.
             reply_to: cause.clone(),
             cause,
             flags: Flags::NONE,

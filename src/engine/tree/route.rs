@@ -119,8 +119,8 @@ pub(crate) struct Routes {
     pub(crate) listeners: Vec<Registered>,
     pub(crate) catalog: Catalog,
     pub(crate) capabilities: Capabilities,
-    /// Whether some listener has `wakes`. This function says whether an entry ends the wait of one
-    /// of the listener's deliveries.
+    /// Whether some listener has a function `wakes`, which says whether an entry ends the wait of
+    /// one of the listener's deliveries.
     pub(crate) any_wakes: bool,
     by_name: FxHashMap<Arc<str>, usize>,
     owners: FxHashMap<Name, Vec<Receiver>>,
@@ -169,7 +169,8 @@ impl Routes {
     }
 
     /// Checks a payload from outside against its schema. A payload without a namespace gets one if
-    /// listeners take exactly one payload with its local name. The pump's own payloads are refused.
+    /// listeners take exactly one payload with its local name; the names of the protocol get the
+    /// namespace of the pump. The pump's own payloads are refused.
     pub(crate) fn check(&self, element: Element, limits: XmlLimits) -> Result<Checked, Fault> {
         let own = |namespace: &str| {
             if !self.catalog.is_reserved(namespace, element.local()) {
