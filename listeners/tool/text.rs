@@ -24,6 +24,18 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes))
 }
 
+/// Makes a text from outside safe to show. Control characters, and characters that change the
+/// direction of writing, are replaced by U+FFFD, so that the text can't control a terminal.
+pub(super) fn shown(text: &str) -> String {
+    let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let plain = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        it if it.is_control() || turns(it) => '\u{FFFD}',
+        it => known(it),
+    };
+    text.chars().map(plain).collect()
+}
+
 /// Returns the beginning of a caller's text, for a refusal. If the text is longer, `…` is added.
 pub(super) fn cut(text: &str) -> String {
     let mut characters = text.chars().map(known);

@@ -5,10 +5,9 @@ use pumphouse::wire::Json;
 use pumphouse::wire::core::Attachment;
 use serde_json::Value;
 
-use super::super::text::known;
+use super::super::text::{known, shown};
 use super::exchange::Failure;
 use super::limits::{ATTACHMENTS_MAX, McpLimits};
-use super::tools::shown;
 use super::{Reason, ToolFailed, ToolResult};
 
 /// The maximum number of characters of a media type. A longer media type is cut.

@@ -11,8 +11,8 @@ use pumphouse::wire::core::{Attachment, Progress};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::super::text::shown;
 use super::limits::{ENTRIES_SEARCHED_MAX, PROGRESS_BYTES_MAX};
-use super::tools::shown;
 
 /// The number of entries per page in the search for an attachment.
 const PAGE: usize = 256;

@@ -44,10 +44,10 @@ use self::limits::{McpLimits, PROGRESS_MAX};
 use self::record::{Record, ToolsAccepted};
 use self::remote::Remote;
 use self::server::{Launch, Server, Transport};
-pub(super) use self::tools::shown;
 use self::tools::{Tool, pinned};
 use super::command::limits::CommandLimits;
 use super::command::{Bounds, Given, Network, programs};
+pub(super) use super::text::shown;
 
 /// The listener's default name.
 const NAME: &str = "mcp";

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use pumphouse::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::tools::{digest, shown};
+use super::super::text::shown;
+use super::tools::digest;
 
 /// The name of the record's file.
 const FILE: &str = "mcp.lock.json";

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::sync::mpsc;
 
+use super::super::text::shown;
 use super::exchange::Failure;
 use super::limits::LINE_BYTES_MAX;
 use super::line::{self, Line};
-use super::tools::{matches, pinned, shown, tools};
+use super::tools::{matches, pinned, tools};
 use super::wire::Wire;
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use pumphouse::schema::Schema;
 use pumphouse::schema::import::xml_name;
 use serde_json::{Map, Value};
 
-use super::super::text::known;
+use super::super::text::shown;
 
 /// The keys of a definition that are recorded. Other keys, such as `icons`, may change.
 const SAID: [&str; 6] =
@@ -97,16 +97,4 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some(rest) = name.strip_prefix(before) else { return false };
     let starts = std::iter::once(0).chain(rest.char_indices().map(|(at, it)| at + it.len_utf8()));
     starts.into_iter().any(|at| matches(behind, &rest[at..]))
-}
-
-/// Makes a server's text safe to show. Control characters, and characters that change the direction
-/// of writing, are replaced by U+FFFD, so that the text can't control a terminal.
-pub(in super::super) fn shown(text: &str) -> String {
-    let turns = |it: char| matches!(it, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    let plain = |letter: char| match letter {
-        '\n' | '\t' => letter,
-        it if it.is_control() || turns(it) => '\u{FFFD}',
-        it => known(it),
-    };
-    text.chars().map(plain).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pumphouse::wire::core::{OutputStream, ProgramOutput};
 
-use super::super::text::lossy;
+use super::super::text::{lossy, shown};
 
 /// The maximum number of bytes of standard output and standard error together that are shown while
 /// a program runs.
@@ -63,13 +63,8 @@ impl<F: Fn(ProgramOutput)> LiveOutput<F> {
 
     fn show(&self, state: &mut State, stream: OutputStream, bytes: &[u8]) {
         let room = SHOWN_BYTES_MAX - state.shown_bytes;
-        let text = lossy(&bytes[..bytes.len().min(room)]).replace("\r\n", "\n");
-        let harmless = |it: char| match it {
-            '\r' => '\n',
-            it if it.is_control() && !matches!(it, '\n' | '\t') => '\u{fffd}',
-            it => it,
-        };
-        let text = text.chars().map(harmless).collect();
+        let text = lossy(&bytes[..bytes.len().min(room)]);
+        let text = shown(&text.replace("\r\n", "\n").replace('\r', "\n"));
         (self.tell)(ProgramOutput { stream, text });
         state.shown_bytes += bytes.len();
         if state.shown_bytes >= SHOWN_BYTES_MAX {
@@ -93,7 +88,7 @@ mod tests {
     use super::*;
 
     /// Returns the texts that followers see if a program writes these pieces to standard output.
-    fn shown(pieces: &[&[u8]]) -> Vec<String> {
+    fn told(pieces: &[&[u8]]) -> Vec<String> {
         let all = Mutex::new(Vec::new());
         let live = LiveOutput::new(|it: ProgramOutput| all.lock().unwrap().push(it.text));
         pieces.iter().for_each(|it| live.hear(OutputStream::Out, it));
@@ -104,9 +99,9 @@ mod tests {
 
     #[test]
     fn lines_are_shown_when_they_are_whole() {
-        assert_eq!(shown(&[b"on", b"e\ntwo\nth", b"ree"]), ["one\ntwo\n", "three"]);
-        assert_eq!(shown(&["\u{e9}".as_bytes()[..1].as_ref(), b"\xa9\n"]), ["\u{e9}\n"]);
-        assert_eq!(shown(&[b"", b""]), [""; 0]);
+        assert_eq!(told(&[b"on", b"e\ntwo\nth", b"ree"]), ["one\ntwo\n", "three"]);
+        assert_eq!(told(&["\u{e9}".as_bytes()[..1].as_ref(), b"\xa9\n"]), ["\u{e9}\n"]);
+        assert_eq!(told(&[b"", b""]), [""; 0]);
     }
 
     #[test]
@@ -122,17 +117,17 @@ mod tests {
     }
 
     #[test]
-    fn no_terminal_obeys_what_is_shown() {
-        assert_eq!(shown(&[b"\x1b[2Jgone\n"]), ["\u{fffd}[2Jgone\n"]);
-        assert_eq!(shown(&[b"\xc2\x9b2J\x7f\n"]), ["\u{fffd}2J\u{fffd}\n"]);
-        assert_eq!(shown(&[b"10 %\r20 %\r\n\tdone\n"]), ["10 %\n20 %\n\tdone\n"]);
+    fn no_terminal_obeys_what_is_told() {
+        assert_eq!(told(&[b"\x1b[2Jgone\n"]), ["\u{fffd}[2Jgone\n"]);
+        assert_eq!(told(&[b"\xc2\x9b2J\x7f\n"]), ["\u{fffd}2J\u{fffd}\n"]);
+        assert_eq!(told(&[b"10 %\r20 %\r\n\tdone\n"]), ["10 %\n20 %\n\tdone\n"]);
     }
 
     #[test]
     fn a_line_without_an_end_and_an_output_without_one_are_shown_in_bounds() {
         let long = vec![b'a'; LINE_BYTES_MAX];
-        assert_eq!(shown(&[&long, b"b\n"]).len(), 2);
-        let all = shown(&vec![&long[..]; 100]);
+        assert_eq!(told(&[&long, b"b\n"]).len(), 2);
+        let all = told(&vec![&long[..]; 100]);
         let bytes: usize = all.iter().map(String::len).sum();
         assert!(bytes <= SHOWN_BYTES_MAX + 100, "{bytes}");
         assert_eq!(all.last().unwrap(), "[… what follows is in its result …]\n");
